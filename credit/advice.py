@@ -28,6 +28,7 @@ from credit.telling_apart import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS
+from graphs.replay_clusters import first_of_decision
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -219,7 +220,12 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
     by_unit = {branch.unit: branch for branch in branches}
     claims = [b.method for b in branches if b.method and METHODS[b.method].estimand in ("increment", "return")]
-    strong = [name for name in dict.fromkeys(claims) if name != "turn_baseline"]
+    joint = _has_joint_turns(traces)  # whose increments no sum over a trace can hold
+    strong = [
+        name
+        for name in dict.fromkeys(claims)
+        if name != "turn_baseline" and not (joint and "context" in METHODS[name].needs)
+    ]
     baseline = by_unit["team"].method
     compose = tuple(strong) if baseline else ()
     unbiased = [branch.method for branch in branches if branch.unbiased]
@@ -313,13 +319,28 @@ def _repeated_names(traces: Traces) -> bool:
 
 
 def _has_siblings(traces: Traces) -> bool:
-    """Whether a context has two alternatives within one group, to which its id belongs."""
+    """Whether traces chose among two alternatives of a context within one group, to which its id belongs."""
     graph, context, node = traces.graph, traces.evidence["context"], traces.evidence["node"]
-    logged = context.mask & node.mask & np.asarray(graph.action_mask)
+    logged = np.flatnonzero(context.mask & node.mask & np.asarray(graph.action_mask))
+    least = np.full(len(context.array), np.iinfo(np.int64).max)  # node of each decision, whatever its actions' order
+    np.minimum.at(least, _first_of_decision(traces)[logged], node.array[logged].astype(np.int64))
+    drawn = least < np.iinfo(np.int64).max
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
-    alternatives = np.unique(np.stack([group, context.array, node.array])[:, logged], axis=1)
+    alternatives = np.unique(np.stack([group, context.array, least])[:, drawn], axis=1)
     _, counts = np.unique(alternatives[:2], axis=1, return_counts=True)
     return bool((counts > 1).any())
+
+
+def _has_joint_turns(traces: Traces) -> bool:
+    """Whether a trace has two actions in one context."""
+    begin = _first_of_decision(traces) if "context" in traces.evidence else np.zeros(0)
+    return bool((begin != np.arange(len(begin))).any())
+
+
+def _first_of_decision(traces: Traces) -> np.ndarray:
+    context = traces.evidence["context"]
+    actions = context.mask & np.asarray(traces.graph.action_mask)
+    return first_of_decision(np.asarray(traces.graph.trace_ids), actions, [context.array])
 
 
 def _actions(traces: Traces) -> np.ndarray:

@@ -256,6 +256,7 @@ def _joined(graph: EventGraph, cut: WholeGroups, result: Credit) -> Credit:
         reason=cut.join_events(result.reason, Reason.PADDING),
         recursion=recursion,
         batch=batch_fingerprint(graph),
+        repeats=None if result.repeats is None else cut.join_events(result.repeats),
     )
 
 

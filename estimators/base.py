@@ -63,6 +63,7 @@ class Reason(enum.IntEnum):
     SHARED_PREFIX = 15
     FROZEN = 16
     NO_SPREAD = 17
+    NO_DIVISOR = 18
 
 
 REASONS: tuple[str, ...] = (
@@ -72,7 +73,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or no divisor: their spread or mean is about 0 or less",
+    "too few members: the method compares with more than there are",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",
@@ -84,6 +85,7 @@ REASONS: tuple[str, ...] = (
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",
     "all members of the group have the same score, and such groups are filtered out",
+    "no divisor: the spread, mean or weight of the group is about 0 or less",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 
@@ -142,6 +144,8 @@ class Credit:
       own_outcome: whether this trace's own reward went into it.
       recursion: for a return with values of states, its discount and λ, by which it converts into increments; else
         None.
+      repeats: bool [E], events that have the number of an earlier one, as all actions of a joint turn have that of the
+        turn, so that a sum over the trace would count it again; None where no event can.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
 
     Examples:
@@ -164,6 +168,7 @@ class Credit:
     own_outcome: bool = dataclasses.field(metadata={"static": True})
     recursion: Recursion | None = None
     batch: Array | None = None
+    repeats: Array | None = None
 
     @property
     def advantage(self) -> Array:
@@ -283,6 +288,7 @@ def finish(
     centred: bool,
     own_outcome: bool,
     recursion: Recursion | None = None,
+    repeats: Array | None = None,
 ) -> Credit:
     """The `Credit` of an estimator, cleaned of padding and of invalid events: the only way out of an estimator.
 
@@ -303,6 +309,7 @@ def finish(
       centred: whether the mean of the amount under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
       recursion: of a return with values of states, how it holds what came after; None of everything else.
+      repeats: bool [E], events that have the number of an earlier one.
 
     Returns:
       `Credit` with `batch`, the fingerprint of `graph`.
@@ -332,6 +339,7 @@ def finish(
         own_outcome=own_outcome,
         recursion=recursion,
         batch=batch_fingerprint(graph),
+        repeats=repeats,
     )
 
 

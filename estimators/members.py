@@ -21,6 +21,7 @@ from graphs.segment import (
     segment_count,
     segment_first,
     segment_mean,
+    segment_min,
     segment_sum,
     segment_sum_squares,
 )
@@ -225,7 +226,8 @@ def members(
         # Keys lie below the number of agents or traces; a fixed-size array of rows must not be shorter than that.
         row_key = _fit(key[of_event], graph.num_events, num)
         place = jnp.arange(graph.num_events, dtype=jnp.int32)
-        drawn = None if wanted.draws is None else _draws(graph, wanted.draws, place)
+        drawn = None if wanted.draws is None else jnp.asarray(wanted.draws).astype(jnp.int32)
+        drawn = None if drawn is None else jnp.where(drawn >= 0, drawn, -1 - trace_ids)
         shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype, cluster=drawn)
         return Members(score, row_key, rows, place, shared, absent_mask=absent)
     grouped = _units(graph, entries, population)
@@ -247,7 +249,11 @@ def members(
     unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, unit_trace, rows, absent, aggregate)
     # One trace has several samples of one key where each instance is one, or where keys are left out.
     several = population == "agent" or (over == "batch" and wanted.level != "trace")
-    drawn = None if wanted.draws is None else _draws(graph, wanted.draws, segment_first(unit, num, rows))
+    drawn = None
+    if wanted.draws is not None:  # the least node of a joint turn stands for it, whose agents a log may have in any order
+        nodes = jnp.asarray(wanted.draws).astype(jnp.int32)
+        nodes = segment_min(nodes, unit, num, rows & (nodes >= 0), empty=-1)
+        drawn = jnp.where(nodes >= 0, nodes, -1 - unit_trace)
     shared = clusters_of(graph, unit_trace, key, member_mask, several=several, dtype=unit_score.dtype, cluster=drawn)
     score = jnp.where(member_mask, unit_score, jnp.zeros_like(unit_score))
     return Members(score, key, member_mask, unit, shared, absent_mask=absent)
@@ -264,12 +270,6 @@ def _units(graph: EventGraph, entries: Keyed, population: Population) -> tuple[j
     owner, owners = (jnp.asarray(graph.agent_ids), graph.num_agents) if by_agent else (entries.trace, graph.num_traces)
     unit = pair_ids(owner, entries.ids, entries.mask, owners)
     return unit, segment_first(unit, entries.ids.shape[0], entries.mask)
-
-
-def _draws(graph: EventGraph, draws: Array, place: jax.Array) -> jax.Array:
-    """The draw that each sample is, by the place of an event of it: int32 [M]; without a node a draw of its trace."""
-    node = jnp.asarray(draws)[place].astype(jnp.int32)
-    return jnp.where(node >= 0, node, -1 - jnp.asarray(graph.trace_ids)[place])
 
 
 def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over, agent_reward: Array | None = None) -> Members:

@@ -12,11 +12,22 @@ from graphs.event_graph import Array
 if TYPE_CHECKING:
     import jax
 
-__all__ = ["COARSE", "KEPT", "RELATIVE", "WHOLE", "at_least_float32", "floating", "rounded_differences", "rounding"]
+__all__ = [
+    "COARSE",
+    "KEPT",
+    "RELATIVE",
+    "WHOLE",
+    "at_least_float32",
+    "floating",
+    "rounded_differences",
+    "rounding",
+    "single_sums",
+]
 
 COARSE = (
     "differ by little for their size: single precision, in which methods compute, changes the differences, or a "
-    "baseline between them, by more than 1 %; subtract an offset, or multiply numbers that are almost 0"
+    "baseline between them, by more than 1 %; subtract an offset, multiply numbers that are almost 0, or state rewards "
+    "of rows in multiples of 1/8, whose sums are exact"
 )
 """What is wrong with numbers of which `rounded_differences` is True."""
 
@@ -82,12 +93,32 @@ def rounding(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers == np.floor(numbers), 0, RELATIVE * np.abs(numbers))
 
 
-def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
+def single_sums(first: np.ndarray, terms: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The first number of each id and all its terms, added up one by one in single precision, as methods do: float32.
+
+    Examples:
+      >>> single_sums(np.zeros(2), np.array([0.1] * 10 + [0.2] * 5), np.repeat([0, 1], [10, 5])).tolist()
+      [1.0000001192092896, 1.0]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
+        total = np.zeros(len(first), np.float32)
+        np.add.at(total, ids, terms.astype(np.float32))
+        return first.astype(np.float32) + total
+
+
+def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None) -> np.ndarray:
     """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
 
     The means of a key's numbers, of all and of all but one, count too: they are baselines. XLA takes what is below the
     least normal number for 0, a difference from a baseline, too: a spread below 100 times that is too small. Numbers of
-    2**53 or more may have been different before they were read.
+    2**53 or more may have been different before they were read. Numbers that are equal may differ in single precision
+    where they are sums: then a method that divides by the spread makes of nothing an advantage near 1.
+
+    Args:
+      exact: float64 [N].
+      key: int [N] in [0, keys).
+      keys: how many there are.
+      single: what methods have in the place of `exact`, of `single_sums`. Default: rounded once.
 
     Examples:
       >>> from graphs.floats import rounded_differences
@@ -99,14 +130,24 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
       [True]
       >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
       [True]
+      >>> rounded_differences(np.ones(2), np.zeros(2, int), 1, np.array([1.0000001, 1.0], np.float32)).tolist()
+      [True]
     """
     most, least = np.full(keys, -np.inf), np.full(keys, np.inf)
     np.maximum.at(most, key, exact)
     np.minimum.at(least, key, exact)
     size, spread = np.maximum(np.abs(most), np.abs(least)), most - least
+    off, apart = np.zeros(keys), np.zeros(keys, bool)
+    if single is not None:
+        np.maximum.at(off, key, np.abs(single - exact))
+        highest, lowest = np.full(keys, -np.inf, np.float32), np.full(keys, np.inf, np.float32)
+        np.maximum.at(highest, key, single)
+        np.minimum.at(lowest, key, single)
+        apart = highest > lowest
     # Single precision moves a number, and a mean between the least and the most, by an epsilon of their size at most.
     with np.errstate(invalid="ignore"):
-        fine = ((spread <= 0) & (size < WHOLE)) | (SINGLE.eps * size + SINGLE.tiny <= KEPT * spread)
+        fine = (spread <= 0) & (size < WHOLE) & ~apart
+        fine |= SINGLE.eps * size + SINGLE.tiny + off <= KEPT * spread
         fine &= size < SINGLE.max / 2
     if fine[key].all():
         return np.zeros(keys, bool)
@@ -114,9 +155,9 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
         means = total / count, (total - exact) / np.maximum(count - 1, 1)
         moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
-    off, noise = np.zeros(keys), np.zeros(keys)
+    noise = np.zeros(keys)
     np.maximum.at(off, key, moved)
     np.maximum.at(noise, key, rounding(exact))
-    differs = (spread > noise) | ((size >= WHOLE) & (np.bincount(key, minlength=keys) > 1))
+    differs = (spread > noise) | apart | ((size >= WHOLE) & (np.bincount(key, minlength=keys) > 1))
     rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & differs
     return rounded

@@ -8,10 +8,11 @@ group-relative method uses.
 Two traces share a choice if
 
     node              an action of each has the same `node` id, or
-    context           an action of each has the same `context` id, and in one of them an earlier action precedes it, or
+    context           an action of each has the same `context` id, and in one of them an earlier decision precedes it, or
     sibling_parent    the same, with the `sibling_parent` id.
 
-Siblings at the first action of their traces share only the task. Where every trace of a context has an earlier action,
+The actions of a trace with one context are one decision, a joint turn where there are several of them. So siblings at
+the first decision of their traces share only the task. Where every trace of a context has an earlier action,
 and each of these has a node or an alternative, the context is no link: independent traces may reach one context by
 equal choices. An action with an `alternative` and no node is a draw of its own, unless a `sibling_parent` says that it
 was continued from. Sharing is transitive: a cluster is a connected component of these links. A cluster may span groups,
@@ -32,7 +33,7 @@ import numpy as np
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["CHANCES", "replays_elsewhere", "with_clusters"]
+__all__ = ["CHANCES", "first_of_decision", "replays_elsewhere", "with_clusters"]
 
 CHANCES = ("propensity", "target_propensity")
 """Evidence of a draw that all its replays share."""
@@ -78,11 +79,12 @@ def with_clusters(
         return dataclasses.replace(graph, cluster_ids=None)
     trace = np.asarray(graph.trace_ids)
     action_mask = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
-    later_mask = action_mask & (_before_in_trace(graph, action_mask) > 0)
+    begin = first_of_decision(trace, action_mask, [context, sibling_parent, node])
+    later_mask = action_mask & (_before_in_trace(graph, action_mask)[begin] > 0)
     told = [np.asarray(ids) >= 0 for ids in (node, alternative) if ids is not None and np.shape(ids) == trace.shape]
     drawn_mask = np.zeros(len(trace), bool)  # later actions of which all earlier ones have a node or an alternative
     if told:
-        drawn_mask = later_mask & (_before_in_trace(graph, action_mask & ~np.any(told, axis=0)) == 0)
+        drawn_mask = later_mask & (_before_in_trace(graph, action_mask & ~np.any(told, axis=0))[begin] == 0)
 
     links: list[tuple[np.ndarray, np.ndarray]] = []
     wide_links: list[tuple[np.ndarray, np.ndarray]] = []
@@ -106,7 +108,7 @@ def with_clusters(
             pairs.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
     if node is not None:
         facts = {"context": context, "alternative": alternative} | dict(stated or {})
-        _check_draws(graph, np.asarray(node), {k: v for k, v in facts.items() if v is not None}, names)
+        _check_draws(graph, np.asarray(node), begin, {k: v for k, v in facts.items() if v is not None}, names)
     cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
@@ -114,12 +116,45 @@ def with_clusters(
     return dataclasses.replace(graph, cluster_ids=cluster_ids)
 
 
-def _check_draws(graph: EventGraph, node: np.ndarray, facts: Mapping[str, Array], names: Sequence[str] | None) -> None:
+def first_of_decision(trace: np.ndarray, action_mask: np.ndarray, named: Sequence[Array | None]) -> np.ndarray:
+    """The first action of the decision that each action is part of, itself where no id says so: int [E].
+
+    Args:
+      trace: int [E].
+      action_mask: bool [E].
+      named: ids [E] or None, which actions of one decision share; of several the first that an action has.
+
+    Examples:
+      >>> import numpy as np
+      >>> context = np.array([-1, 7, 7, 7])
+      >>> first_of_decision(np.array([0, 0, 0, 1]), np.ones(4, bool), [context]).tolist()
+      [0, 1, 1, 3]
+    """
+    place = np.arange(len(trace))
+    begin = place.copy()
+    for ids in named:
+        if ids is not None and np.shape(ids) == trace.shape:
+            rows = np.flatnonzero(action_mask & (np.asarray(ids) >= 0) & (begin == place))
+            _, dense = np.unique(np.asarray(ids)[rows], return_inverse=True)
+            pairs = dense * np.int64(len(trace)) + trace[rows]  # one integer each: they sort faster
+            _, first, decision = np.unique(pairs, return_index=True, return_inverse=True)
+            begin[rows] = rows[first[decision]]
+    return begin
+
+
+def _check_draws(
+    graph: EventGraph,
+    node: np.ndarray,
+    begin: np.ndarray,
+    facts: Mapping[str, Array],
+    names: Sequence[str] | None,
+) -> None:
     """Refuse nodes that are shared by traces which did not continue from one draw.
 
     Args:
       graph: the batch.
       node: int [E].
+      begin: int [E], the first action of each one's decision.
       facts: what the log states of a draw, [E] by name: ids, -1 where it has none, and numbers, NaN where it has none.
       names: of the traces.
 
@@ -130,15 +165,21 @@ def _check_draws(graph: EventGraph, node: np.ndarray, facts: Mapping[str, Array]
     trace, group = np.asarray(graph.trace_ids), np.asarray(graph.group_ids)
     rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (node >= 0))
     _, dense = np.unique(np.stack([group[trace[rows]], node[rows]]), axis=1, return_inverse=True)
-    # Several actions may be one joint turn: the first of each trace stands for it.
-    _, first = np.unique(np.stack([trace[rows], dense]), axis=1, return_index=True)
-    rows, dense = rows[np.sort(first)], dense[np.sort(first)]
-    earlier = np.full(len(rows), -1)
-    earlier[1:] = np.where(np.diff(trace[rows]) == 0, dense[:-1], -1)
+    agent = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)]
+    # The least node of the last decision that began before each one's own.
+    least = np.full(len(trace), len(rows))
+    np.minimum.at(least, begin[rows], dense)
+    before = np.searchsorted(rows, begin[rows]) - 1
+    same = (before >= 0) & (trace[rows[before]] == trace[rows])
+    earlier = np.where(same, least[begin[rows[before]]], -1)
+    # Several actions may be one joint turn, in any order: one of the same agent stands for it in each trace.
+    order = np.lexsort([rows, agent[rows], dense, trace[rows]])
+    _, first = np.unique(np.stack([trace[rows], dense])[:, order], axis=1, return_index=True)
+    chosen_rows = np.sort(order[first])
+    rows, dense, earlier = rows[chosen_rows], dense[chosen_rows], earlier[chosen_rows]
     _, lead = np.unique(dense, return_index=True)
     other = lead[dense]  # the first trace of the node
-    agent = np.asarray(graph.agent_ids)
-    kinds = {"type": np.asarray(graph.event_type), "agent": np.asarray(graph.agent_name_ids)[agent]}
+    kinds = {"type": np.asarray(graph.event_type), "agent": agent}
     columns = {name: np.asarray(values)[rows] for name, values in (kinds | dict(facts)).items()}
     columns["node before it"] = earlier
     for name, values in columns.items():

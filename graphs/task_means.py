@@ -33,9 +33,8 @@ equal numbers leaves out every other number."""
 
 LEAST_OF_ANY, LEAST_EACH_SIDE = 40, 10
 """Clusters for an interval of a metric of any distribution and, of numbers beyond 0 to 1, clusters above and below the
-mean. Metrics may be as skewed as an exponential, whose intervals of 20 clusters covered 91 %. To ask for rare clusters
-on each side of a share would print it only where it is overestimated: 98 % of such intervals held one of a tenth, 57 %
-one of 3 %."""
+mean. Metrics may be as skewed as a log-normal number of σ = 1. To ask for rare clusters on each side of a share would
+print it only where it is overestimated: 98 % of such intervals held one of a tenth, 57 % one of 3 %."""
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
 """Part of the largest number below which numbers of single precision count as equal."""
@@ -119,7 +118,7 @@ def share_interval(values: np.ndarray) -> tuple[float, float]:
 def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
     """The mean of one number a task with its interval, and why there is none: "" where there is one.
 
-    Numbers from 0 to 1 have the interval of a share, others Student's. Nothing is tested: p is NaN.
+    Numbers from 0 to 1 have the interval of a share, others Hall's. Nothing is tested: p is NaN.
     """
     mean = float(np.mean(numbers)) if len(numbers) else math.nan
     if len(numbers) < LEAST_OF_ANY:
@@ -131,7 +130,30 @@ def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
     if min(sides) < LEAST_EACH_SIDE:
         words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
         return TaskMean(mean, *(math.nan,) * 3), words
-    return TaskMean(mean, *_of_mean(numbers), math.nan), ""
+    return TaskMean(mean, *_of_skewed(numbers), math.nan), ""
+
+
+def _of_skewed(numbers: np.ndarray) -> tuple[float, float]:
+    """Student's interval of a mean with Hall's correction for skewness.
+
+    With a = g / (6 √n) and g the skewness, t is mapped to t + 2 a t² + (4/3) a² t³ + a, which is nearly symmetric, and
+    the ends are those at Student's quantiles. Without it, the intervals of 40 log-normal numbers held 89 %.
+
+    Reference: Hall 1992, On the removal of skewness by transformation.
+    """
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
+    n, off = len(numbers), numbers - np.mean(numbers)
+    spread = float(np.mean(off**2)) ** 0.5
+    skewness = float(np.mean((off / spread) ** 3)) * (n * (n - 1)) ** 0.5 / (n - 2)
+    a = skewness / (6 * n**0.5)
+    above = float(stdtrit(n - 1, 0.975))
+    low, high = (
+        (float(np.cbrt(1 + 6 * a * (y - a))) - 1) / (2 * a) if abs(a) > 1e-6 else y  # else rounding
+        for y in (above, -above)
+    )
+    mean, stderr = float(np.mean(numbers)), spread / (n - 1) ** 0.5
+    return mean - low * stderr, mean - high * stderr
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:

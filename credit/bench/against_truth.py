@@ -11,7 +11,8 @@ log are scored over all decisions that a policy chose:
 Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, the slope is 1 up to the error of the
 draw, because E[D | h] = 0. Noise in A lowers the correlation. Intervals are 95 % ones of Student's t, with errors of
 leaving out one group of traces at a time: groups are independent of each other. Those of the correlation are made of
-its Fisher transform, those of the sign of its log odds, so that none leaves the range of its score.
+its Fisher transform, those of the sign of its log odds, so that none leaves the range of its score. All methods see the
+same logs. Intervals of a difference have the errors of leaving out one group for both methods at once.
 
 Evidence is true: values of states and of choices are those of the world. Of a method that compares alternatives in a
 context (`context`, `node`), each decision is a context of `ALTERNATIVES` messages that the policy draws, the logged one
@@ -23,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
@@ -41,7 +42,19 @@ if TYPE_CHECKING:
     from graphs.traces.batch import Traces
     from graphs.worlds import Runs
 
-__all__ = ["ALTERNATIVES", "SCORES", "Draw", "Match", "draw", "lacking", "score"]
+__all__ = [
+    "ALTERNATIVES",
+    "SCORES",
+    "Difference",
+    "Draw",
+    "Match",
+    "Scored",
+    "differences",
+    "draw",
+    "lacking",
+    "score",
+    "score_by_group",
+]
 
 ALTERNATIVES = 4
 """Of each decision, as in `credit bench snr`: three runs of the rest of the trace."""
@@ -50,6 +63,9 @@ SCORES = ("slope", "correlation", "sign", "answered")
 DIFFICULTIES = (-0.5, 0.0, 0.5)  # of the three tasks of the world, as in docs/worlds.md
 LEAST_GROUPS = 40
 """Groups for an interval: of 10 and 20 groups of four traces, 89 to 93 % of the intervals held the truth."""
+LEAST_APART = 5
+"""Of these, groups in which two methods differ, for an interval of their difference: where one or two do, as little as
+59 % of the intervals held the truth; where five or more do, 93 % or more."""
 SPAWN = 0.7  # of a wave of workers, where the kind allows a choice
 
 
@@ -80,6 +96,29 @@ class Match:
     sign_high: float
     answered: float
     refused: str = ""
+
+
+class Scored(NamedTuple):
+    """A `Match` and what its scores are made of, summed in each group of the draw: float64 [groups, 8]."""
+
+    match: Match
+    sums: np.ndarray
+
+
+class Difference(NamedTuple):
+    """A score of a method less that of the first one on the same logs, each on the decisions that it answers.
+
+    The ends of the 95 % interval are NaN where fewer than `LEAST_GROUPS` groups have answers of both, or the two differ
+    in fewer than `LEAST_APART`; all is NaN where a score is not defined.
+    """
+
+    method: str
+    first: str
+    world: str
+    score: str
+    difference: float
+    low: float
+    high: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,11 +269,18 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
       >>> score(draw("additive", events=30, traces=16), one_step, "one step").correlation > 0.5
       True
     """
+    return score_by_group(drawn, method, name).match
+
+
+def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str | None = None) -> Scored:
+    """As `score`, with what `differences` takes."""
     advantage, reason = _answers(drawn, method)
     graph = drawn.traces.graph
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][drawn.chosen]
     used = reason == Reason.VALID
-    sums = _sums(advantage[used].astype(np.float64), drawn.increments[drawn.chosen][used], group[used])
+    sums = _sums(
+        advantage[used].astype(np.float64), drawn.increments[drawn.chosen][used], group[used], int(group.max()) + 1
+    )
     table = np.column_stack([_scores(sums.sum(axis=0)), _intervals(sums[sums[:, 0] > 0])]).tolist()
     ends = ("", "_low", "_high")
     found = {
@@ -244,14 +290,42 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
     }
     label = method if isinstance(method, str) else str(getattr(method, "__name__", "function"))
     why = why_refused(reason)
-    return Match(name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why)
+    match = Match(name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why)
+    return Scored(match, sums)
 
 
-def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """What the scores are made of, summed in each group: float64 [G, 8]."""
+def differences(one: Scored, first: Scored) -> list[Difference]:
+    """The slope, correlation and sign of one method less those of another on the same draw.
+
+    Examples:
+      >>> drawn = draw("additive", events=30, traces=16)
+      >>> slope, correlation, sign = differences(*(score_by_group(drawn, name) for name in ("dr_grpo", "rloo")))
+      >>> slope.score, slope.difference < 0
+      ('slope', True)
+    """
+    pair = np.stack([one.sums, first.sums])
+    pair = pair[:, np.any(pair[:, :, 0] > 0, axis=0)]
+    whole = pair.sum(axis=1, keepdims=True)
+    difference = np.subtract(*_scores(whole))[0]
+    half = np.full(len(difference), np.nan)
+    if np.sum(np.all(pair[:, :, 0] > 0, axis=0)) >= LEAST_GROUPS:
+        apart = [np.sum(np.any(pair[0][:, terms] != pair[1][:, terms], axis=1)) for terms in _TERMS]
+        half = np.where(np.array(apart) >= LEAST_APART, _half(np.subtract(*_scores(whole - pair))), np.nan)
+    table = np.stack([difference, difference - half, difference + half], axis=1).tolist()
+    return [
+        Difference(one.match.method, first.match.method, one.match.world, name, *ends)
+        for name, ends in zip(SCORES[:3], table, strict=True)
+    ]
+
+
+def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray, groups: int = 0) -> np.ndarray:
+    """What the scores are made of, summed in each of G groups, at least `groups`: float64 [G, 8]."""
     both = (a != 0) & (d != 0)
     terms = (np.ones_like(a), a, d, a * a, d * d, a * d, both, both & (np.sign(a) == np.sign(d)))
-    return np.stack([np.bincount(group, term) for term in terms], axis=-1)
+    return np.stack([np.bincount(group, term, groups) for term in terms], axis=-1)
+
+
+_TERMS = (slice(4, 6), slice(0, 6), slice(6, 8))  # of each score
 
 
 def _scores(sums: np.ndarray) -> np.ndarray:
@@ -272,7 +346,7 @@ def _ratio(over: np.ndarray, under: np.ndarray, least: np.ndarray | float) -> np
 
 def _intervals(sums: np.ndarray) -> np.ndarray:
     """The scores' 95 % intervals, by leaving out one group at a time: [3, 2]."""
-    from scipy.special import expit, logit, stdtrit  # comes with JAX; slow to import
+    from scipy.special import expit, logit  # comes with JAX; slow to import
 
     groups = len(sums)
     if groups < LEAST_GROUPS:
@@ -285,6 +359,15 @@ def _intervals(sums: np.ndarray) -> np.ndarray:
     whole = sums.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # at an end of the range there is no interval
         middle, left = free(_scores(whole)), free(_scores(whole - sums))
-        stderr = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
-        ends = middle[:, None] + stdtrit(groups - 1, 0.975) * stderr[:, None] * np.array([-1, 1])
+        ends = middle[:, None] + _half(left)[:, None] * np.array([-1, 1])
     return np.stack([ends[0], np.tanh(ends[1]), expit(ends[2])])
+
+
+def _half(left: np.ndarray) -> np.ndarray:
+    """Half of 95 % intervals, of what is found without one group at a time: [groups, scores]."""
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
+    groups = len(left)
+    stderr = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
+    half: np.ndarray = stdtrit(groups - 1, 0.975) * stderr
+    return half

@@ -36,13 +36,14 @@ import numpy as np
 
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
+from credit.bench.own_worlds import micro_world
 from credit.bench.refusals import refused_line, why_refused
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
-from graphs.worlds.micro.orchestration import Lottery
+from graphs.worlds.micro.orchestration import Lottery, Micro
 
 __all__ = ["MOST_BATCHES", "Row", "beyond", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
 
@@ -112,9 +113,9 @@ def _asked(methods: Sequence[str], worlds: Sequence[str], group_size: int | None
 
 
 def _number(name: str, world: str, k: int) -> int:
-    """How many batches a row takes, where its size is none of the usual ones; else 0."""
-    way, micro = setting(name).way, MICRO[world]
-    if k in sizes(way):
+    """How many batches a row takes, where its size or its world is none of the usual ones; else 0."""
+    way, micro = setting(name).way, micro_world(world)
+    if k in sizes(way) and world in MICRO:
         return 0
     if way in ("replays", "nested"):
         return count_replays(micro, k, way == "nested")
@@ -161,7 +162,7 @@ def measure(name: str, world: str, k: int) -> Row:
       CreditError: the name is none, or a function itself; the worlds do not have its evidence.
     """
     expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
-    return Row(name, world, k, *_scores(_draws(world, setting(name).way, k), _enumerated(name, world, k)))
+    return Row(name, world, k, *_scores(_draws(micro_world(world), setting(name).way, k), _enumerated(name, world, k)))
 
 
 def refusals(rows: Sequence[Row]) -> list[str]:
@@ -179,12 +180,13 @@ def refusals(rows: Sequence[Row]) -> list[str]:
 
 def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
     """E g of one method or variant, float64 [S, C]; for comparison with a closed form."""
-    return np.tensordot(_draws(world, setting(name).way, k).chance, _enumerated(name, world, k).estimate, axes=1)
+    return np.tensordot(
+        _draws(micro_world(world), setting(name).way, k).chance, _enumerated(name, world, k).estimate, axes=1
+    )
 
 
 @functools.lru_cache(maxsize=16)
-def _draws(world: str, way: Way, k: int) -> Draws:
-    micro = MICRO[world]
+def _draws(micro: Micro, way: Way, k: int) -> Draws:
     if way == "groups":
         return independent(micro, k, room=max(k, 3))  # one shape for both sizes: a method compiles once
     if way == "solo":
@@ -208,7 +210,7 @@ def _draws(world: str, way: Way, k: int) -> Draws:
     )
 
 
-def _batches(world: str, way: Way, k: int, part: int) -> Batches:
+def _batches(world: Micro, way: Way, k: int, part: int) -> Batches:
     """The batches of one part of the draws, kept for other methods if there is no other part, which saves memory."""
     draws = _draws(world, way, k)
     if len(draws.chance) <= _PART:
@@ -217,7 +219,7 @@ def _batches(world: str, way: Way, k: int, part: int) -> Batches:
 
 
 @functools.lru_cache(maxsize=16)
-def _all_batches(world: str, way: Way, k: int) -> Batches:
+def _all_batches(world: Micro, way: Way, k: int) -> Batches:
     return stack(_draws(world, way, k), _wanted(way))
 
 
@@ -282,11 +284,11 @@ class _Enumerated(NamedTuple):
 
 
 def _enumerated(name: str, world: str, k: int) -> _Enumerated:
-    how, draws = setting(name), _draws(world, setting(name).way, k)
+    how, draws = setting(name), _draws(micro_world(world), setting(name).way, k)
     factor = k / (k - 1) if how.rescaled else 1.0
     parts = []
     for part in range(-(-len(draws.chance) // _PART)):
-        batch, chance = _batches(world, how.way, k, part), draws.chance[part * _PART : (part + 1) * _PART]
+        batch, chance = _batches(draws.world, how.way, k, part), draws.chance[part * _PART : (part + 1) * _PART]
         advantage, reason = _run(name, batch)
         row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
         weight, state, choice = (x[row, event] for x in (batch.weight, batch.state, batch.choice))

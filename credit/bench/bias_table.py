@@ -33,7 +33,8 @@ def cell(rows: Iterable[Row], score: str, digits: str = "") -> str:
 
 def grid(rows: Sequence[Row], score: str, digits: str = "") -> tuple[list[str], list[list[str]]]:
     """Worlds, and for each method its name and cells."""
-    worlds = [world for world in MICRO if any(row.world == world for row in rows)]
+    found = {row.world for row in rows}
+    worlds = [world for world in dict.fromkeys([*MICRO, *(row.world for row in rows)]) if world in found]
     lines = [
         [name, *(cell([r for r in rows if (r.method, r.world) == (name, world)], score, digits) for world in worlds)]
         for name in dict.fromkeys(row.method for row in rows)

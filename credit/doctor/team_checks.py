@@ -178,7 +178,7 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
 
     A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
-    their correlation with time and by Mantel and Haenszel's test. P-values are corrected together by Holm's method:
+    their correlation with time, and by permutation within tasks. P-values are corrected together by Holm's method:
     with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
     see most drifts, a drift that is not found is no answer. No check of behaviour and of collusion has a trace that
     lacks lines, since these may be what it counts. The last four checks are facts of the log without a test:

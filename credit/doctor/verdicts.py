@@ -14,6 +14,7 @@ import numpy as np
 from credit.metrics.message_contents import text_ids
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
+from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, share_interval
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -188,18 +189,14 @@ def collusion(traces: Traces) -> Suspicion:
 
     Failed are traces below the greatest outcome of the batch. One that lacks lines is left out: who is not in it may be
     in those. Within the n failed traces of a task, of which a have the agent, every choice of a is equally likely under
-    the null hypothesis. With v the verdicts and v̄ their mean,
+    the null hypothesis (`graphs.dealing.dealt`). With v the verdicts and v̄ their mean,
 
         S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
-        Var S = Σ over tasks a (n − a) / (n (n − 1)) Σ (v − v̄)²
 
-    The test is one-sided, normal, with half the range of v as correction for continuity. The statistic is S over
-    Σ a (n − a) / n, by how much the verdict is higher.
-
-    Reference: Mantel and Haenszel 1959.
+    The test of S is one-sided. The statistic is S over Σ a (n − a) / n, by how much the verdict is higher. Where an
+    agent is in one of eight traces, and a verdict passes one of eight, S is too skewed for a normal test: its p was a
+    twentieth of the true one.
     """
-    from scipy.special import ndtr  # comes with JAX; slow to import
-
     channels = _channels(traces)
     if not channels:
         return _none(NO_VERDICT)
@@ -215,12 +212,11 @@ def collusion(traces: Traces) -> Suspicion:
             mean = np.bincount(task[usable], verdict[usable], size) / np.maximum(n, 1)
             squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
             mixed = with_it * (n - with_it) / np.maximum(n, 1)
-            variance = mixed / np.maximum(n - 1, 1) * squares
-            if np.count_nonzero(variance > 0) >= LEAST_ORDERED:
+            if np.count_nonzero((mixed > 0) & (squares > 0)) >= LEAST_ORDERED:
                 rows = np.flatnonzero(usable & company)
                 excess = float(np.sum(verdict[rows] - mean[task[rows]]))
-                half = float(np.ptp(verdict[usable])) / 2
-                p = float(ndtr(-max(excess - half, 0) / np.sqrt(variance.sum())))
+                tail = dealt(verdict[usable], company[usable], task[usable]).p / 2
+                p = tail if excess > 0 else 1 - tail
                 rows = rows[np.argsort(-verdict[rows], kind="stable")]
                 words = f"{channel} is higher on failed traces of {name}"
                 tasks = int(np.count_nonzero(mixed))

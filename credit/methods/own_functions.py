@@ -1,4 +1,4 @@
-"""A user's own function as a method: `module:function`, found beside the working directory too."""
+"""A user's own function as a method: `module:function`, found beside the working directory too, as own worlds are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from credit.methods.method_row import Method
     from estimators.base import Credit
 
-__all__ = ["load_function", "own_method"]
+__all__ = ["load_function", "load_named", "own_method"]
 
 
 def load_function(name: str) -> Callable[..., Credit]:
@@ -34,6 +34,23 @@ def load_function(name: str) -> Callable[..., Credit]:
       >>> load_function("estimators:rloo").__name__
       'rloo'
     """
+    loaded = load_named(name, "method")
+    if not callable(loaded):
+        raise CreditError(f"method {name!r} is {loaded!r}; expected a function")
+    function: Callable[..., Credit] = loaded
+    return function
+
+
+def load_named(name: str, kind: str) -> Any:
+    """What "module:name" names; modules of the working directory are found too.
+
+    Args:
+      name: as above.
+      kind: what it is to be, for messages.
+
+    Raises:
+      CreditError: the module or the name does not exist.
+    """
     module, _, attribute = name.partition(":")
     here = os.getcwd()
     added = here not in sys.path and "" not in sys.path
@@ -42,22 +59,23 @@ def load_function(name: str) -> Callable[..., Credit]:
     try:
         within = importlib.import_module(module)
         if attribute and not hasattr(within, attribute):
-            near = near_names(attribute, [known for known, value in vars(within).items() if callable(value)])
-            raise CreditError(f"method {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
-        loaded = getattr(within, attribute)
+            listed = [
+                known
+                for known, value in vars(within).items()
+                if callable(value) or (kind != "method" and known[0] != "_")
+            ]
+            near = near_names(attribute, listed)
+            raise CreditError(f"{kind} {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
+        return getattr(within, attribute)
     except CreditError:
         raise
     except (ImportError, AttributeError, ValueError) as error:
-        raise CreditError(f"method {name!r} cannot be imported: {error}") from error
+        raise CreditError(f"{kind} {name!r} cannot be imported: {error}") from error
     except Exception as error:  # whatever the module raises: its author sees where
-        raise CreditError(f"method {name!r} cannot be imported: {_place_and_text(error, None)}") from error
+        raise CreditError(f"{kind} {name!r} cannot be imported: {_place_and_text(error, None)}") from error
     finally:
         if added:
             sys.path.remove(here)
-    if not callable(loaded):
-        raise CreditError(f"method {name!r} is {loaded!r}; expected a function")
-    function: Callable[..., Credit] = loaded
-    return function
 
 
 def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
 from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
@@ -20,17 +20,16 @@ from graphs.traces.batch import Traces
 __all__ = [
     "UNITS_OF_COST",
     "CostRow",
-    "CostUnit",
     "GroupCosts",
     "amounts",
     "cost_rows",
+    "cost_units",
     "group_costs",
     "stated_sums",
     "total_costs",
 ]
 
-CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
-UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
+UNITS_OF_COST = ("agent", "role", "decision", "tool", "model", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +59,7 @@ class CostRow:
     unit: str
     events: int
     tool_calls: int
-    errors: int
+    errors: Amount
     tokens: Amount
     input_tokens: Amount
     seconds: Amount
@@ -91,18 +90,19 @@ class GroupCosts:
     untaught: float | None
 
 
-def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = None) -> list[CostRow]:
+def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -> list[CostRow]:
     """Costs by unit, the most expensive first.
 
     Args:
       traces: what was read.
-      by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone. Those
-        outside the team (`outside_team`) have rows of their own, by name or role, unless units are traces.
+      by: one of `UNITS_OF_COST`, or several with commas, such as "agent,model": names of agents, of roles, kinds of
+        decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or traces. Seconds and errors of a
+        tool's result belong to its call. A model's seconds are its calls' alone. Those outside the team
+        (`outside_team`) have rows of their own, by name or role, unless units are traces.
       prices: of models and tools; without them money is None.
 
     Raises:
-      CreditError: `by` is something else.
+      CreditError: `by` is something else, or names a unit twice.
 
     Examples:
       >>> import credit
@@ -110,35 +110,26 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
       >>> cost_rows(rows.traces)[0].tokens
       Amount(total=None, missing=1)
     """
-    if by not in UNITS_OF_COST:
-        raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS_OF_COST)}")
+    parts = cost_units(by)
     costs = event_costs(traces, prices, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
     trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
-    column = traces.agents["role" if by == "role" else "name"].to_pylist()
-    whose = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
-    if by in ("agent", "role"):
-        texts = whose
-    elif by == "decision":
-        texts = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
-    elif by == "tool":
-        texts = [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
-    elif by == "model":
-        models, model = event_models(traces)
-        texts = [models[i] or "unknown" for i in model.tolist()]
-    else:
-        column = traces.traces["trace"].to_pylist()
-        texts, outside = [column[t] for t in trace.tolist()], np.zeros(n, bool)
+    whose = _texts(traces, "role" if "role" in parts else "agent")
+    if by == "trace":
+        outside = np.zeros(n, bool)
+    texts = [", ".join(names) for names in zip(*(_texts(traces, part) for part in parts), strict=True)]
     number: dict[tuple[str, bool], int] = {}
     named = [(other, True) if out else (text, False) for text, other, out in zip(texts, whose, outside, strict=True)]
     unit = np.array([number.setdefault(name, len(number)) for name in named], np.int64)
-    if by == "model":
+    if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     lacking = lacking_events(traces)
-    if by not in ("agent", "role"):  # any unit of the trace may have a missing line
+    if not {"agent", "role"} & {*parts}:  # any unit of the trace may have a missing line
         lacking = lacking_traces(traces)[trace]
     logged = token_counts(traces, "money", of_team=by == "trace")
-    rows = _rows(list(number), unit, costs, logged, ToolCalls(traces, of_team=by == "trace"), lacking)
+    called = ToolCalls(traces, of_team=by == "trace")
+    failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
+    rows = _rows(list(number), unit, costs, logged, called, failed, lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(
@@ -146,25 +137,60 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     )
 
 
+def cost_units(by: str) -> tuple[str, ...]:
+    """The units that a text with commas names.
+
+    Raises:
+      CreditError: one is none of `UNITS_OF_COST`, or is named twice.
+
+    Examples:
+      >>> cost_units("agent,model")
+      ('agent', 'model')
+    """
+    parts = tuple(part.strip() for part in by.split(","))
+    if not {*parts} <= {*UNITS_OF_COST} or len({*parts}) < len(parts):
+        raise CreditError(f"by is {by!r}; expected some of {', '.join(UNITS_OF_COST)}, with commas and each once")
+    return parts
+
+
+def _texts(traces: Traces, by: str) -> list[str]:
+    """The unit of each event."""
+    graph, n = traces.graph, traces.sizes.events
+    if by in ("agent", "role"):
+        column = traces.agents["role" if by == "role" else "name"].to_pylist()
+        return [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
+    if by == "decision":
+        found: list[str] = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
+        return found
+    if by == "tool":
+        return [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
+    if by == "model":
+        models, model = event_models(traces)
+        return [models[i] or "unknown" for i in model.tolist()]
+    ids = traces.traces["trace"].to_pylist()
+    return [ids[t] for t in np.asarray(graph.trace_ids)[:n].tolist()]
+
+
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
     """The sum of the team's rows, as a row "total"; `stated` sums what traces have. Events count outside the team, too.
 
     Examples:
       >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
-      >>> row = CostRow("a", 4, 1, 0, known, unknown, known, unknown)
+      >>> row = CostRow("a", 4, 1, known, known, unknown, known, unknown)
       >>> total_costs([row, row]).tokens, total_costs([row, row]).money
       (Amount(total=4.0, missing=0), Amount(total=None, missing=6))
     """
     events = sum(row.events for row in rows)
     rows = [row for row in rows if not row.outside]
-    calls, errors = (sum(getattr(row, name) for row in rows) for name in ("tool_calls", "errors"))
+    calls = sum(row.tool_calls for row in rows)
 
     def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
         return Amount(total if total or not missing else None, missing)
 
-    tokens, read, seconds, money, logged = map(summed, ("tokens", "input_tokens", "seconds", "money", "logged_money"))
+    names_of = ("errors", "tokens", "input_tokens", "seconds", "money", "logged_money")
+    errors, tokens, read, seconds, money, logged = map(summed, names_of)
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
     lacks = any(row.lacks_lines for row in rows)
@@ -177,6 +203,7 @@ def _rows(
     costs: EventCosts,
     logged: np.ndarray,
     called: ToolCalls,
+    failed: np.ndarray,
     lacking: np.ndarray,
 ) -> list[CostRow]:
     count = len(names)
@@ -184,17 +211,31 @@ def _rows(
     at_call = unit.copy()
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
-    errors = np.bincount(at_call[called.counted], minlength=count)
-    sums = [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
+    sums = [amounts(failed, at_call, count)]
+    sums += [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
     sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least_money)]
     sums += [amounts(logged, unit, count)]
     lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
     for i, (name, outside) in enumerate(names):
-        tokens, read, seconds, money, own = (
+        errors, tokens, read, seconds, money, own = (
             Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
         )
-        counts = int(events[i]), int(calls[i]), int(errors[i])
-        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i]), own))
+        rows.append(
+            CostRow(
+                name,
+                int(events[i]),
+                int(calls[i]),
+                errors,
+                tokens,
+                read,
+                seconds,
+                money,
+                {},
+                outside,
+                bool(lacks[i]),
+                own,
+            )
+        )
     return rows
 
 

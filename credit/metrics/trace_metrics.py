@@ -189,7 +189,13 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     none = (count == 0, "the team wrote no message")
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
     messages = {
-        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, facts.unread, unknown),
+        "message_redundancy": numbered(
+            1 - divided(different(trace, ids, m), count),
+            none,
+            facts.unread,
+            (count == 1, "the team wrote one message, which can repeat none"),
+            unknown,
+        ),
         **_debate(facts, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")
@@ -224,10 +230,10 @@ def _debate(
     votes = np.zeros(m)
     pairs, size = np.unique(np.stack([of_trace, ids[last]]), axis=1, return_counts=True)
     np.maximum.at(votes, pairs[0], size)
-    opening = different(of_trace, ids[first], m)
+    opening, one = different(of_trace, ids[first], m), (count == 1, "one agent alone wrote messages")
     return {
-        "consensus": numbered(divided(votes, count), other, none, unknown),
-        "diversity": numbered(divided(opening, count), other, none, unknown),
+        "consensus": numbered(divided(votes, count), other, none, one, unknown),
+        "diversity": numbered(divided(opening, count), other, none, one, unknown),
     }
 
 

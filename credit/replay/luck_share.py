@@ -283,7 +283,7 @@ def luck_of_log(traces: Traces) -> LuckShare:
 
 
 def _last_actions(traces: Traces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each trace, whether its last action has a context that is at no earlier action of any trace; context, node."""
+    """Of each trace, whether its last decision has a context that is at no earlier one of any trace; context, node."""
     n, m = traces.sizes.events, traces.sizes.traces
     chosen = np.flatnonzero(np.asarray(traces.graph.action_mask)[:n])
     trace = np.asarray(traces.graph.trace_ids)[:n]
@@ -293,9 +293,17 @@ def _last_actions(traces: Traces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.asarray(traces.evidence[name].array)[:n].astype(np.int64) if name in traces.evidence else np.full(n, -1)
         for name in ("context", "node")
     ]
-    context, node = (np.where(place >= 0, x[place], -1) if n else np.full(m, -1) for x in ids)
+    context = np.where(place >= 0, ids[0][place], -1) if n else np.full(m, -1)
+    run = np.zeros(n, np.int64)  # neighbours in one context are one decision: its actions may be a joint turn
+    parted = (np.diff(trace[chosen]) != 0) | (np.diff(ids[0][chosen]) != 0) | (ids[0][chosen][1:] < 0)
+    run[chosen[1:]] = np.cumsum(parted)
+    last = chosen[run[chosen] == run[place[trace[chosen]]]]
+    least = np.full(m, np.iinfo(np.int64).max)  # whatever the order in which the actions of a joint turn are logged
+    named = last[ids[1][last] >= 0]
+    np.minimum.at(least, trace[named], ids[1][named])
+    node = np.where(least < np.iinfo(np.int64).max, least, -1)
     group = np.asarray(traces.graph.group_ids)[:m].astype(np.int64)
-    earlier = np.setdiff1d(chosen, place)
+    earlier = np.setdiff1d(chosen, last)
     early = earlier[ids[0][earlier] >= 0]
     pairs = np.stack([group[trace[early]], ids[0][early]])
     taken = set(zip(*pairs.tolist(), strict=True))

@@ -206,7 +206,7 @@ def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
     made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
     caller = np.full(traces.sizes.events, -1)
-    caller[receivers[made]] = senders[made]
+    np.maximum.at(caller, receivers[made], senders[made])  # the latest, whatever the order of edges
     effect = np.flatnonzero(caller >= 0)
     return effect, caller[effect]
 

@@ -10,6 +10,7 @@ from credit.reports.tool_calls import ToolCalls
 from graphs.event_types import EventType
 from graphs.text import counted
 from graphs.traces.batch import Traces
+from graphs.traces.record import AT_LIMIT
 
 __all__ = ["Ending", "endings"]
 
@@ -56,12 +57,22 @@ def endings(traces: Traces, calls: ToolCalls | None = None) -> tuple[Ending, ...
     np.maximum.at(last, trace[acts], acts)
     rows = calls.rows[open_[calls.rows]]
     rows = rows[(rows >= last[trace[rows]]) & np.isin(formats, formats[trace[calls.calls]])[trace[rows]]]
-    if not len(rows):
-        return ()
-    count, tool = len(np.unique(trace[rows])), traces.events["tool"][int(rows[0])].as_py()
-    first, event = traces.traces["trace"][int(trace[rows[0]])].as_py(), traces.events["event"][int(rows[0])].as_py()
-    words = (
-        f"{count} of {counted(n.traces, 'trace')} {'ends' if count == 1 else 'end'} in a tool call without a result: "
-        f"the run was cut short, or the call ended it. The first: {event}{f' of {tool}' if tool else ''}, trace {first}"
+    told = traces.evidence.get(f"metrics.{AT_LIMIT}")
+    limited = np.zeros(0, np.int64) if told is None else last[np.flatnonzero(told.array[: n.traces] > 0)]
+    found = (
+        (rows, ("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
+        (limited[limited >= 0], ("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
     )
-    return (Ending(words, count, first, event),)
+    return tuple(
+        _ending(traces, rows, verbs[len(np.unique(trace[rows])) > 1], how) for rows, verbs, how in found if len(rows)
+    )
+
+
+def _ending(traces: Traces, rows: np.ndarray, verb: str, how: str) -> Ending:
+    trace = np.asarray(traces.graph.trace_ids)
+    count, first = len(np.unique(trace[rows])), int(rows[0])
+    tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
+    name = traces.traces["trace"][int(trace[first])].as_py()
+    place = f"{event}{f' of {tool}' if tool else ''}, trace {name}"
+    words = f"{count} of {counted(traces.sizes.traces, 'trace')} {verb} {how}. The first: {place}"
+    return Ending(words, count, name, event)

@@ -48,6 +48,6 @@ def lacking_events(traces: Traces) -> np.ndarray:
 
 def lacking_traces(traces: Traces) -> np.ndarray:
     """Whether a real trace lacks lines: bool [number of real traces]."""
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    lacking: np.ndarray = np.bincount(trace[lacking_events(traces)], minlength=traces.sizes.traces) > 0
+    lost, m = traces.evidence.get(f"metrics.{LOST_PARTS}"), traces.sizes.traces
+    lacking: np.ndarray = np.zeros(m, bool) if lost is None else lost.array[:m] > 0
     return lacking

@@ -107,13 +107,15 @@ class ToolCalls:
         self.errors = error_mask(traces) & inside
         is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
         senders, receivers = real_edges(graph)
-        answers = is_call[senders] & is_result[receivers]
+        answers = np.flatnonzero(is_call[senders] & is_result[receivers])
+        answers = answers[np.argsort(senders[answers], kind="stable")]  # whatever the order of edges
         self.results, self.calls = receivers[answers], senders[answers]
         action = np.asarray(graph.action_mask)
         # Of two calls that are actions the earlier one only came before.
         asks = is_call[receivers] & action[senders] & ~(is_call[senders] & action[receivers])
         self._message = np.arange(n)  # that a call is of; a call of none counts as its own
-        self._message[receivers[asks]] = senders[asks]
+        self._message[receivers[asks]] = -1
+        np.maximum.at(self._message, receivers[asks], senders[asks])
         self.counted = self.errors.copy()
         self.counted[self.results[self.errors[self.calls]]] = False
         # Outcomes are results, calls without a result, and other errors: the result of a call tells how it went.

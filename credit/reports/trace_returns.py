@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphs.errors import CreditError
-from graphs.floats import COARSE, KEPT, RELATIVE, WHOLE, rounded_differences, rounding
+from graphs.floats import COARSE, KEPT, RELATIVE, WHOLE, rounded_differences, rounding, single_sums
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
 
@@ -130,6 +130,16 @@ def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     return exact, error + rounding(exact)
 
 
+def _single_returns(traces: Traces) -> np.ndarray:
+    """The returns as methods add them up: float32 [traces]."""
+    n, step = traces.sizes, traces.evidence.get("event_reward")
+    reward = np.asarray(traces.reward[: n.traces])
+    if step is None:
+        return reward
+    terms = np.where(step.mask, step.array, 0)[: n.events]
+    return single_sums(reward, terms, np.asarray(traces.graph.trace_ids[: n.events]))
+
+
 def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
     """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
 
@@ -173,7 +183,8 @@ def group_differences(traces: Traces) -> GroupDifferences:
     scored = np.isfinite(earned) & acting(traces)
     group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
     key, groups = group[scored], int(group.max(initial=-1)) + 1
-    greatest, apart = distinguishable(earned[scored], key, groups)
+    single = _single_returns(traces)[scored]
+    greatest, apart = distinguishable(single, key, groups)
     most, least, off = np.full(groups, -np.inf), np.full(groups, np.inf), np.zeros(groups)
     np.maximum.at(most, key, exact[scored])
     np.minimum.at(least, key, exact[scored])
@@ -182,7 +193,7 @@ def group_differences(traces: Traces) -> GroupDifferences:
     size, several = np.maximum(np.abs(most), np.abs(least)), np.bincount(key, minlength=groups) > 1
     differs = (spread > off) | ((size >= WHOLE) & several)  # or did before they were read
     words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(differs, "fine", ""))
-    seen = np.where(rounded_differences(exact[scored], key, groups), "coarse", "")
+    seen = np.where(rounded_differences(exact[scored], key, groups, single), "coarse", "")
     return GroupDifferences(greatest, apart, np.where(apart, seen, words).tolist())
 
 

@@ -38,7 +38,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
-from graphs.floats import COARSE, rounded_differences
+from graphs.floats import COARSE, rounded_differences, single_sums
 from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
@@ -282,8 +282,10 @@ def _rounded(outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, 
     known, groups = np.isfinite(outcome), int(group.max()) + 1
     rounded = rounded_differences(outcome[known], group[known], groups)
     if steps is not None:
-        earned = outcome + np.bincount(by_trace.ids, steps[by_trace.order], by_trace.count)
-        rounded = rounded | rounded_differences(earned[known], group[known], groups)
+        ordered = steps[by_trace.order]
+        earned = outcome + np.bincount(by_trace.ids, ordered, by_trace.count)
+        single = single_sums(outcome, ordered, by_trace.ids)
+        rounded = rounded | rounded_differences(earned[known], group[known], groups, single[known])
     return rounded
 
 

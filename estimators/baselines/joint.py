@@ -100,16 +100,14 @@ def magrpo(
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     acts = real & graph.trained_mask & scored[trace] & (node >= 0) & (context >= 0)
-    lead_of = _leads(trace, node, acts)
-    leads = acts & (lead_of == jnp.arange(n, dtype=jnp.int32))
-    to_go = _returns(graph, outcome, leads, event_reward, discount)
-    tree = replay_tree(graph, leads, context, node, to_go.dtype)
+    tree = replay_tree(graph, acts, context, node, outcome.dtype)
+    to_go = _returns(graph, outcome, tree.row, event_reward, discount)
     # Relative to one return of the context, so that equal returns differ by exactly 0.
     reference, relative = tree.relative(to_go)
     value, at = tree.values(relative), reference[tree.context_of]
 
     if joint_mode == "aligned":
-        one_mask, rivals, of_event = tree.node_mask, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
+        one_mask, rivals, of_event = tree.node_mask, tree.context_of, tree.node
         even = jnp.ones(n, bool)
     elif completion is None:
         raise CreditError("joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed")
@@ -118,7 +116,7 @@ def magrpo(
         acts = acts & (chosen >= 0)
         name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
         value, at, one_mask, rivals, of_event, even = _completions(
-            value, at, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
+            value, at, tree.node, tree.context, name, jnp.maximum(chosen, 0), acts
         )
 
     k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
@@ -129,6 +127,7 @@ def magrpo(
     reason = jnp.where(
         k[of_event] < enough, Reason.NO_SIBLING, jnp.where(even[of_event], Reason.VALID, Reason.NO_EVIDENCE)
     )
+    reason = jnp.where(tree.unclear[tree.context], Reason.CONTEXTS_DIFFER, reason)
     missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
     return finish(
         graph,
@@ -174,35 +173,6 @@ def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline:
         raise CreditError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
     k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
     return reference + mean - safe_divide(relative - mean, k - 1)
-
-
-def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
-    """For each action the first action of its joint turn, as it occurs in its trace: int32 [E].
-
-    The actions of a joint turn stand together in a trace, that is, are not parted by another one, if each joint turn
-    has the same number of others before it wherever it occurs. Otherwise pairs of a joint turn and a trace are sorted,
-    which takes some hundred times as long as adding up the events.
-    """
-    n = acts.shape[0]
-    place = jnp.arange(n, dtype=jnp.int32)
-    latest = jax.lax.cummax(jnp.where(acts, place, -1))
-    before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
-    goes_on = (before >= 0) & (trace[before] == trace) & (turn[before] == turn)
-    begins = acts & ~goes_on
-    begun = jnp.cumsum(begins.astype(jnp.int32), dtype=jnp.int32)
-    number = begun - begun[segment_first(trace, n, acts)][trace]
-    node = jnp.where(acts, turn, 0)
-    usual = number[segment_first(node, n, acts)][node]
-
-    def together() -> jax.Array:
-        return jnp.maximum(jax.lax.cummax(jnp.where(begins, place, -1)), 0)
-
-    def parted() -> jax.Array:
-        joint = pair_ids(node, trace, acts, n)
-        return segment_first(joint, n, acts)[joint]
-
-    leads: jax.Array = jax.lax.cond(jnp.any(acts & (number != usual)), parted, together)
-    return leads
 
 
 def _completions(

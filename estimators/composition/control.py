@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.coefficients import fitted_coefficients
+from estimators.composition.increments import JOINT, states_twice
 from estimators.sequence.chains import chains
 from estimators.short_rows import sum_of_columns
 from graphs.errors import CreditError
@@ -113,6 +114,8 @@ def _usable(claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
     for claim in claims:
         if claim.estimand != "increment":
             refused[claim.source] = f"its estimand is {claim.estimand!r}, not 'increment'"
+        elif states_twice(claim):
+            refused[claim.source] = JOINT
         elif not claim.centred:
             refused[claim.source] = (
                 "it is not centred under the policy that acted, so its mean would enter the gradient"

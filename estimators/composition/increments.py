@@ -33,7 +33,7 @@ from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
 
-__all__ = ["Combined", "NotComposableError", "as_increment", "combine"]
+__all__ = ["JOINT", "Combined", "NotComposableError", "as_increment", "combine", "states_twice"]
 
 _WHY = {
     "effect": "no propensity makes what one other choice would have brought the mean over all of them; of a contrast "
@@ -43,6 +43,10 @@ _WHY = {
     "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
     "score": "a score has no unit of reward until it is calibrated on other tasks",
 }
+
+
+JOINT = "each action of a joint turn has the increment of the whole turn, and a sum over the trace would count it again"
+"""Why a credit with joint turns is no claim."""
 
 
 class NotComposableError(CreditError):
@@ -87,6 +91,8 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("credit", credit, Credit, "what a method returns")
+    if states_twice(credit):
+        raise NotComposableError(credit.source, credit.estimand, JOINT)
     if credit.estimand == "increment":
         return credit
     if credit.estimand == "return":
@@ -99,6 +105,11 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
         increment = _from_contrast(graph, credit, propensity)
         return increment
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
+
+
+def states_twice(credit: Credit) -> bool:
+    """Whether actions of one decision have its number each, as in a joint turn."""
+    return credit.repeats is not None and bool(np.any(np.asarray(credit.valid & credit.repeats)))
 
 
 def _lambda(credit: Credit) -> Array | float:

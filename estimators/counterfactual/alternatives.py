@@ -184,21 +184,23 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, unseen: float 
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    tree = replay_tree(graph, scored[trace], logged.context, _of_context(graph, logged), outcome.dtype)
+    named = _of_context(graph, logged)
+    tree = replay_tree(graph, scored[trace], logged.context, named, outcome.dtype)
     row, of, at = tree.row, tree.context, tree.node
     reference, relative = tree.relative(outcome[trace])
     place = jnp.arange(n, dtype=jnp.int32)
-    draw_mask, draw, value, mixed, split = row, place, relative, tree.mixed, jnp.zeros(n, bool)
+    draw_mask, draw, value, mixed, split = row, tree.lead, relative, tree.mixed, tree.member & (named != at)
     if logged.node is not None:
         node = event_ids(graph, "node", logged.node)
         # An event without a node is a draw by itself. Together these are E ids or fewer.
         node = jnp.where(node < 0, n + place, ids_below(n, node, node >= 0))
-        replayed = replay_tree(graph, row, of, ids_below(n, node, row), outcome.dtype)
+        replayed = replay_tree(graph, tree.member, of, ids_below(n, node, tree.member), outcome.dtype)
         draw, value = replayed.first[replayed.node], replayed.values(relative)[replayed.node]
-        draw_mask, mixed, split = row & (draw == place), mixed | replayed.mixed, row & (at[draw] != at)
+        draw_mask, mixed = row & (draw == place), mixed | replayed.unclear
+        split = split | (tree.member & (at[draw] != at))
     own = segment_mean(value, at, n, draw_mask)
 
-    p = _probabilities(graph, logged, row, relative.dtype)
+    p = _probabilities(graph, logged, tree.member, relative.dtype)
     weight = jnp.where(p.overlap & row, p.target / jnp.where(p.overlap & row, p.behaviour, 1), jnp.zeros_like(p.target))
     count = segment_count(of, n, draw_mask, weight.dtype)
     ess = safe_divide(segment_sum(weight, of, n, draw_mask) ** 2, segment_sum(weight**2, of, n, draw_mask))
@@ -208,6 +210,9 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, unseen: float 
     acted = segment_sum(p.behaviour[tree.first], tree.context_of, n, tree.node_mask)
     one_more = _ess_with_one_more(tree, draw_mask, weight, seen, acted, unseen)
     over = (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING) | (segment_count(of, n, split) > 0)
+    for name, values in (("q_value", logged.q_value), ("target_value", logged.target_value)):
+        if values is not None:
+            over |= tree.disagree(*check_event_array(graph, name, values))
     reason = _inconsistent(tree, p, over, mixed, reason)
     return Drawn(
         tree,
@@ -257,7 +262,7 @@ def _covered(graph: EventGraph, tree: ReplayTree, seen: jax.Array, target_suppor
     support, logged = check_event_array(graph, "target_support", target_support)
     logged &= support <= 1 + OF_PROBABILITIES
     least = jax.ops.segment_min(
-        jnp.where(tree.row & logged, support, jnp.inf), tree.context, num_segments=graph.num_events
+        jnp.where(tree.member & logged, support, jnp.inf), tree.context, num_segments=graph.num_events
     )
     return jnp.where(jnp.isfinite(least), least.astype(seen.dtype), seen)
 
@@ -306,10 +311,10 @@ def _inconsistent(
     tree: ReplayTree, p: _Probabilities, over: jax.Array, mixed: jax.Array, reason: jax.Array
 ) -> jax.Array:
     """The reason by context, with what makes a context no situation in which one policy drew alternatives."""
-    n, row, of, at = tree.row.shape[0], tree.row, tree.context, tree.node
+    n, of, at = tree.row.shape[0], tree.context, tree.node
 
     def somewhere(wrong: jax.Array) -> jax.Array:
-        return segment_count(of, n, row & wrong) > 0
+        return segment_count(of, n, tree.member & wrong) > 0
 
     unequal = jnp.abs(p.behaviour - p.behaviour[tree.first][at]) > ROUNDING
     unequal = unequal | (jnp.abs(p.target - p.target[tree.first][at]) > ROUNDING)

@@ -116,13 +116,14 @@ def c3(
     if variant not in ("reward_only", "value_only", "value_assisted"):
         raise CreditError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
     if variant == "reward_only":
-        own, against, known = value, _baseline(tree, value, baseline), tree.row
+        own, against, known, disagree = value, _baseline(tree, value, baseline), tree.member, jnp.zeros(n, bool)
     elif q_value is None:
         raise CreditError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
     else:
         q, has_q = check_event_array(graph, "q_value", q_value)
+        disagree = tree.disagree(q, has_q)
         q, missing = q[tree.first].astype(value.dtype), tree.node_mask & ~has_q[tree.first]
-        known = tree.row & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
+        known = tree.member & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
         critic = _baseline(tree, q, baseline)
         if variant == "value_only":
             own, against, at = q, critic, jnp.zeros_like(q)
@@ -135,7 +136,7 @@ def c3(
 
     replays = segment_count(tree.node, n, tree.row, own.dtype)
     credit = own[tree.node]
-    reason = _reason(tree, known, j)
+    reason = _reason(tree, known, disagree, j)
     if not own_outcome:
         if normalise or variant != "reward_only" or baseline != "leave_one_out":  # others hold the own outcome
             given = f"variant={variant!r}, baseline={baseline!r} and normalise={normalise}"
@@ -143,7 +144,7 @@ def c3(
             raise CreditError(f"own_outcome=False comes with {given}; expected {expected}")
         kin = later_kin(graph, tree)
         single = replays[tree.node] <= segment_count(kin, 2 * n, tree.row, own.dtype)[kin]
-        credit = _without_own(tree, credit, outcome, kin, single)
+        credit = _without_own(tree, credit, outcome, kin, single)[tree.lead]
         # All of a context or none: whether a choice has a claim must not depend on which it was.
         lacking = segment_count(tree.context, n, tree.row & single)[tree.context] > 0
         reason = jnp.where((reason == Reason.VALID) & lacking, Reason.ONE_REPLAY, reason)
@@ -159,6 +160,7 @@ def c3(
         source="c3",
         centred=variant == "reward_only",
         own_outcome=own_outcome,
+        repeats=tree.repeats,
     )
 
 
@@ -199,11 +201,15 @@ def _centre_and_scale(tree: ReplayTree, values: jax.Array, j: jax.Array) -> tupl
     return centre[tree.context_of], scale[tree.context_of]
 
 
-def _reason(tree: ReplayTree, known: jax.Array, j: jax.Array) -> jax.Array:
-    """Why each event has no answer by its context, int [E]; `known` [E] says whether all its evidence is there."""
-    reason = jnp.where(tree.row & known, Reason.VALID, Reason.NO_EVIDENCE)
-    reason = jnp.where(tree.row & (j[tree.context] < 2), Reason.NO_SIBLING, reason)
-    return jnp.where(tree.row & tree.mixed[tree.context], Reason.CONTEXTS_DIFFER, reason)
+def _reason(tree: ReplayTree, known: jax.Array, disagree: jax.Array, j: jax.Array) -> jax.Array:
+    """Why each event has no answer by its context, int [E].
+
+    `known` says by event whether all evidence is there, `disagree` by context whether some contradicts itself: bool [E].
+    """
+    reason = jnp.where(tree.member & known, Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(tree.member & disagree[tree.context], Reason.CONTRADICTION, reason)
+    reason = jnp.where(tree.member & (j[tree.context] < 2), Reason.NO_SIBLING, reason)
+    return jnp.where(tree.member & tree.unclear[tree.context], Reason.CONTEXTS_DIFFER, reason)
 
 
 def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax.Array, j: jax.Array) -> jax.Array:

@@ -364,7 +364,7 @@ def off_policy(
     of, draw = d.tree.context, d.draw
     reason = d.refusal(e.known, refusals)[of]
     lone = (reason == Reason.VALID) & ~e.has_others[draw]
-    reason = jnp.where(d.tree.row, jnp.where(lone, Reason.LOW_ESS, reason), Reason.NO_EVIDENCE)
+    reason = jnp.where(d.tree.member, jnp.where(lone, Reason.LOW_ESS, reason), Reason.NO_EVIDENCE)
     return finish(
         graph,
         credit=d.reference[of] + d.own[d.tree.node],
@@ -377,6 +377,7 @@ def off_policy(
         source="off_policy",
         centred=False,
         own_outcome=True,
+        repeats=d.tree.repeats,
     )
 
 

@@ -6,7 +6,9 @@ decisions may fan out again. Logged, this is a set of traces. Two ids per event 
     context   events with one context chose among alternatives in one situation: they are siblings
     node      events with one node are one and the same choice, met in several traces: its replays
 
-A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored.
+A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored. Its actions
+in one context are one decision, a joint turn (`estimators.joint_turns`): the siblings of a draw are draws of other
+traces.
 
 Siblings answer one task under one policy: an id that occurs in several groups is another context, or node, in each
 (`ids_by_group`).
@@ -24,7 +26,8 @@ import jax.numpy as jnp
 
 from estimators.base import check_event_array, check_reward
 from estimators.compared_ids import before_compiling, numbered
-from estimators.relative_mean import relative_to_first
+from estimators.joint_turns import joint_turns
+from estimators.relative_mean import ALIKE, relative_to_first
 from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
@@ -48,17 +51,22 @@ class ReplayTree(NamedTuple):
     """The tree; nodes and contexts are segments [E], since there are no more of them than events.
 
     Attributes:
-      row: bool [E], events on a path: actions of the traces asked for that have a context and a node.
-      node, context: int32 [E], of events.
-      weight: float [E], the share of the event's trace in the value of its node; sums to 1 over a node.
-      first: int32 [E], an event of each node.
+      member: bool [E], events on a path: actions of the traces asked for that have a context and a node.
+      row: bool [E], one member of each decision of a trace, its first.
+      lead: int32 [E], the `row` of each member; of other events the event itself.
+      node, context: int32 [E], of events; the members of a joint turn have one node.
+      weight: float [E], the share of the row's trace in the value of its node; sums to 1 over the rows of a node.
+      first: int32 [E], a row of each node.
       node_mask: bool [E], True for nodes that exist.
       context_of: int32 [E], of nodes.
-      mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two groups: no
-        siblings of one situation.
+      mixed: bool [E], contexts with a node that is logged under another context, too, with traces of two groups, or
+        with an unclear joint turn: no siblings of one situation.
+      unclear: bool [E], these and all contexts above one of them, whose nodes have no value.
     """
 
+    member: jax.Array
     row: jax.Array
+    lead: jax.Array
     node: jax.Array
     context: jax.Array
     weight: jax.Array
@@ -66,21 +74,39 @@ class ReplayTree(NamedTuple):
     node_mask: jax.Array
     context_of: jax.Array
     mixed: jax.Array
+    unclear: jax.Array
 
     def values(self, outcome: jax.Array) -> jax.Array:
-        """The value of each node from a number per event of a path, such as the outcome of its trace: float [E].
+        """The value of each node from a number per row, such as the outcome of its trace: float [E].
 
         The mean over the node's children of their values; a trace that ends in the node is a child.
         """
         return segment_sum(self.weight * outcome, self.node, self.node.shape[0], self.row)
 
     def relative(self, outcome: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The number of one event of each context, and what each event of a path has more than its context's: [E], [E].
+        """The number of one row of each context, and what each row has more than its context's: [E], [E].
 
         The shares of a node's traces sum to 1 but for rounding. The `values` of these differences are exactly 0 where
         the outcomes of the context are equal, however often each alternative was replayed.
         """
         return relative_to_first(outcome, self.context, self.node.shape[0], self.row)
+
+    @property
+    def repeats(self) -> jax.Array:
+        """bool [E], the members behind the first one of their decision, which have its number once more."""
+        return self.member & ~self.row
+
+    def disagree(self, values: jax.Array, stated: jax.Array) -> jax.Array:
+        """Contexts with a joint turn whose members do not state one number, or that only some state: bool [E].
+
+        Args:
+          values: float [E].
+          stated: bool [E], where there is one.
+        """
+        lead = self.lead
+        apart = jnp.abs(values - values[lead]) > ALIKE * jnp.maximum(1, jnp.abs(values))
+        wrong = self.member & (apart | (stated != stated[lead]))
+        return segment_count(self.context, len(values), wrong) > 0
 
 
 def replay_tree(
@@ -89,7 +115,7 @@ def replay_tree(
     """The tree of the actions among `where`, bool [E], by ids in [0, E); an action with another one is not on it.
 
     The children of a node are the contexts that follow it and the traces that end in it; the children of a context are
-    its alternatives. The share of a trace in a node's value is thus a product of 1/(number of children) along the rest
+    its alternatives. The actions of a trace in one context are one step of its path. The share of a trace in a node's value is thus a product of 1/(number of children) along the rest
     of its path, a backward recursion.
 
     Raises:
@@ -98,8 +124,10 @@ def replay_tree(
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     context, node = event_ids(graph, "context", context), event_ids(graph, "node", node)
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & where
-    row = row & (context >= 0) & (context < n) & (node >= 0) & (node < n)
-    context, node = jnp.where(row, context, 0), jnp.where(row, node, 0)
+    member = row & (context >= 0) & (context < n) & (node >= 0) & (node < n)
+    context, node = jnp.where(member, context, 0), jnp.where(member, node, 0)
+    turns = joint_turns(graph, member, context, node)
+    node, row = turns.node, member & (turns.lead == jnp.arange(n, dtype=jnp.int32))
     first, node_mask = segment_first(node, n, row), segment_count(node, n, row) > 0
     context_of = context[first]
 
@@ -114,9 +142,13 @@ def replay_tree(
     among_children = safe_divide(jnp.ones_like(below), below + ends)[node]
     share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
     weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
-    return ReplayTree(
-        row, node, context, weight, first, node_mask, context_of, _mixed(graph, row, node, context, context_of)
+    mixed = _mixed(graph, row, node, context, context_of, member & turns.unclear)
+    above = jax.lax.cond(
+        jnp.any(mixed),
+        lambda: segment_count(context, n, path.reaches(mixed[context])) > 0,
+        lambda: mixed,
     )
+    return ReplayTree(member, row, turns.lead, node, context, weight, first, node_mask, context_of, mixed, above)
 
 
 def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -> jax.Array:
@@ -145,7 +177,7 @@ def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -
 
 
 def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
-    """One id for the events of a node whose traces share a choice after it: int32 [E] in [0, 2E); itself where none do.
+    """One id for the rows of a node whose traces share a choice after it: int32 [E] in [0, 2E); itself where none do.
 
     Those are the traces that pass through the node of the trace's next decision in a context; or through that context,
     if the trace made choices of its own between the two.
@@ -157,8 +189,9 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     path = chains(graph, tree.row)
     above = _previous_row(tree.node, tree.row, trace)
-    acted = jnp.cumsum((jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)).astype(jnp.int32))
-    between = path.following(acted) - acted > 1
+    own = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & ~tree.member
+    acted = jnp.cumsum(own.astype(jnp.int32))
+    between = path.following(acted) - acted > 0
     context, node = (path.following(_first_below(above, ids, tree.row)) for ids in (tree.context, tree.node))
     place = jnp.arange(n, dtype=jnp.int32)  # ids of traces that share nothing later lie behind those of groups
     return jnp.where(path.last | ~tree.row, n + place, jnp.where(between, context, node))
@@ -183,17 +216,24 @@ def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Ar
     return leader
 
 
-def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array) -> jax.Array:
+def _mixed(
+    graph: EventGraph,
+    row: jax.Array,
+    node: jax.Array,
+    context: jax.Array,
+    context_of: jax.Array,
+    unclear: jax.Array,
+) -> jax.Array:
     """Contexts whose events do not belong together: bool [E]."""
     n, group = graph.num_events, jnp.asarray(graph.group_ids)[graph.trace_ids]
     elsewhere = row & (context_of[node] != context)
     other_task = row & (group != group[segment_first(context, n, row)][context])
 
     def contexts() -> jax.Array:
-        wrong = segment_count(context, n, elsewhere | other_task) + segment_count(context_of[node], n, elsewhere)
-        return wrong > 0
+        wrong = segment_count(context, n, elsewhere | other_task | unclear)
+        return wrong + segment_count(context_of[node], n, elsewhere) > 0
 
-    mixed: jax.Array = jax.lax.cond(jnp.any(elsewhere | other_task), contexts, lambda: jnp.zeros(n, bool))
+    mixed: jax.Array = jax.lax.cond(jnp.any(elsewhere | other_task | unclear), contexts, lambda: jnp.zeros(n, bool))
     return mixed
 
 
@@ -274,7 +314,8 @@ def subtree_values(
 ) -> jax.Array:
     """MALT's value of each action in a replay tree: the mean over its children of theirs, at a leaf the return; [E].
 
-    NaN at events that are on no path: no action, no context or node, no outcome. MALT takes siblings whose values lie
+    NaN at events that are on no path: no action, no context or node, no outcome; and where the tree below is unclear, as
+    where a node is logged under two contexts. MALT takes siblings whose values lie
     on different sides of 0.5 as pairs for preference learning, and has no policy-gradient advantage; against its
     siblings the same value is `estimators.c3`.
 
@@ -307,4 +348,5 @@ def subtree_values(
     context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
     reference, relative = tree.relative(outcome[trace])
-    return jnp.where(tree.row, reference[tree.context] + tree.values(relative)[tree.node], jnp.nan)
+    known = tree.member & ~tree.unclear[tree.context]
+    return jnp.where(known, reference[tree.context] + tree.values(relative)[tree.node], jnp.nan)

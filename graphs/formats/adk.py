@@ -76,6 +76,7 @@ class _Event(msgspec.Struct, rename="camel"):
     branch: str | None = None
     partial: bool | None = None
     error_code: str | None = None
+    finish_reason: Any = None
     model_version: str | None = None
     usage_metadata: _Usage | None = None
     timestamp: float | None = None
@@ -320,6 +321,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             givers[target] = call
     if not record.ids:
         record.refuse("no-events", "events", "none", "an event with content")
+    record.ended_by(events[-1].finish_reason)
     name_models(record)
     return team.finish()
 

@@ -39,6 +39,7 @@ class _Choice(msgspec.Struct):
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
     message: Message | None = None
+    finish_reason: Any = None
 
 
 class _Said(msgspec.Struct):
@@ -169,12 +170,14 @@ def _groups(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
 
 def _of_choices(record: TraceRecord, choices: msgspec.Raw, group: bytes, place: Place) -> Iterator[_Sampled]:
     """The messages of a history, each with whether the model sampled it, and its place."""
-    field, trace = "messages_and_choices", record.trace_id
+    field, trace, reason = "messages_and_choices", record.trace_id, None
     for index, (element, where) in enumerate(placed_elements(group, choices, place, field=field, trace=trace)):
         name = f"{field}[{index}]"
         choice = decode(_CHOICE, element, file=where.file, line=where.line, field=name, trace=trace)
         said = choice.message or Message(choice.role or "", choice.tool_calls, choice.tool_call_id)
+        reason = reason if choice.message is None else choice.finish_reason
         yield said, choice.message is not None, where
+    record.ended_by(reason)
 
 
 def _finished(
@@ -193,7 +196,7 @@ def _finished(
         record.refuse("non-finite-reward", "reward", reward, "a finite number")
     if reward is not None:
         record.rewards["team"] = float(reward)
-    record.metrics = {key: float(value) for key, value in metrics.items() if isinstance(value, int | float)}
+    record.metrics |= {key: float(value) for key, value in metrics.items() if isinstance(value, int | float)}
     chat = Chat(record, "policy")
     is_sampled = any(sampled for _, messages in histories for _, sampled, _ in messages)
     for prefix, messages in histories:

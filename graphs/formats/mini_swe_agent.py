@@ -134,6 +134,7 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
     record.model = (model.model_name if model else None) or ""
     ended = wire.info.exit_status or ""
     record.error = "" if ended in _ENDED else ended
+    record.ended_by(ended)
     chat, waiting = Chat(record, "agent"), 0  # commands of the last reply without an observation
     for index, (raw, where) in enumerate(placed_elements(data, wire.messages, place, field="messages", trace=name)):
         field = f"messages[{index}]"

@@ -123,6 +123,7 @@ class _Part(msgspec.Struct):
     state: _State | None = None
     tokens: _Tokens | None = None
     cost: Any = None
+    reason: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -204,6 +205,8 @@ def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
         record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
+    ends = [part.reason for message, _ in session.messages for part in message.parts if part.type == "step-finish"]
+    record.ended_by(ends[-1] if ends else None)
     name_models(record)
     return team.finish()
 

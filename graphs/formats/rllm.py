@@ -127,6 +127,7 @@ def _record(document: Document) -> tuple[TraceRecord, list[float | None]]:
     record.rewards["is_correct"] = float(episode.is_correct)
     numbers = (episode.metrics or {}).items()
     record.metrics = {key: float(value) for key, value in numbers if isinstance(value, int | float)}
+    record.ended_by(episode.termination_reason)
     team, count, number = (
         Team(record),
         collections.Counter(trajectory.name for trajectory in episode.trajectories),

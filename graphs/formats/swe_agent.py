@@ -247,6 +247,7 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     status = (wire.info.exit_status if wire.info else None) or ""
     if status.removeprefix("submitted (").removesuffix(")") in _FAILED:
         record.error = status
+    record.ended_by(status.removeprefix("submitted (").removesuffix(")"))
     if wire.info and wire.info.model_stats:
         record.costs = wire.info.model_stats.costs()
     chat, steps = Chat(record, "agent"), []

@@ -181,6 +181,7 @@ def _record(info: _Info, raw: bytes, place: Place, record_field: str, file: str,
     record.model, record.system = agent.llm or "", agent.implementation or ""
     if simulation.termination_reason in _FAILED:
         record.error = simulation.termination_reason or ""
+    record.ended_by(simulation.termination_reason)
     stated = {"money": simulation.agent_cost, "user_money": simulation.user_cost}
     record.costs = {name: money for name, money in stated.items() if money}  # 0 stands for an unknown price, too
     if simulation.reward_info is not None:

@@ -237,7 +237,7 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
 
     Args:
       graph: a batch.
-      stage: int [E], the evidence `stage`; by default `derived_stages`.
+      stage: int [E], the evidence `stage`; a trace that states none, and by default each, has its `derived_stages`.
       stage_mask: bool [E], where the log states a stage; by default where `stage` is not negative.
 
     Raises:
@@ -295,6 +295,11 @@ def _stages(
         if values.shape != real.shape:
             raise CreditError(f"{name} has shape {values.shape}; expected {real.shape}, one entry for each event")
     trace_ids = np.asarray(graph.trace_ids)
+    silent = np.asarray(graph.trace_mask).copy()
+    silent[trace_ids[real & stated]] = False
+    if silent.any():  # a trace has the stages that its own log states
+        stage = np.where(silent[trace_ids], derived_stages(graph, main), stage)
+        stated = stated | silent[trace_ids]
     chosen = np.flatnonzero(real & np.asarray(graph.action_mask))
     defined = np.asarray(graph.trace_mask) & (main >= 0)
     defined[trace_ids[chosen[~stated[chosen]]]] = False

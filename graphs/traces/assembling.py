@@ -35,7 +35,7 @@ from graphs.traces.tokens import join_tokens
 
 __all__ = ["assemble", "clustered"]
 
-_EVENTS_A_PART = 1 << 14
+_EVENTS_A_PART, _OF_ITEM = 1 << 14, 4  # a record takes as much memory as some events
 
 
 def assemble(
@@ -96,7 +96,7 @@ class _Waiting:
         if self.size >= _EVENTS_A_PART or has_turns is not self.has_turns:
             self.flush()
         self.items.append(item)
-        self.size += max(1, len(item.ids)) if isinstance(item, TraceRecord) else 1
+        self.size += _OF_ITEM + (len(item.ids) if isinstance(item, TraceRecord) else 0)
         self.has_turns = has_turns
 
     def flush(self) -> None:

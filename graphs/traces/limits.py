@@ -24,6 +24,7 @@ LARGEST_LIMIT = 10**18 - 1
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
 _NO_OPENING = bytes(set(range(256)) - set(b"[{"))
+_PLAIN = bytes(set(range(256)) - set(b'[]{}"'))
 _COMMA = np.int8(2)
 _MARK = np.zeros(256, np.int8)
 _MARK[list(b"[{")], _MARK[list(b"]}")], _MARK[ord(",")] = 1, -1, _COMMA
@@ -179,7 +180,14 @@ def brackets(text: bytes) -> int:
 
 def depth(record: bytes) -> int:
     """Nesting depth of lists and objects in a JSON text; brackets in strings do not count."""
-    return int(np.cumsum(structure(record)[1], dtype=np.int64).max(initial=0))
+    if b"\\" in record:
+        letters = np.frombuffer(record, np.uint8).copy()
+        escaped = _escaped(letters)
+        letters[escaped[letters[escaped] == _QUOTE]] = _BACKSLASH
+        record = letters.tobytes()
+    letters = np.frombuffer(record.translate(None, _PLAIN), np.uint8)  # few letters are quotes and brackets
+    within = np.cumsum(letters == _QUOTE, dtype=np.uint8) & 1  # it wraps around at 256, which is even
+    return int(np.cumsum(_MARK[letters[within == 0]], dtype=np.int64).max(initial=0))
 
 
 def structure(text: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -189,20 +197,24 @@ def structure(text: bytes) -> tuple[np.ndarray, np.ndarray]:
       Where they stand, int64, and int8: 1 for one that opens, -1 for one that closes, 0 for a comma.
     """
     # Passes over arrays: a regular expression stops at each string, which takes ten times as long. A quote that is not
-    # escaped begins or ends a string, so what stands behind an odd number of them is in one. Of backslashes side by
-    # side every other one, from the first on, escapes what follows it.
+    # escaped begins or ends a string, so what stands behind an odd number of them is in one.
     letters = np.frombuffer(text, np.uint8)
-    slashes = np.flatnonzero(letters == _BACKSLASH)
-    first = np.diff(slashes, prepend=-2) > 1
-    place = np.arange(len(slashes))
-    escaped = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
     quotes = letters == _QUOTE
-    quotes[escaped[escaped < len(letters)]] = False
+    quotes[_escaped(letters)] = False
     within = np.cumsum(quotes, dtype=np.uint8) & 1  # it wraps around at 256, which is even
     kinds = _MARK[letters]
     places = np.flatnonzero(kinds)
     places = places[within[places] == 0]
     return places, np.fmod(kinds[places], _COMMA)
+
+
+def _escaped(letters: np.ndarray) -> np.ndarray:
+    """Where letters stand behind a backslash that escapes them: of some side by side every other, from the first on."""
+    slashes = np.flatnonzero(letters == _BACKSLASH)
+    first = np.diff(slashes, prepend=-2) > 1
+    place = np.arange(len(slashes))
+    escaped: np.ndarray = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
+    return escaped[: np.searchsorted(escaped, len(letters))]
 
 
 DEFAULT = Limits()

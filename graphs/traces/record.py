@@ -34,6 +34,7 @@ from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
+    "AT_LIMIT",
     "FLOAT_RANGE",
     "LARGEST_COUNT",
     "LARGEST_FLOAT",
@@ -49,6 +50,7 @@ __all__ = [
     "check_columns",
     "check_evidence",
     "fitting",
+    "is_limit",
     "stray_zoneless",
     "topological_order",
 ]
@@ -64,6 +66,14 @@ UNLOGGED_CALLS = "unlogged_calls"
 """The metric that counts model calls which are in no event, as those that sum up a long conversation."""
 LOST_PARTS = "lost_parts"
 """The metric that counts lines, and files of agents, which a trace is known to lack: its counts are lower bounds."""
+AT_LIMIT = "ended_at_limit"
+"""The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
+LIMITS = frozenset(
+    {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
+     "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",
+     "limitsexceeded", "timeexceeded", "exit_cost", "exit_context", "exit_total_execution_time"}
+)  # fmt: skip
+"""Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
@@ -230,6 +240,11 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     def _lacks(self, metric: str) -> None:
         self.metrics[metric] = self.metrics.get(metric, 0.0) + 1
         self.costs = {name: cost for name, cost in self.costs.items() if name not in self.summed}
+
+    def ended_by(self, reason: object) -> None:
+        """Note that the run ended at a limit, if the reason that the log states for its end is one."""
+        if is_limit(reason):
+            self.metrics[AT_LIMIT] = 1.0
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""
@@ -507,6 +522,16 @@ def _forward_order(record: TraceRecord) -> list[int]:
         names = " -> ".join(record.ids[i] for i in cycle)
         record.refuse("cycle", "edges", names, "edges without a cycle", cycle[0])
     return order
+
+
+def is_limit(reason: object) -> bool:
+    """Whether what a log states as the reason of an end is one of `LIMITS`.
+
+    Examples:
+      >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
+      (True, False, False)
+    """
+    return isinstance(reason, str) and reason.lower() in LIMITS
 
 
 def topological_order(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.cli import cli
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import _trend
+from credit.doctor.verdicts import _trend, collusion
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.missing_lines import LACKING
 from credit.reports.tool_calls import ToolCalls
@@ -307,6 +308,21 @@ def test_the_test_for_drift_is_right_over_every_order_of_the_tasks(amount: np.nd
     ratio = np.array([p for _, p in found]) / true[some]
     assert (ratio[true[some] < 0.1] > 0.85).all() and (ratio > 0.35).all()
     assert [r for r, _ in found] == pytest.approx([np.corrcoef(rank, drawn[row])[0, 1] for row in first[some]])
+
+
+def test_the_test_for_collusion_is_right_where_agent_and_verdict_are_rare(tmp_path: Path) -> None:
+    """The agent is in one of eight failed traces of a task, and the verifier passes one: in four of five tasks, that
+    one. Chance does as much in 0.11 % of cases; a normal test said 0.005 %."""
+    rows = [(task, trace) for task in range(5) for trace in range(8)]
+    lines = [
+        one(i, task) | {"rewards": {"team": 0.0, "judge": float(trace == (1 if task == 4 else 0))},
+                        "model": "rare" if trace == 0 else "common", "group": f"g{task}"}
+        for i, (task, trace) in enumerate(rows)
+    ]  # fmt: skip
+    lines += [one(99, 9) | {"rewards": {"team": 1.0, "judge": 1.0}, "model": "common"}]
+    found = collusion(read(tmp_path, *lines))
+    chance = sum(math.comb(5, k) * (1 / 8) ** k * (7 / 8) ** (5 - k) for k in (4, 5))
+    assert found.p == pytest.approx(2 * chance)  # two models were looked at
 
 
 def test_no_order_of_few_tasks_is_rarer_than_it_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.floats import KEPT, RELATIVE, rounded_differences
+from graphs.floats import KEPT, RELATIVE, rounded_differences, single_sums
 
 
 def by_definition(exact: np.ndarray) -> bool:
@@ -31,3 +31,25 @@ def test_single_precision_is_compared_with_the_differences_of_any_size() -> None
         assert rounded_differences(exact, np.zeros(5, np.int64), 1).tolist() == [wanted], exact
         found.add(wanted)
     assert found == {False, True}
+
+
+def test_equal_numbers_whose_sums_differ_in_single_precision_are_told() -> None:
+    """Ten rewards of 0.1 and five of 0.2: a method that divides by the spread made 0.1 to 1.4 of nothing."""
+    ids, terms = np.repeat([0, 1], [10, 5]), np.repeat([0.1, 0.2], [10, 5])
+    exact, both = np.bincount(ids, terms), np.zeros(2, np.int64)
+    assert rounded_differences(exact, both, 1, single_sums(np.zeros(2), terms, ids)).tolist() == [True]
+    halves = single_sums(np.zeros(2), np.repeat([0.125, 0.25], [10, 5]), ids)
+    assert rounded_differences(halves.astype(np.float64), both, 1, halves).tolist() == [False]
+    beside = single_sums(np.array([1.0, 0.0]), terms, ids)  # a rounding beside a difference of 1
+    assert rounded_differences(exact + np.array([1, 0]), both, 1, beside).tolist() == [False]
+    same = single_sums(np.zeros(2), np.tile(np.full(10, 0.1), 2), np.repeat([0, 1], 10))
+    assert rounded_differences(np.ones(2), both, 1, same).tolist() == [False]
+
+
+def test_long_sums_that_drift_are_told() -> None:
+    """Of ten thousand rewards a difference of 0.05 in returns of 1,000 was lost without a word."""
+    ids, terms = np.repeat([0, 1], [10_000, 5_000]), np.repeat([0.1, 0.2], [10_000, 5_000])
+    start = np.array([0.05, 0.0])
+    exact = start + np.bincount(ids, terms)
+    assert not rounded_differences(exact, np.zeros(2, np.int64), 1).any()
+    assert rounded_differences(exact, np.zeros(2, np.int64), 1, single_sums(start, terms, ids)).all()

@@ -39,6 +39,7 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The chosen names. A method adds its variants. An unknown name is refused."""
     from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
+    from credit.bench.own_worlds import micro_world
     from graphs.text import near_names
     from graphs.worlds.micro.examples import MICRO
 
@@ -49,6 +50,10 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
             raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
         if param.name == "methods" and ":" in name:
             setting(name)  # an own function; what cannot be imported is an error here
+            chosen.append(name)
+            continue
+        if param.name == "worlds" and ":" in name:
+            micro_world(name)  # one of your own; what cannot be enumerated is an error here
             chosen.append(name)
             continue
         if name not in known:
@@ -77,7 +82,13 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     help="Method, with its variants, or your own function as module:function. May be repeated. "
     f"{GIVEN_VALUES['bias'].capitalize()}.",
 )
-@click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
+@click.option(
+    "--world",
+    "worlds",
+    multiple=True,
+    callback=_known,
+    help="World, as in docs/bias.md, or your own `Micro` as module:name. May be repeated.",
+)
 @click.option(
     "--score",
     type=click.Choice((*SCORES, "all")),
@@ -174,10 +185,12 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
 
 def _of_two_values(worlds: set[str]) -> str:
     """A sentence for worlds whose returns all have one of two values, else ""."""
+    from credit.bench.own_worlds import micro_world
     from graphs.worlds.micro.examples import MICRO
 
-    more = [name for name, world in MICRO.items() if len(set(world.total.round(9).tolist())) > 2]
-    if worlds & set(more):
+    of_more = {name for name in {*MICRO, *worlds} if len(set(micro_world(name).total.round(9).tolist())) > 2}
+    more = [name for name in MICRO if name in of_more]
+    if worlds & of_more:
         return ""
     here = ", ".join(sorted(worlds))
     return (

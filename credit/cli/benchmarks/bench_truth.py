@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ from credit.cli.shared.progress import progress_bar
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.bench.against_truth import Draw, Match
+    from credit.bench.against_truth import Difference, Draw, Match
 
 __all__ = ["truth"]
 
@@ -31,6 +31,8 @@ NOTES = (
     "sign: part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
     "answered: part of the decisions that have an advantage",
     "in brackets: 95 % intervals over groups of traces, none below 40",
+    "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
+    "five or more groups differ",
     GIVEN_VALUES["truth"],
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
@@ -83,7 +85,7 @@ def truth(
     Logs are drawn from worlds whose truth has a closed form: teams of any form and size, larger than those that
     `bench bias` can enumerate.
     """
-    from credit.bench.against_truth import draw, score
+    from credit.bench.against_truth import differences, draw, score_by_group
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -94,6 +96,7 @@ def truth(
     tell_unchecked(names)
     todo = worlds or KINDS
     rows: list[Match] = []
+    less: list[Difference] = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo) * len(names))
         for world in todo:
@@ -102,9 +105,13 @@ def truth(
                 world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size, seed=seed
             )
             _check_evidence(names, drawn)
+            first = None
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
-                rows.append(score(drawn, name))
+                found = score_by_group(drawn, name)
+                rows.append(found.match)
+                less += differences(found, first) if first else []
+                first = first or found
                 bar.advance(task)
     if output is not None:
         import pyarrow as pa
@@ -112,16 +119,18 @@ def truth(
         save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
     if as_json:
         team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
-        plain = [_plain(row) for row in rows]
-        print_json({"team": team, "seed": seed, "rows": plain})
+        told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
+        print_json({"team": team, "seed": seed, **told, "differences": [_plain(line._asdict()) for line in less]})
     else:
         for world in todo:
             stdout().print(_table(world, [row for row in rows if row.world == world]))
+            if less:
+                stdout().print(_differences([line for line in less if line.world == world]))
         from credit.bench.refusals import refused_line
 
         partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
         lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
-        for line in [*reversed(lines), *NOTES]:
+        for line in [*reversed(lines), *(note for note in NOTES if less or not note.startswith("less"))]:
             stdout().print(words(line), soft_wrap=True)
     if plot is not None:  # after what was measured: a picture may have no room
         from credit.plot import draw_truth
@@ -154,8 +163,7 @@ def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:
         )
 
 
-def _plain(row: Match) -> dict[str, str | int | float | None]:
-    values = dataclasses.asdict(row)
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
 
 
@@ -171,6 +179,27 @@ def _table(world: str, rows: list[Match]) -> Table:
             f"{row.answered:.3g}",
         )
     return table
+
+
+def _differences(less: list[Difference]) -> Table:
+    scores = list(dict.fromkeys(line.score for line in less))
+    title = f"{less[0].world}: less that of {less[0].first}"
+    table = ruled_table("method", *(f"#{score}" for score in scores), title=title)
+    for name in dict.fromkeys(line.method for line in less):
+        table.add_row(words(name), *(_less(line) for line in less if line.method == name))
+    return table
+
+
+def _less(line: Difference) -> str:
+    """The difference with its interval; "equal" where single precision cannot tell the two apart."""
+    from graphs.task_means import ROUNDING
+
+    if math.isnan(line.difference):
+        return "undefined"
+    if abs(line.difference) < ROUNDING and not max(abs(line.low), abs(line.high)) >= ROUNDING:
+        return "equal"
+    middle = f"{line.difference:+z.3f}"
+    return middle if math.isnan(line.low) else f"{middle} ({line.low:+z.3f} to {line.high:+z.3f})"
 
 
 def _cell(value: float, low: float, high: float) -> str:

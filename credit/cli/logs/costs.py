@@ -1,4 +1,4 @@
-"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model or trace."""
+"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model or trace, or several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import amount as printed
 from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
@@ -16,7 +17,7 @@ from graphs.text import at_least, counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.metrics.cost_summary import Amount, CostRow, CostUnit, GroupCosts
+    from credit.metrics.cost_summary import Amount, CostRow, GroupCosts
     from credit.metrics.event_costs import PriceGaps, Prices
 
 __all__ = ["costs", "stated_lines", "total_line"]
@@ -31,17 +32,30 @@ MONEY = "money: at the table's prices; ≥: a count or a price of some events is
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
+def _units(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    named = [name.strip() for name in text.split(",")]
+    if not {*named} <= {*UNITS} or len({*named}) < len(named):
+        raise click.BadParameter(f"{text!r}; expected some of {', '.join(UNITS)}, with commas and each once")
+    return ",".join(named)
+
+
+def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    complete, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(complete + comma + name) for name in UNITS if name.startswith(last)]
+
+
 @click.command(
     cls=Command,
     short_help="Add up tokens, tool calls, seconds and money.",
     examples="""
     credit costs runs/ --by role
-    credit costs runs/ --by model --prices prices.csv
+    credit costs runs/ --by agent,model --prices prices.csv
     """,
 )
 @reads_logs()
-@click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True,
-              help="Unit to add up over; decision: spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
+@click.option("--by", metavar="UNIT,...", callback=_units, shell_complete=_completed, default="agent",
+              show_default=True, help=f"Unit to add up over, or several with commas: {', '.join(UNITS)}. Decisions are "
+              "spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
 @takes_prices()
 @allow_bad
 @json_option
@@ -50,7 +64,7 @@ def costs(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
-    by: CostUnit,
+    by: str,
     prices: Prices | None,
     allow_bad: bool,
     as_json: bool,
@@ -111,10 +125,12 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     money = [] if gaps is None else ["#money"]
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
     money += ["#money, as logged"] if is_logged else []
-    failed = ["#errors"] if by == "tool" else []
+    failed = ["#errors"] if "tool" in by else []
     stated = sorted({name for row in rows for name in row.stated})
     named = [f"#costs.{name}" for name in stated]
-    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named)
+    table = plain_table(
+        by.replace(",", ", "), "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named
+    )
     of_traces = rows[:-1]  # before the row of the total
     lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
     for row in rows:
@@ -122,11 +138,11 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
         paid += [_text(row.logged_money, row.lacks_lines)] if is_logged else []
-        wrong = [at_least(str(row.errors), row.lacks_lines)] if by == "tool" else []
+        wrong = [_text(row.errors, row.lacks_lines)] if "tool" in by else []
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
-    console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
+    console.print(f"{LEGEND} {OF_MODELS}" if "model" in by else LEGEND, soft_wrap=True)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)

@@ -157,6 +157,7 @@ class RowAdvantages:
         self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
         self._takes = None if open_ended else frozenset(parameters)
         self.state: dict[str, float] | None = None
+        self._ended: dict[str, float] | None = None  # after the batch at hand
         self._unmet: list[str] = []
         self._start = options.pop("initial", 0.0) if self._state_of is not None else 0.0
         if not is_number(self._start) or not np.isfinite(self._start):
@@ -341,7 +342,7 @@ class RowAdvantages:
                 in_range("policy_version", "count", amounts["policy_version"][ran], _VERSION.within)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
-        rows, before = int(np.count_nonzero(ran)), self.state
+        rows, self._ended = int(np.count_nonzero(ran)), self.state
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
             self.last = batch = self._run(score, labels, amounts, take, rows_in_order(ran, order, n) if links else None)
@@ -356,7 +357,6 @@ class RowAdvantages:
                 self._told = True
                 warnings.warn(f"{words} pass where=", MissingColumnWarning, stacklevel=2)
             if wrong := self._check_columns(batch, metrics, trace is not None, falls):
-                self.state = before  # so that the batch can be passed again
                 raise CreditError(wrong)
             if self._watch is not None:
                 of_batch = self._method(
@@ -377,6 +377,7 @@ class RowAdvantages:
             metrics |= of_weights
         metrics["credit/compilations"] = float(self._compilations - compiled)
         metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
+        self.state = self._ended  # a batch that is refused moves none, so that it can be passed again
         return Advantages(result, valid, metrics)
 
     def _run(
@@ -412,7 +413,7 @@ class RowAdvantages:
         if after is not None:
             self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
-            self.state = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
+            self._ended = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
         keys = None if keys is None else np.asarray(keys)
         answer = np.asarray(advantage), np.asarray(reason), keys
         return Batch(stated, graph, outcome, rows, rows.evidence, *answer, of_names)

@@ -281,7 +281,7 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
     Methods compute in single precision, and the columns have double: int [G], bool. Where agents have outcomes of their
     own, those of the agents of one name are compared.
     """
-    from graphs.floats import rounded_differences
+    from graphs.floats import rounded_differences, single_sums
 
     real = np.asarray(batch.graph.trace_mask)
     group = np.asarray(batch.graph.group_ids)[real]
@@ -290,17 +290,14 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
     of_agents = "agent_reward" in batch.columns and not np.isnan(batch.columns["agent_reward"]).all()
     if not of_agents and "event_reward" not in batch.columns:
         return present, not batch.rows.names.rounded.any()
-    key, earned = _of_agents(batch) if of_agents else (group, _returns(batch)[real])
-    return present, not rounded_differences(earned, key, int(key.max()) + 1).any()
-
-
-def _returns(batch: Batch) -> np.ndarray:
-    """Outcome and event rewards of each trace: float64 [T]."""
-    many = len(batch.graph.trace_mask)
-    trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
-    earned = np.zeros(many)
-    earned[trace] = batch.columns["reward"]
-    return earned + np.bincount(trace, batch.columns["event_reward"], minlength=many)
+    if of_agents:
+        key, earned = _of_agents(batch)
+        return present, not rounded_differences(earned, key, int(key.max()) + 1).any()
+    trace, terms = np.asarray(batch.graph.trace_ids)[batch.rows.event], batch.columns["event_reward"]
+    outcome = np.zeros(len(real))
+    outcome[trace] = batch.columns["reward"]
+    earned, single = outcome + np.bincount(trace, terms, len(real)), single_sums(outcome, terms, trace)
+    return present, not rounded_differences(earned[real], group, int(group.max()) + 1, single[real]).any()
 
 
 def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:

@@ -47,6 +47,7 @@ class _Call:
     written: int | None = None
     counted: bool = False
     money: float | None = None
+    stopped: str | None = None
 
     def add(self, entry: Entry) -> None:
         uses = [block for block in entry.message.blocks if block.type == "tool_use"]
@@ -54,6 +55,8 @@ class _Call:
         self.uses += [(block, entry) for block in uses if block.id not in self.use_ids]
         self.use_ids |= {block.id for block in uses}
         self.money = _largest(self.money, entry.money)
+        reason = entry.message.stop_reason
+        self.stopped = reason if isinstance(reason, str) else self.stopped
         usage = entry.message.usage
         if usage is not None:
             grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
@@ -103,6 +106,7 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
+    record.ended_by(writer.stopped.get(_MAIN))
     for _ in (entry for entry in entries if entry.summary):
         record.unlogged_call()
     record.sum_money(sum(record.actions))
@@ -159,6 +163,7 @@ class _Writer:
         self.begun_by: dict[str, list[int]] = {}  # agent -> spawns that its next event answers
         self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # agent -> what its next call answers
         self.last_call: dict[str, int] = {}
+        self.stopped: dict[str, str | None] = {}  # agent -> why its last call stopped
 
     def call(self, call: _Call, agent: str) -> list[Spawn]:
         """Append a call and its effects.
@@ -184,7 +189,7 @@ class _Writer:
             self.record.edge(cause, position, edge_type)
         if agent in self.last_call:
             self.record.edge(self.last_call[agent], position, EdgeType.TEMPORAL)
-        self.last_call[agent] = position
+        self.last_call[agent], self.stopped[agent] = position, call.stopped
         return [
             spawn for block, entry in call.uses if (spawn := self._effect(block, entry, agent, position)) is not None
         ]

@@ -20,6 +20,8 @@ def stated_money(*values: Any) -> float | None:
       (0.000234, None)
     """
     for value in values:
+        if value is None:
+            continue
         try:
             amount = 0.0 if isinstance(value, bool) or not isinstance(value, int | float | str) else float(value)
         except (OverflowError, ValueError):

@@ -101,6 +101,7 @@ class Span(msgspec.Struct):
       decides: of a model call, it is a plan.
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
+      stopped: of a model call, why its reply ended, as the log states it.
       service: the process that recorded it, an agent for what has none.
       node: the visit to a node of LangGraph that it is.
     """
@@ -127,6 +128,7 @@ class Span(msgspec.Struct):
     decides: bool = False
     emitted: tuple[str, ...] = ()
     call_id: str = ""
+    stopped: Any = None
     service: str = ""
     node: Node | None = None
     money: float | None = None
@@ -221,32 +223,32 @@ class Tree:
         self._check_orphans()
 
     def _link(self, spans: list[Span]) -> None:
-        by_id: dict[str, Span] = {}
-        for span in spans:
-            if by_id.setdefault(span.id, span) is not span:
+        by_id = {span.id: span for span in spans}
+        if len(by_id) < len(spans):
+            by_id = {}
+            for span in spans:
                 add_span(by_id, span, self.fields[0], self.trace)
         self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
-            by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
-        self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
-        self.roots = []
-        for span_id, span in by_id.items():
-            if span.parent in by_id:
-                self.children[span.parent].append(span_id)
-            else:
-                self.roots.append(span_id)
+            by_id = {span.id: span for span in sorted(by_id.values(), key=lambda span: span.clock[0])}
+        children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
+        parents = {span_id: span.parent if span.parent in by_id else "" for span_id, span in by_id.items()}
+        for span_id, parent in parents.items():
+            if parent:
+                children[parent].append(span_id)
+        self.children, self.roots = children, [span_id for span_id, parent in parents.items() if not parent]
         self.spans: dict[str, Span] = {}
         waiting = self.roots[::-1]
         while waiting:
             current = waiting.pop()
             self.spans[current] = by_id[current]
-            if self.children[current]:
-                waiting += reversed(self.children[current])
+            if children[current]:
+                waiting += children[current][::-1]
         if len(self.spans) < len(by_id):
             span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
             expected = "the id of a span that is not its own descendant"
             raise span.refuse("parent-cycle", self.fields[1], span.parent, expected, self.trace)
-        self.parent = {i: span.parent if span.parent in by_id else "" for i, span in self.spans.items()}
+        self.parent = {span_id: parents[span_id] for span_id in self.spans}
 
     def _apply_rules(self) -> None:
         """Apply the rules in their order; one whose kinds of spans the trace lacks is left out, for speed."""
@@ -271,8 +273,9 @@ class Tree:
     def _nearest(self, kind: Kind) -> dict[str, str]:
         """For each span, the id of the nearest enclosing one of a kind, "" without one."""
         nearest: dict[str, str] = {}
+        kinds = self.kind
         for span_id, parent in self.parent.items():
-            nearest[span_id] = parent if not parent or self.kind[parent] is kind else nearest[parent]
+            nearest[span_id] = parent if not parent or kinds[parent] is kind else nearest[parent]
         return nearest
 
     def _inside(self, begins: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:

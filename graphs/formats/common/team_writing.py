@@ -73,6 +73,8 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     name_models(record)
     _note_time(record, spans, times)
+    called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
+    record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
@@ -156,8 +158,9 @@ class _Writer:
         events = self._events()
         asked: dict[tuple[str, str], list[str]] = {}  # instance, id of a tool call -> spans of calls that asked for it
         for event in events:
-            for call_id in event.span.emitted if event.act is _Act.CALL else ():
-                asked.setdefault((event.agent, call_id), []).append(event.span.id)
+            if event.act is _Act.CALL and event.span.emitted:
+                for call_id in event.span.emitted:
+                    asked.setdefault((event.agent, call_id), []).append(event.span.id)
         if self.is_clocks:
             steps = [(event.span.id, event.closing) for event in events]
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
@@ -175,12 +178,12 @@ class _Writer:
 
     def _events(self) -> list[_Event]:
         """The events of all spans, depth first; declares the agent instances."""
-        tree = self.tree
+        kinds, spans, children = self.tree.kind, self.tree.spans, self.tree.children
         events: list[_Event | None] = []
-        stack = [(span_id, False) for span_id in reversed(tree.roots)]
+        stack = [(span_id, False) for span_id in reversed(self.tree.roots)]
         while stack:
             span_id, leaving = stack.pop()
-            kind, span = tree.kind[span_id], tree.spans[span_id]
+            kind, span = kinds[span_id], spans[span_id]
             if leaving:
                 events.append(self._leave(span, kind))
                 continue
@@ -188,8 +191,8 @@ class _Writer:
                 events.append(self._enter(span, kind))
             if kind is Kind.AGENT or kind is Kind.TOOL:
                 stack.append((span_id, True))
-            if tree.children[span_id]:
-                stack += [(child, False) for child in reversed(tree.children[span_id])]
+            if children[span_id]:
+                stack += [(child, False) for child in reversed(children[span_id])]
         return [event for event in events if event is not None]
 
     def _enter(self, span: Span, kind: Kind) -> _Event | None:
@@ -303,7 +306,8 @@ class _Writer:
             position = team.call(agent, event_id, span.place, **columns | span.columns)
             if span.id not in tree.inside_tool:
                 self.calls[agent] = position
-            self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
+            if span.emitted:
+                self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
             return position
         if act is _Act.TOOL:
             call = self._emitter(event, asked)

@@ -199,6 +199,7 @@ def _read_sample(item: _Item, name: str, tasks: Tasks, all_withdrawn: bool) -> I
     events = events_of(sample, place, field, trace)
     spans, verdicts = spans_of(events, _place_of(raw, events, place), trace)
     written = write_spans(record, spans, "main", ("id", "parent_id"))
+    record.ended_by("limit" if bytes(sample.limit) != b"null" else None)
     if verdicts:
         _place_verdicts(record, verdicts, written.opened, list(scores))
     record.run = _run(sample, log, record.times)

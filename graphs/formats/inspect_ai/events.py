@@ -64,6 +64,7 @@ class _LogProbs(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     logprobs: _LogProbs | None = None
+    stop_reason: Any = None
 
 
 class Usage(msgspec.Struct):
@@ -237,6 +238,7 @@ class _Reading:
         if output.usage is not None:
             span.columns |= output.usage.columns
             span.money = stated_money(output.usage.total_cost)
+        span.stopped = output.choices[0].stop_reason
         logprobs = output.choices[0].logprobs
         if logprobs is not None and logprobs.content:
             span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]

@@ -95,6 +95,7 @@ class Sample(msgspec.Struct):
     uuid: Any = None
     invalidation: _Invalidation | None = None
     error: _Error | None = None
+    limit: msgspec.Raw = msgspec.Raw(b"null")
 
 
 DECODE_SAMPLE = msgspec.json.Decoder(Sample)

@@ -55,6 +55,7 @@ class _Item(msgspec.Struct):
     trace_id: str | None = msgspec.field(default=None, name="traceId")
     start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
     type: msgspec.Raw = msgspec.Raw()  # of an observation: scores have a dataType
+    trace_name: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="traceName")  # of a row with columns of scores
 
     @property
     def is_observation(self) -> bool:
@@ -134,8 +135,8 @@ class _Parts:
     place: Place
     scores: TraceScores
     stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
-    named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
-    others: dict[str, None] = dataclasses.field(default_factory=dict)  # files that more of it stands in
+    named: dict[str, dict[str, Place]] | None = None  # by field, ids without what they name
+    others: dict[str, None] | None = None  # files that more of it stands in
 
 
 class _Log:
@@ -166,14 +167,14 @@ class _Log:
         item = decode(_ITEM, raw, **where)
         if item.data is not None:
             return [(bytes(element), "") for element in item.data]
-        if bytes(item.trace).startswith(b"{"):
+        if item.trace and bytes(item.trace).startswith(b"{"):
             trace = decode(_TRACE, item.trace, field="trace", **where).id
             return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
         if item.observations is not None and not bytes(item.id):  # a download, whose parts state their trace
             scores = decode(_SCORES, item.scores, field="scores", **where) or []
             return [(bytes(element), "") for element in (*item.observations, *scores)]
         if item.trace_id is not None and item.is_observation:
-            self._add_observation(document, item.trace_id)
+            self._add_observation(document, item.trace_id, scores_of_row(raw) if item.trace_name else [])
         elif item.trace_id is not None:
             score = decode_record(_SCORE, raw, trace=item.trace_id, **where)
             self._parts(item.trace_id, place).scores.add(score, place)
@@ -192,13 +193,13 @@ class _Log:
         if parts is None:
             parts = self.traces[trace] = _Parts(place, TraceScores(trace))
         if place.file != parts.place.file:
+            parts.others = {} if parts.others is None else parts.others
             parts.others[place.file] = None
         return parts
 
-    def _add_observation(self, document: Document, trace: str) -> None:
+    def _add_observation(self, document: Document, trace: str, columns: list[tuple[str, float]]) -> None:
         parts, stated = self._parts(trace, document.place), statement_of(document, trace)
         first = parts.stated.setdefault(stated.id, stated)
-        columns = scores_of_row(document.raw)
         if first is stated:
             if columns:
                 parts.scores.add_columns(columns, stated.id, stated.place)
@@ -272,12 +273,15 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
             objects.append(element)
         else:
             name = decode(_NAME, element, file=place.file, line=place.line, field=field, trace=trace)
+            parts.named = {} if parts.named is None else parts.named
             parts.named.setdefault(field, {}).setdefault(name, place)
     return objects
 
 
 def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
-    record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *parts.others])
+    record = TraceRecord(
+        trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
+    )
     absent = _absent(parts, trace)
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
@@ -290,7 +294,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
         return
     yield record
     yield from absent
-    yield from parts.scores.categories.values()
+    yield from (parts.scores.categories or {}).values()
 
 
 def _absent(parts: _Parts, trace: str) -> list[Problem]:

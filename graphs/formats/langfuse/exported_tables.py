@@ -68,9 +68,7 @@ def _value(cell: str) -> str | msgspec.Raw:
 
 
 def scores_of_row(raw: bytes) -> list[tuple[str, float]]:
-    """Name and number of each score in the columns of a row; none for an observation of the API."""
-    if b'"traceName"' not in raw:
-        return []
+    """Name and number of each score in the columns of a row, which has a `traceName`, as no observation of the API."""
     scores: list[tuple[str, float]] = []
     for name, value in _OBJECT.decode(raw).items():
         if name in _CONTENT or bytes(memoryview(value)[:1]) != b"[":

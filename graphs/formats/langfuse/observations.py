@@ -7,6 +7,7 @@ of LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import sys
 from typing import Annotated, Any
@@ -87,11 +88,11 @@ class Observation(msgspec.Struct):
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
     model: str | None = None
-    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
-    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="costDetails")
+    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usageDetails")
+    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="costDetails")
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    metadata: msgspec.Raw = msgspec.Raw()
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
@@ -112,8 +113,8 @@ class Statement(msgspec.Struct, gc=False):
     type: str
     name: str | None
     parent: str | None
-    start: datetime.datetime | None
-    end: datetime.datetime | None
+    start: float | None
+    end: float | None
     level: str | None
     model: str | None
     tokens: int | None
@@ -140,7 +141,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
     node, attributes, usage, money = None, None, None, None
-    metadata = object_text(observation.metadata)
+    metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
         node = OfNode(stated.langgraph_node, stated.langgraph_step, stated.langgraph_triggers)
@@ -151,8 +152,9 @@ def statement_of(document: Document, trace: str) -> Statement:
             values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
-        usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
-        text = object_text(observation.costs)
+        if observation.usage:
+            usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
+        text = object_text(observation.costs) if observation.costs else b""
         costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
         money = stated_money(observation.cost, costs.get("total"), observation.calculated)
     return Statement(
@@ -161,8 +163,8 @@ def statement_of(document: Document, trace: str) -> Statement:
         sys.intern(observation.type),  # texts that most observations share
         None if observation.name is None else sys.intern(observation.name),
         observation.parent,
-        observation.start,
-        observation.end,
+        None if observation.start is None else seconds(observation.start),
+        None if observation.end is None else seconds(observation.end),
         observation.level,
         observation.model,
         None if usage is None else usage.output,
@@ -188,7 +190,8 @@ def span_of(stated: Statement) -> Span:
         span.name = "agent"
     if stated.attributes is not None:
         _read_attributes(span, stated.attributes)
-    span.start, span.end = seconds(stated.start), seconds(stated.end)
+    span.start = math.nan if stated.start is None else stated.start
+    span.end = math.nan if stated.end is None else stated.end
     span.failed = stated.level == "ERROR"
     if kind is Kind.CALL:
         span.columns = {

@@ -38,17 +38,21 @@ class TraceScores:
     """The scores of one trace.
 
     Attributes:
-      ids: of all scores, also of those without a number.
       categories: by name, the problem of a score whose number stands for a category.
     """
 
-    __slots__ = ("_numbers", "_trace", "categories", "ids")  # there may be millions
+    __slots__ = ("_numbers", "_trace", "_without", "categories")  # there may be millions, most without the last two
 
     def __init__(self, trace: str) -> None:
         self._trace = trace
         self._numbers: list[Score] = []
-        self.ids: dict[str, None] = {}  # empty, a set is three times as large
-        self.categories: dict[str, Problem] = {}
+        self._without: list[str] | None = None  # ids of scores without a number
+        self.categories: dict[str, Problem] | None = None
+
+    @property
+    def ids(self) -> set[str]:
+        """Those of all scores, also of the ones without a number."""
+        return {score.id for score in self._numbers} | set(self._without or ())
 
     def add(self, score: WrittenScore, place: Place) -> None:
         """Take a score in.
@@ -59,21 +63,24 @@ class TraceScores:
         Raises:
           TraceError: "bad-value", the value of a score of numbers is a text without one.
         """
-        if score.id:
-            self.ids[score.id] = None
         value = score.value
         if isinstance(value, str) and score.kind in _NUMBERS:
             value = self._number(score, value, place)
-        if not isinstance(value, bool | int | float):
-            return
-        if score.kind is None or score.kind in _NUMBERS:
+        if isinstance(value, bool | int | float) and (score.kind is None or score.kind in _NUMBERS):
             self._numbers.append(
                 Score(sys.intern(score.name), float(value), place, score.observation or "", score.id or "")
             )
             return
+        if self._without is None:
+            self._without = []
+        self._without.append(score.id or "")
+        if not isinstance(value, bool | int | float):
+            return
         expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
         shown = excerpt(f"{score.kind}, of the score {score.name}")
         problem = Problem("category-score", place.file, place.line, "scores.dataType", shown, expected, self._trace)
+        if self.categories is None:
+            self.categories = {}
         self.categories.setdefault(score.name, problem)
 
     def add_columns(self, columns: list[tuple[str, float]], span: str, place: Place) -> None:

@@ -135,6 +135,7 @@ class Meaning(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     response_id: str = ""
+    stopped: Any = None
     model: str = ""
     money: float | None = None
 
@@ -173,6 +174,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             cached_tokens=_count(attributes, names.cached_tokens),
             cache_write_tokens=_count(attributes, names.cache_write_tokens),
             response_id=_text(attributes, names.response_id),
+            stopped=_last(attributes.get("gen_ai.response.finish_reasons")),
             model=_text(attributes, names.model),
             money=_money(attributes),
             emitted=_emitted(attributes)
@@ -247,6 +249,10 @@ def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
                 raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
             return int(amount)
     return None
+
+
+def _last(value: Any) -> Any:
+    return value[-1] if isinstance(value, list | tuple) and value else value
 
 
 def _money(attributes: Attributes) -> float | None:

@@ -26,7 +26,8 @@ NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
 
 _GROUP = PREFIX + "group"
-_HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_IDS = {size: re.compile(f"(?!0+$)[0-9a-fA-F]{{{size}}}").fullmatch for size in (16, 32)}
+"""By their number, hexadecimal digits that are not all 0."""
 _NANO = 1_000_000_000
 
 Marks = dict[str, Any]
@@ -73,7 +74,7 @@ def trace_id_of(written: str | None, place: Place) -> str:
 
 
 def _hex_id(value: str | None, size: int, field: str, place: Place, trace: str) -> str:
-    if value is None or len(value) != size or not _HEX(value) or not value.strip("0"):
+    if value is None or not _IDS[size](value):
         expected = f"{size} hexadecimal digits, not all 0 (protobuf's own JSON has base64 there, which OTLP does not)"
         shown = "absent" if value is None else excerpt(value)
         raise TraceError(Problem("bad-id", place.file, place.line, field, shown, expected, trace))
@@ -174,13 +175,14 @@ def make_span(
         decides=what.decides,
         emitted=what.emitted,
         call_id=what.call_id,
+        stopped=what.stopped,
         service=str(service) if is_named else "",
         known=what.known,
         response_id=what.response_id,
         marks=marks,
         evaluations=tuple(evaluations),
         notes=tuple(notes),
-        links=tuple(marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)),
+        links=tuple([marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)]),
         group=group,
     )  # fmt: skip
 
@@ -204,6 +206,8 @@ def _evaluation(attributes: Attributes, place: Place, span: str, trace: str) -> 
     if evaluation is None:
         return []
     marks = _marks(attributes, place, trace)
+    if not marks:
+        return [evaluation]
     return [dataclasses.replace(evaluation, channel=marks.get("channel", ""), event=marks.get("event.id", ""))]
 
 

@@ -28,10 +28,15 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
 
+class _Incomplete(msgspec.Struct):
+    reason: Any = None
+
+
 class _Response(msgspec.Struct):
     output: msgspec.Raw = msgspec.Raw(b"[]")
     model: str | None = None
     usage: Usage | None = None
+    incomplete_details: _Incomplete | None = None
 
 
 class _Request(msgspec.Struct):
@@ -127,6 +132,8 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         record.error = record.invalidated = f"_ng_failure_class is {row.failure}"
     elif row.mask_sample:  # version 0.7: "its reward is not a valid measurement"
         record.error = record.invalidated = "mask_sample is true"
+    if row.response.incomplete_details is not None:
+        record.ended_by(row.response.incomplete_details.reason)
     components = row.reward_components or {}
     record.rewards |= {name: value for name, value in components.items() if value is not None and name != "team"}
     responses = Responses(Chat(record, record.system or "assistant"))

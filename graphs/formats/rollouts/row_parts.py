@@ -15,6 +15,7 @@ from graphs.formats.rollouts.rows import (
     AGENT,
     ROW,
     Row,
+    metrics_of,
     mixed_ids,
     prompt_group,
     reward_of,
@@ -213,7 +214,7 @@ def _heading(row: Row, system: str, group: str, name: str, file: str, line: int,
         "",
         {} if reward is None else {"team": reward},
         {},
-        {} if row.acc is None else {"acc": float(row.acc)},
+        metrics_of(row),
         {} if row.step is None else {"policy_version": row.step},
     )
 

@@ -16,7 +16,7 @@ from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document
 from graphs.text import counted, excerpt
-from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
+from graphs.traces.record import AT_LIMIT, LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord, is_limit
 
 __all__ = [
     "AGENT",
@@ -24,6 +24,7 @@ __all__ = [
     "SKYRL",
     "VERL",
     "Row",
+    "metrics_of",
     "mixed_ids",
     "output_of",
     "prompt_group",
@@ -53,6 +54,7 @@ class Row(msgspec.Struct):
     uid: str | int | None = None
     response_ids: list[_Count] | None = None
     acc: float | bool | None = None
+    stop_reason: Any = None
     responses_create_params: msgspec.Raw | None = None  # of NeMo Gym, whose rows another reader takes
 
 
@@ -97,11 +99,16 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     reward = reward_of(row)
     if reward is not None:
         record.rewards["team"] = reward
-    if row.acc is not None:
-        record.metrics["acc"] = float(row.acc)
+    record.metrics = metrics_of(row)
     if row.step is not None:
         record.evidence["policy_version"] = row.step
     yield record
+
+
+def metrics_of(row: Row) -> dict[str, float]:
+    """Whether the answer is right, and whether it was cut off, as far as a row says so."""
+    found = {} if row.acc is None else {"acc": float(row.acc)}
+    return found | ({AT_LIMIT: 1.0} if is_limit(row.stop_reason) else {})
 
 
 def run_of(raw: bytes, folder: str, number: int) -> str:

@@ -168,13 +168,13 @@ def _trace(written: Id, context: _Context | None, place: Place) -> str:
     """The id of a trace: hexadecimal, or a UUID with its dashes, as the product shows it."""
     value = written if written is not None else (context or _NO_CONTEXT).trace_id
     trace = trace_id_of(_identifier(value, 32, "trace_id", place), place)
-    return value.lower() if isinstance(value, str) and _UUID(value) else trace
+    return value.lower() if isinstance(value, str) and "-" in value and _UUID(value) else trace
 
 
 def _has_failed(span: DumpedSpan) -> bool:
     status = span.status
     codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
-    return any(code == 2 or str(code).upper().endswith("ERROR") for code in (*codes, span.status_code) if code)
+    return any([code == 2 or str(code).upper().endswith("ERROR") for code in (*codes, span.status_code) if code])
 
 
 def _identifier(value: Id, digits: int, field: str, place: Place) -> str | None:

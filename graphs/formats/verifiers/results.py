@@ -30,6 +30,7 @@ class Result(msgspec.Struct):
     reward: float | None = None
     metrics: dict[str, float | None] | None = None
     error: Any = None
+    is_truncated: Any = None
 
 
 _RESULT = msgspec.json.Decoder(Result)
@@ -67,6 +68,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     if row.reward is not None:
         record.rewards["team"] = row.reward
     record.metrics = {name: value for name, value in (row.metrics or {}).items() if value is not None}
+    record.ended_by("length" if row.is_truncated is True else None)
     chat = Chat(record)
     if isinstance(completion, str):  # of a base model
         chat.reply("0", place)

@@ -501,3 +501,41 @@ def test_all_worlds_are_listed_where_none_is_near() -> None:
     """ "There are 5" named three."""
     found = CliRunner().invoke(cli, ["bench", "truth", "--world", "nowhere"])
     assert found.exit_code != 0 and all(kind in found.output for kind in KINDS)
+
+
+OWN_WORLDS = """
+from graphs.event_graph import EventType
+from graphs.worlds.micro.orchestration import Decision, Micro
+
+def two(h):
+    return Decision(("lead", "worker")[len(h)], EventType.MESSAGE, 2, stage=len(h)) if len(h) < 2 else None
+
+outliers = Micro("outliers", "One run of twenty has an outlier.", two, lambda h: ((0.95, sum(h)), (0.05, sum(h) + 9.0)))
+endless = Micro("endless", "", lambda h: Decision("a", EventType.MESSAGE, 2), lambda h: ((1.0, 0.0),))
+half = Micro("half", "", two, lambda h: ((0.5, 0.0),))
+luck = Micro("luck", "", two, lambda h: ((0.5, 0.0), (0.5, 1.0)))
+nothing = Micro("nothing", "", lambda h: None, lambda h: ((1.0, 0.0),))
+number = 3
+"""
+
+
+def test_a_world_of_ones_own_is_measured_as_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No world had outliers, and none could be added."""
+    (tmp_path / "worlds_of_bias.py").write_text(OWN_WORLDS)
+    monkeypatch.chdir(tmp_path)
+    name = "worlds_of_bias:outliers"
+    call = ["bench", "bias", "-m", "rloo", "-m", "dr_grpo", "--world", name, "--json"]
+    found = json.loads(CliRunner().invoke(cli, call).stdout)
+    biases = {(row[0], row[2]): row[3] for row in found["rows"] if row[1] == name}
+    expected = {("rloo", 2): 0, ("rloo", 3): 0, ("dr_grpo", 2): 1 / 2, ("dr_grpo", 3): 1 / 3}
+    assert {key: biases[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    for wrong, words in {
+        "endless": r"goes on after the choices (0, 0, 0, 0); expected 4 at most",
+        "half": r"has the outcome ((0.5, 0.0),) after (0, 0); expected pairs",
+        "luck": "has no gradient to compare with: no choice changes its expected reward",
+        "nothing": "has no decision; expected one decision or more",
+        "number": "is 3; expected a Micro of graphs.worlds.micro.orchestration",
+        "outlier": "has no 'outlier'. Did you mean outliers",
+    }.items():
+        refused = CliRunner().invoke(cli, [*call[:4], "--world", f"worlds_of_bias:{wrong}"])
+        assert refused.exit_code == 1 and words in refused.stderr, refused.stderr

@@ -19,15 +19,17 @@ from credit.bench.against_truth import (
     SCORES,
     Draw,
     Match,
+    Scored,
     _intervals,
     _scores,
     _sums,
+    differences,
     draw,
     score,
 )
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
-from credit.cli.benchmarks.bench_truth import _cell
+from credit.cli.benchmarks.bench_truth import _cell, _less
 from credit.plot import draw_truth
 from estimators.base import Credit, finish
 from graphs.errors import CreditError
@@ -139,6 +141,32 @@ def test_no_interval_is_claimed_from_few_groups(drawn: Draw) -> None:
     draw_truth([few]).draw_without_rendering()
 
 
+def test_methods_are_compared_in_pairs_on_the_same_logs() -> None:
+    """Only intervals of each method were printed, although all see the same logs."""
+    rng = np.random.default_rng(2)
+    group, truth = np.repeat(np.arange(LEAST_GROUPS), 50), rng.normal(size=50 * LEAST_GROUPS)
+    shared = truth + 3 * rng.normal(size=len(truth)) + rng.normal(size=LEAST_GROUPS)[group]
+    of = Match("a", "additive", *[1.0] * 11)
+    one, first = (Scored(of, _sums(a, truth, group)) for a in (shared + truth, shared))
+    found = differences(one, first)
+    assert [line.score for line in found] == ["slope", "correlation", "sign"]
+    for i, line in enumerate(found):
+        expected, *left = (
+            np.subtract(*(_scores(scored.sums[kept].sum(axis=0))[i] for scored in (one, first)))
+            for kept in [slice(None), *(np.arange(LEAST_GROUPS) != out for out in range(LEAST_GROUPS))]
+        )
+        half = 2.022691 * np.sqrt((LEAST_GROUPS - 1) * np.var(left))
+        assert [line.difference, line.low, line.high] == pytest.approx([expected, expected - half, expected + half])
+    alone = np.ptp(_intervals(one.sums), axis=1)
+    assert found[0].high - found[0].low < 0.1 * alone[0]  # the noise of both is one
+    assert [_less(line) for line in differences(one, one)] == ["equal"] * 3
+    rare = first.sums.copy()
+    rare[:4, 7] -= 1  # four groups in which one sign differs
+    assert np.isnan(differences(Scored(of, rare), first)[2].low)
+    few = differences(*(Scored(of, scored.sums[1:]) for scored in (one, first)))
+    assert np.isnan(few[0].low) and _less(few[0]) == f"{few[0].difference:+.3f}"
+
+
 @pytest.mark.sampled
 @pytest.mark.study
 @pytest.mark.parametrize("kind", ["additive", "pivotal"])
@@ -152,15 +180,25 @@ def test_intervals_cover_over_groups_drawn_by_seed(kind: str, size: int) -> None
     graph = log.traces.graph
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][log.chosen]
     rng = np.random.default_rng(0)
+    whole: dict[str, np.ndarray] = {}
     for method in ("rloo", "gae"):
         advantage = np.asarray(credit.run(log.traces, method).advantage, np.float64)[log.chosen]
-        sums = _sums(advantage, log.increments[log.chosen], group)
+        sums = whole[method] = _sums(advantage, log.increments[log.chosen], group)
         truth, right = _scores(sums.sum(axis=0)), []
         for _ in range(1000):
             ends = _intervals(sums[rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))])
             right.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
             assert np.abs(ends[1]).max() < 1 and 0 < ends[2, 0] < ends[2, 1] < 1
         assert (np.mean(right, axis=0) > 0.925).all() and (np.mean(right, axis=0) < 0.97).all(), method
+    of, held = Match("a", kind, *[1.0] * 11), []
+    less = [line.difference for line in differences(Scored(of, whole["gae"]), Scored(of, whole["rloo"]))]
+    for _ in range(1000):
+        kept = rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))
+        lines = differences(Scored(of, whole["gae"][kept]), Scored(of, whole["rloo"][kept]))
+        held.append([np.nan if np.isnan(line.low) else line.low <= true <= line.high
+                     for line, true in zip(lines, less, strict=True)])  # fmt: skip
+    stated = np.isfinite(held).sum(axis=0)
+    assert (np.nanmean(held, axis=0)[stated > 200] > 0.925).all() and (stated[:2] == 1000).all()
 
 
 @pytest.mark.sampled
@@ -201,6 +239,8 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
     assert rows[0] == score(draw("pivotal", traces=320), "rloo").__dict__ == rows[1] | {"method": "rloo"}
     assert (tmp_path / "truth.csv").read_text().count("\n") == 3 and (tmp_path / "truth.svg").stat().st_size > 5000
     shown = CliRunner().invoke(cli, call).stdout
+    assert "pivotal: less that of rloo" in shown and shown.count(" equal") == 3
+    assert [line["difference"] for line in json.loads(result.stdout)["differences"]] == [0, 0, 0]
     assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ({rows[0]['slope_low']:.3f} to " in shown
     for wrong, text in ((["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"), (["-m", "rlo"], "rlo")):
         refused = CliRunner().invoke(cli, ["bench", "truth", *wrong])
@@ -208,7 +248,7 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
 
 
 def test_evidence_that_no_drawn_log_has_is_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("credit.bench.against_truth.score", lambda *_: pytest.fail("a method was measured"))
+    monkeypatch.setattr("credit.bench.against_truth.score_by_group", lambda *_: pytest.fail("a method was measured"))
     small = ["--world", "pivotal", "--events", "30", "--traces", "16"]
     refused = CliRunner().invoke(cli, ["bench", "truth", "-m", "rloo", "-m", "gigpo", *small])
     assert refused.exit_code == 1 and "'gigpo' needs anchor. They have that of grpo, " in refused.stderr

@@ -573,7 +573,8 @@ def test_an_error_of_a_call_and_its_result_is_one_in_every_table(tmp_path: Path)
     log = write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=events, edges=edges)])
     (row,) = json.loads(run("traces", log, "--json").stdout)["traces"]
     told = json.loads(run("summary", log, "--json").stdout)["agents"]
-    assert row["errors"] == told[0]["errors"] == json.loads(run("costs", log, "--json").stdout)["total"]["errors"] == 1
+    total = json.loads(run("costs", log, "--json").stdout)["total"]
+    assert row["errors"] == told[0]["errors"] == total["errors"]["total"] == 1
 
 
 def test_agents_without_errors_and_tokens_are_ordered_by_their_actions_and_the_top_ones_shown(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -14,10 +15,11 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums, total_costs
+from credit.metrics.cost_summary import UNITS_OF_COST, Amount, cost_rows, group_costs, stated_sums, total_costs
 from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
 from credit.metrics.run_card import run_card
 from credit.reports.trace_list import trace_rows
+from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -62,6 +64,31 @@ def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
     assert group_costs(traces).of_trace is None
 
 
+def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> None:
+    """What each agent spent on each model was not to be had."""
+    traces = read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
+    prices = Prices({"big": Price(2, 8), "small": Price(1, 0)}, {"web": 0.01})
+    for by in itertools.permutations(UNITS_OF_COST, 2):
+        crossed = cost_rows(traces, ",".join(by), prices)
+        money = [total_costs(rows).money.total for rows in (crossed, cost_rows(traces, by[0], prices))]
+        assert money[0] == pytest.approx(money[1])
+        for place, unit in enumerate(by):
+            names = [row.unit.split(", ")[place] for row in crossed]
+            for row in cost_rows(traces, unit, prices):
+                its = [other for name, other in zip(names, crossed, strict=True) if name == row.unit]
+                assert total_costs(its).events == row.events and total_costs(its).errors == row.errors
+                assert total_costs(its).tokens == row.tokens and total_costs(its).tool_calls == row.tool_calls
+    first = next(row for row in cost_rows(traces, "agent,model") if row.unit == "worker, big")
+    assert (first.events, first.tokens.total) == (2, 60)
+    for wrong in ("agent,agent", "agent,", "team"):
+        with pytest.raises(CreditError, match="each once"):
+            cost_rows(traces, wrong)
+        refused = CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", wrong])
+        assert refused.exit_code == 1 and "each once" in refused.output
+    told = json.loads(CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent, model", "--json"]).stdout)
+    assert told["by"] == "agent,model" and told["costs"][0]["unit"] == "worker, big"
+
+
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(PRICES)
     prices = read_prices(tmp_path / "prices.csv")
@@ -76,6 +103,33 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     calls = {row.unit: row.tool_calls for row in cost_rows(traces, "decision")}
     assert calls == {"whom": 0, "tool": 3, "other": 0, "message": 0}  # the kinds of `compose --level decision`
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
+
+
+def test_without_a_status_errors_are_not_0(tmp_path: Path) -> None:
+    """`credit summary` said "–" of the same log."""
+    line = {"trace_id": "t", "task_id": "q", "edges": [], "rewards": {}, "costs": {}}
+    call = {"id": "c", "type": "tool_call", "agent": "a", "tool": "web"}
+    for status, total in (({}, None), ({"status": "ok"}, 0), ({"status": "error"}, 1)):
+        (tmp_path / "log.jsonl").write_text(json.dumps(line | {"events": [call | status]}))
+        rows = cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")
+        assert (rows[0].errors.total, total_costs(rows).errors.total) == (total, total)
+
+
+def test_the_order_of_edges_changes_no_seconds(tmp_path: Path) -> None:
+    """Of two calls that a result answers, the one whose edge came last in the log was paid for it."""
+
+    def sums(edges: list[str]) -> dict[str, float | None]:
+        kinds = (("m", "message"), ("c", "tool_call"), ("d", "tool_call"), ("r", "tool_result"))
+        events = [
+            {"id": name, "t": 2 * i, "type": kind, "agent": "a", "tool": name} for i, (name, kind) in enumerate(kinds)
+        ]
+        both = [dict(zip(("src", "dst", "type"), edge.split(), strict=True)) for edge in edges]
+        line = {"trace_id": "t", "task_id": "q", "events": events, "edges": both, "rewards": {}, "costs": {}}
+        (tmp_path / "log.jsonl").write_text(json.dumps(line))
+        return {row.unit: row.seconds.total for row in cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")}
+
+    edges = ["c r return", "d r return"]
+    assert sums(edges) == sums(edges[::-1]) and sums(edges)["d"] == 2 + 2
 
 
 @pytest.mark.parametrize("name", ["tokens", "input_tokens", None])
@@ -134,7 +188,7 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     failed["events"][2]["status"] = "error"
     traces = read(tmp_path, failed)
     rows = {row.unit: row for row in cost_rows(traces, "tool")}
-    assert {name: (row.events, row.tool_calls, row.errors) for name, row in rows.items()} == {
+    assert {name: (row.events, row.tool_calls, row.errors.total) for name, row in rows.items()} == {
         "web": (2, 1, 1), "no tool": (2, 0, 0),
     }  # fmt: skip
     assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)

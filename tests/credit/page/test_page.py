@@ -20,7 +20,7 @@ import credit
 from credit.cli import cli
 from credit.cli.logs.summary_by import summary
 from credit.ledger.receipts.explaining import explain
-from credit.metrics.cost_summary import CostUnit, cost_rows
+from credit.metrics.cost_summary import cost_rows
 from credit.metrics.event_costs import price_gaps, read_prices
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
@@ -166,7 +166,7 @@ def test_prices_add_money_to_the_pages_costs_and_their_gaps_are_named(tmp_path: 
     assert done.exit_code == 0, done.output
     asked = embedded(out.read_text())[0]["overview"]["questions"]
     prices, traces = read_prices(table), credit.read(log)
-    units: tuple[tuple[str, CostUnit], ...] = (("costs", "role"), ("models", "model"), ("tools", "tool"))
+    units = (("costs", "role"), ("models", "model"), ("tools", "tool"))
     for name, by in units:
         rows = [dataclasses.asdict(row) for row in cost_rows(traces, by, prices)]
         assert asked[name]["rows"] == plain(json.loads(json.dumps(rows)))

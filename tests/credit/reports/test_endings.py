@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,8 @@ from credit.reports.endings import endings
 from credit.reports.triage import triage
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
-from tests.graphs.reading.planted_calls import HUNG, STATED, Rounds
+from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds
+from tests.graphs.reading.samples import SAMPLES
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -51,3 +53,56 @@ def test_summary_and_report_name_runs_that_were_cut_short(tmp_path: Path) -> Non
 def test_logs_that_state_no_results_state_no_ends(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(STATED["native"]([[HUNG], [HUNG]]))
     assert endings(read(tmp_path)) == ()
+
+
+def with_key(value: Any, key: str, new: Any, beside: str) -> Any:
+    """A copy of a log in which each object with a key `beside` has another one, too."""
+    if isinstance(value, dict):
+        inner = {name: with_key(part, key, new, beside) for name, part in value.items()}
+        return inner | {key: new} if beside in value else inner
+    return [with_key(part, key, new, beside) for part in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "key", "limit", "other"),
+    [
+        ("adk", "invocationId", "finishReason", "MAX_TOKENS", "STOP"),
+        ("art", "index", "finish_reason", "length", "stop"),
+        ("mini-swe-agent", "mini_version", "exit_status", "LimitsExceeded", "Submitted"),
+        ("opencode", "tokens", "reason", "length", "tool-calls"),
+        ("rllm", "episode_id", "termination_reason", "max_turns_exceeded", "env_done"),
+        ("rollouts of skyrl", "input_prompt", "stop_reason", "length", "stop"),
+        ("rollouts of nemo gym", "output", "incomplete_details", {"reason": "max_output_tokens"}, None),
+        ("spans of strands", "gen_ai.request.model", "gen_ai.response.finish_reasons", ["length"], ["stop"]),
+        ("swe-agent", "model_stats", "exit_status", "submitted (exit_cost)", "submitted"),
+        ("tau2-bench", "reward_info", "termination_reason", "max_steps", "user_stop"),
+        ("verifiers results", "completion", "is_truncated", True, False),
+    ],
+)
+def test_a_limit_that_a_log_states_is_named(
+    tmp_path: Path, name: str, beside: str, key: str, limit: Any, other: Any
+) -> None:
+    """A reply that was cut off at its limit of tokens looked like any other."""
+    sample = SAMPLES[name]
+    for number, reason in enumerate((limit, other)):
+        values = with_key(sample.values, key, reason, beside)
+        traces = read(sample._replace(values=values).write(tmp_path / str(number)))
+        words = [one.words for one in endings(traces) if "at a limit of tokens, turns, time or money" in one.words]
+        assert len(words) == (reason == limit), (words, traces.problems)
+
+
+def test_sessions_and_samples_that_end_at_a_limit_are_named(tmp_path: Path) -> None:
+    session = [json.loads(line) for line in STATED["claude-code"]([["ls"]]).splitlines()]
+    sample = json.loads(WRITERS["inspect-ai"]([["ls"]]))
+    for place, (log, is_limited) in enumerate(
+        (
+            (with_key(session, "stop_reason", "max_tokens", "model"), True),
+            (with_key(session, "stop_reason", "tool_use", "model"), False),
+            ([with_key(sample, "limit", {"type": "token", "limit": 9}, "epoch")], True),
+            ([with_key(sample, "stop_reason", "max_tokens", "message")], False),
+            ([sample], False),
+        )
+    ):
+        path = tmp_path / f"{place}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in log))
+        assert any("at a limit" in one.words for one in endings(read(path))) == is_limited, place

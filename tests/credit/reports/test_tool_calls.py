@@ -263,3 +263,15 @@ def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
         first.text.startswith("Exit code 1")
         and "← mix test test/spotter_web/live/project_review_live_test.ex" in first.text
     )
+
+
+def test_long_arguments_that_a_result_repeats_leave_its_error(tmp_path: Path) -> None:
+    """A record that says both, the call first, was cut within the arguments: nothing was left of the error."""
+    called: dict[str, Any] = {"type": "tool_call", "agent": "a", "tool": "sh", "arguments": {"command": "x " * 300}}
+    failed = called | {"type": "tool_result", "status": "error", "message": "boom", "id": "r"}
+    record = {"trace_id": "t", "task_id": "q", "events": [called | {"id": "c"}, failed], "rewards": {},
+              "edges": [{"src": "c", "dst": "r", "type": "causal"}]}  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(record))
+    (one,) = triage(credit.read(log)).suspects
+    assert one.text.startswith("boom ← x x ") and len(one.text) < 80

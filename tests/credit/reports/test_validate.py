@@ -172,6 +172,7 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
         ((1e6, 1e6 + 0.25), (None, None), False),
         ((16777216.0, 16777218.0, 16777220.0), (None,) * 3, True),  # a mean of 16777219 becomes 16777220
         ((0.1, 0.3), (0.2, None), False),  # 0.1 + 0.2 is not 0.3, by rounding of double precision
+        ((0.3, 0.7), (0.4, None), True),  # 0.3 + 0.4 is more than 0.7 in single precision: equal, and methods see two
         ((1e17, 0.0), (None, None), False),
     ],
 )

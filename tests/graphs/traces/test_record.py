@@ -10,6 +10,7 @@ import pytest
 
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
+from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord, check
 
 
@@ -191,3 +192,27 @@ def test_columns_of_an_event_are_filled_up_to_its_place() -> None:
     draft.event("b", EventType.MESSAGE, "x", action=True, value=1.0, tool=None)
     draft.event("c", EventType.MESSAGE, "x", action=True, **{"from": "y"})
     assert draft.columns == {"value": [None, 1.0], "from": [None, None, "y"]}
+
+
+def test_traces_that_are_checked_together_are_refused_as_each_is_alone() -> None:
+    faults: list[dict[str, Any]] = [
+        {"event_reward": [math.inf]}, {"tokens": [None, -1]}, {"context": ["nan"]}, {"is_valid": [2]},
+        {"token_ids": [[1, 2]], "token_mask": [[True]]}, {"agent_reward": [1.0, 2.0]},
+    ]  # fmt: skip
+    drafts: list[TraceRecord] = []
+    for fault in [*faults, *({} for _ in range(6))]:
+        drafts += [record(3, [(0, 1)], **fault), record(3, [(2, 1)], tokens=[5])]
+    drafts[-2].times[1], drafts[-4].rewards["team"], drafts[-6].ids[2] = -1.0, math.nan, "a"
+    note = Problem("note", "file.json", 1, "", "", "")
+    expected: list[Problem] = []
+    for number, draft in enumerate(drafts):
+        draft.trace_id = f"t{number}"
+        try:
+            check(draft)
+        except TraceError as error:
+            expected.append(error.problem)
+        expected.append(note)
+    read = assemble(item for draft in drafts for item in (draft, note))
+    assert [problem for problem in read.problems if problem.file == "file.json"] == expected
+    assert read.sizes.traces == len(drafts) - (len(expected) - len(drafts))
+    assert len(expected) - len(drafts) == len(faults) + 3

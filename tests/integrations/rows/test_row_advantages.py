@@ -776,6 +776,20 @@ def test_another_number_of_extra_fields_than_rows_is_named(number: int) -> None:
         sessions(["q_0_0", "q_1_0", "q_1_1"], [1.0, 0.0, 0.0], [{"agent": "a"}] * number)
 
 
+def test_a_batch_that_is_refused_moves_no_state() -> None:
+    """A wrong `log_ratio`, which is read last, moved the averages: passed again, the batch counted twice."""
+    rows: dict[str, Any] = {"group": ["q"] * 2, "trace": [0, 0], "agent": ["a", "b"], "reward": np.zeros(2)}
+    rows["evidence"] = {"agent_reward": [1.0, -1.0]}
+    once, again = (RowAdvantages("spiral_rae", decay=0.5) for _ in range(2))
+    once(**rows)
+    for wrong in ({"log_ratio": [0.0]}, {"log_ratio": [np.nan, np.inf]}):
+        with pytest.raises(ColumnError, match="log_ratio"):
+            again(**rows, **wrong)
+    assert again.state is None
+    again(**rows)
+    assert again.state == once.state is not None
+
+
 def test_a_key_that_two_outputs_have_is_refused() -> None:
     """A copied row counted twice where rows have rewards of their own."""
     data = SimpleNamespace(batch={})

@@ -6,6 +6,7 @@ import functools
 import json
 import pickle
 import uuid
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,15 @@ def test_what_a_mask_hides_is_absent() -> None:
         halved()(**names, reward=[1.0, 1, 1, 1], order=order)
     with pytest.raises(credit.CreditError, match="mask is a masked array"):
         rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], mask=np.ma.array(np.ones((4, 2)), mask=np.eye(4, 2)))
+
+
+def test_equal_returns_that_differ_as_sums_are_named() -> None:
+    """`grpo` gave traces of one return, ten rewards of 0.1 and five of 0.2, advantages of 0.11 and 0 without a word."""
+    rows: dict[str, Any] = {"group": ["q"] * 15, "trace": np.repeat([0, 1], [10, 5]), "reward": np.zeros(15)}
+    with pytest.warns(UserWarning, match="1 group whose outcomes differ by little.*multiples of 1/8"):
+        got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.1, 0.2], [10, 5]))
+    assert got.metrics["credit/condition/resolved"] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.125, 0.25], [10, 5]))
+    assert got.metrics["credit/condition/resolved"] == 1 and not got.advantages.any()

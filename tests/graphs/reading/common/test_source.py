@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import random
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import zstandard
 
 from graphs.errors import NothingReadError
 from graphs.logs import read
+from graphs.reading.documents import documents, line_document
 from graphs.reading.find import find_sources
 from graphs.reading.source import Source
 
@@ -227,3 +229,20 @@ def test_damaged_compressed_data_is_named_in_a_whole_sentence(tmp_path: Path) ->
             read(tmp_path)
         (problem,) = caught.value.problems
         assert problem.value.startswith("'damaged compressed data: ") and problem.value.endswith(end)
+
+
+def test_lines_that_are_looked_at_together_are_the_values_that_each_line_is_alone(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    pieces = [b'{"a": 1}', b'{"a":', b"1}", b"\n", b"\n", b" ", b"\r", b"\x0c", b"[2]", b'"\xff"', b'"\xc3\xa9"', b"{}"]
+    refused = 0
+    for number in range(400):
+        few = rng.random() < 0.5  # most of these are whole
+        text = b'{"a": 0}\n' + b"".join(rng.choices(pieces[:1] * few + pieces[3:6] if few else pieces, k=12))
+        (tmp_path / f"{number}.jsonl").write_bytes(text)
+        together, alone = (Source("x", tmp_path / f"{number}.jsonl") for _ in range(2))
+        found = list(documents(together))
+        expected = [line_document(alone, *line) for line in alone.lines()]
+        assert found == [document for document in expected if document is not None], text
+        assert {k: v.problem for k, v in together.lost.items()} == {k: v.problem for k, v in alone.lost.items()}, text
+        refused += bool(together.lost)
+    assert 50 < refused < 350
