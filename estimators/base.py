@@ -63,6 +63,7 @@ class Reason(enum.IntEnum):
     SHARED_PREFIX = 15
     FROZEN = 16
     NO_SPREAD = 17
+    NO_DIVISOR = 18
 
 
 REASONS: tuple[str, ...] = (
@@ -72,7 +73,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or no divisor: their spread or mean is about 0 or less",
+    "too few members: the method compares with more than there are",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",
@@ -84,6 +85,7 @@ REASONS: tuple[str, ...] = (
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",
     "all members of the group have the same score, and such groups are filtered out",
+    "no divisor: the spread, mean or weight of the group is about 0 or less",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

@@ -276,7 +276,7 @@ def _compared(
         too_few = (reason == Reason.VALID) & ~alone & (n_e - ddof <= 0)
         if own_score:
             beyond = beyond_members(m, n_e, x - subtracted, divisor, times=10)
-            too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond)
+            reason = jnp.where((reason == Reason.VALID) & ~alone & beyond, Reason.NO_DIVISOR, reason)
         reason = jnp.where(too_few, Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, jnp.ones_like(x) + eps, divisor)
     if filters == "equal":

@@ -140,7 +140,7 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
       ...     "edges": [{"src": "0", "dst": "1", "type": "message"}]}) + "\\n"
       ...     for name, agent, reward in [("a", "coder", 1.0), ("b", "coder", 1.0), ("c", "critic", 0.0)]))
       >>> [(row.candidate, row.picks, row.reason or round(row.value, 2)) for row in candidate_values(credit.read(path))]
-      [('coder', 2, 0.67), ('critic', 1, 'too few members, or no divisor: their spread or mean is about 0 or less')]
+      [('coder', 2, 0.67), ('critic', 1, 'too few members: the method compares with more than there are')]
     """
     graph, (rows, candidate, candidates) = traces.graph, _asked(traces)
     trace, reward = np.asarray(graph.trace_ids), np.asarray(traces.reward, np.float64)

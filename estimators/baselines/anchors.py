@@ -130,7 +130,7 @@ def gigpo(
 
     With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds 10 √n + w √m. Only first rows
     are samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
-    whose first term would exceed 10 √n is refused (TOO_FEW); the released code has no limit. The refusal looks at
+    whose first term would exceed 10 √n is refused (NO_DIVISOR); the released code has no limit. The refusal looks at
     rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
 
     Args:
@@ -180,7 +180,7 @@ def gigpo(
     subtracted, reason = settle_alone(m, row, alone, score, mean[key], singleton)
     if scale == "std":
         beyond = ~alone & beyond_members(m, n[key], score - subtracted, deviation, times=10)
-        reason = jnp.where((reason == Reason.VALID) & beyond, Reason.TOO_FEW, reason)
+        reason = jnp.where((reason == Reason.VALID) & beyond, Reason.NO_DIVISOR, reason)
     deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
 
     to_go, known = step_returns(

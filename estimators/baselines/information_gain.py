@@ -42,8 +42,8 @@ def igpo(
     one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Where first returns hardly differ, later ones would be divided by nearly 0: no |A| exceeds 10 √n, and what would is
-    refused (TOO_FEW); the code has no limit. The refusal looks at returns, so answers are a selection: docs/bias.md has
-    the bias of the answered.
+    refused (NO_DIVISOR); the code has no limit. The refusal looks at returns, so answers are a selection: docs/bias.md
+    has the bias of the answered.
 
     Args:
       graph: the batch.
@@ -81,7 +81,7 @@ def igpo(
     n, mean, squares = (values[group][trace] for values in statistics(m))
     spread = safe_sqrt(safe_divide(squares, n - 1)) + eps
     beyond = beyond_members(m, n, returns - mean, spread, times=10)
-    reason = jnp.where(n < 2, Reason.SINGLETON, jnp.where(beyond, Reason.TOO_FEW, Reason.VALID))
+    reason = jnp.where(n < 2, Reason.SINGLETON, jnp.where(beyond, Reason.NO_DIVISOR, Reason.VALID))
     reason = jnp.where(jnp.isfinite(spread), reason, Reason.OUT_OF_RANGE)  # else A would be a valid 0
     reason = jnp.where(m.shared_mask[trace], Reason.SHARED_PREFIX, reason)
     return finish_score(

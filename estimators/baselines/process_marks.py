@@ -37,8 +37,8 @@ def foldgrpo(
     (`estimators.clusters`).
 
     With n traces in the group, no |A| exceeds √n. Marks are not among the numbers that sd is taken from, so a spread
-    near 0 would give mark / eps: a marked action whose |A| would exceed √n is refused (TOO_FEW). With outcomes 0 and 1
-    that both occur, low 0 and high 1, none is refused. The refusal looks at outcomes, so answers are a selection. In
+    near 0 would give mark / eps: a marked action whose |A| would exceed √n is refused (NO_DIVISOR). With outcomes 0 and
+    1 that both occur, low 0 and high 1, none is refused. The refusal looks at outcomes, so answers are a selection. In
     five small worlds with two and three traces a group, 61 to 92 % of decisions are answered, and the bias of their
     gradient is 0.09 to 4.2 of the exact one's length, where that of `grpo`, which refuses nothing, is 0.15 to 2.6
     (docs/bias.md).
@@ -78,7 +78,7 @@ def foldgrpo(
         m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
         n = statistics(m)[0][m.key[m.of_event]]
         beyond = beyond_members(m, n, amount - plain.baseline, plain.scale)
-        reason = jnp.where(marked & plain.valid & beyond, Reason.TOO_FEW, reason)
+        reason = jnp.where(marked & plain.valid & beyond, Reason.NO_DIVISOR, reason)
     return finish(
         graph,
         credit=amount,

@@ -179,8 +179,8 @@ def foldgrpo_fork(
     actions by 1. Equal to `estimators.foldgrpo` for outcomes 0 and 1 that both occur and marks −1, 0 and 1.
 
     With n traces in the group, no |A| exceeds max(1, √n), or 10 √n with `row_reward`: a row further than 10 √n standard
-    deviations of the first rows from their mean is refused (TOO_FEW), where the code divides by nearly 0. The refusal
-    looks at rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
+    deviations of the first rows from their mean is refused (NO_DIVISOR), where the code divides by nearly 0. The
+    refusal looks at rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
 
     Args:
       graph: the batch.

@@ -42,8 +42,8 @@ def max_rl(
     R_i = reward + Σ event_reward; μ is over the n traces of the group. For outcomes 0 and 1 its gradient is the mean
     score of the successful traces less that of all, which makes rare successes count. It is meant for returns that are
     not negative: no |A| exceeds n − 1 for them. A negative return can make μ small or turn its sign, so that worse
-    traces would be praised; a larger |A|, and every trace that differs from a mean of 0 or less, is refused (TOO_FEW),
-    which selects answers by their returns; in the worlds of docs/bias.md it refuses nothing. Biased
+    traces would be praised; a larger |A|, and every trace that differs from a mean of 0 or less, is refused
+    (NO_DIVISOR), which selects answers by their returns; in the worlds of docs/bias.md it refuses nothing. Biased
     for the policy gradient of the mean return. Replays of one trace count as one sample, and traces without an
     independent one are refused (`estimators.clusters`).
 
@@ -86,7 +86,7 @@ def max_rl(
         baseline=subtracted,
         scale=jnp.where(divisor > 0, divisor, jnp.ones_like(x)),
         stderr=jnp.full_like(x, jnp.inf),
-        reason=jnp.where((reason == Reason.VALID) & beyond, Reason.TOO_FEW, reason),
+        reason=jnp.where((reason == Reason.VALID) & beyond, Reason.NO_DIVISOR, reason),
         unit="trace",
         estimand="total",
         source="max_rl",
@@ -146,7 +146,9 @@ def opo(graph: EventGraph, reward: Array, *, tokens: Array, event_reward: Array 
     subtracted, reason = settle_alone(m, m.member_mask[m.of_event], alone, x, mean[m.of_event], "raw")
     missing = (~known)[m.of_event] & ~jnp.isnan(jnp.asarray(reward))[m.of_event]
     empty = (total[m.key] <= 0)[m.of_event] & ~alone
-    reason = jnp.where((reason == Reason.VALID) & empty, Reason.TOO_FEW, jnp.where(missing, Reason.NO_EVIDENCE, reason))
+    reason = jnp.where(
+        (reason == Reason.VALID) & empty, Reason.NO_DIVISOR, jnp.where(missing, Reason.NO_EVIDENCE, reason)
+    )
     return _of_traces(graph, x, subtracted, jnp.ones_like(x), reason, "opo")
 
 

@@ -397,9 +397,9 @@ def adca_grpo(
 
     μ and σ² are means over the n traces of the task of each trace's mean raw and mean squared deviation. The outcome's
     z has ddof 0 and stands at the last step, or at all. `root_length` divides every r by the root of the trace's number
-    of steps. The sum grows with the steps left: no |A| exceeds 10 √n, and what would is refused (TOO_FEW); the code has
-    no limit. That selects answers by their outcomes; in the worlds of docs/bias.md it refuses nothing. Biased for the
-    policy gradient. A group of one is refused. Replays of one trace count as one sample, and traces without an
+    of steps. The sum grows with the steps left: no |A| exceeds 10 √n, and what would is refused (NO_DIVISOR); the code
+    has no limit. That selects answers by their outcomes; in the worlds of docs/bias.md it refuses nothing. Biased for
+    the policy gradient. A group of one is refused. Replays of one trace count as one sample, and traces without an
     independent one are refused (`estimators.clusters`).
 
     Args:
@@ -447,7 +447,7 @@ def adca_grpo(
         earned = safe_divide(earned, safe_sqrt(segment_count(trace, num, row, earned.dtype))[trace])
     amount = path.backward_alike(jnp.ones_like(earned), jnp.where(row, earned, 0))
     n, shared = n[trace], shared[trace]
-    reason = jnp.where(jnp.abs(amount) > 10 * safe_sqrt(n), Reason.TOO_FEW, Reason.VALID)
+    reason = jnp.where(jnp.abs(amount) > 10 * safe_sqrt(n), Reason.NO_DIVISOR, Reason.VALID)
     reason = jnp.where(jnp.isfinite(deviation)[trace], reason, Reason.OUT_OF_RANGE)  # else the outcome's z would be 0
     reason = jnp.where(shared, Reason.SHARED_PREFIX, jnp.where(n < 2, Reason.SINGLETON, reason))
     reason = jnp.where(row, reason, Reason.NO_REWARD)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators.base import Reason
+from estimators.base import REASONS, Reason
 from estimators.group import Singleton, settle_alone
 from estimators.medians import nth_of_others
 from estimators.members import members
@@ -40,3 +40,4 @@ def test_a_group_of_several_that_is_too_small_is_not_called_a_group_of_one(place
     expected = [alone if n == 1 else Reason.TOO_FEW if n - 1 < 1 + place else Reason.VALID
                 for n in map(group.count, group)]  # fmt: skip
     assert rows.gather(np.asarray(reason)).tolist() == expected
+    assert "divisor" not in REASONS[Reason.TOO_FEW]  # said of both

@@ -374,7 +374,7 @@ def test_decisions_without_a_number_are_counted_and_no_batch_refuses_a_point() -
     """Outcomes have a mean of 0, so `max_rl` answers in 40 % of the groups; a batch without any refused the point."""
     points = [measure(scheme_of("max_rl"), 1000, Setting(), TINY, seed) for seed in range(4)]
     assert np.mean([point.answered for point in points]) == pytest.approx(0.4, abs=0.12)
-    assert {point.why for point in points} == {REASONS[Reason.TOO_FEW]}
+    assert {point.why for point in points} == {REASONS[Reason.NO_DIVISOR]}
     (line,) = Report(points[:1], [], {}).refusals()
     assert f"{100 * (1 - points[0].answered):.3g} % of the decisions, which count as 0" in line
 

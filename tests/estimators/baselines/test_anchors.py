@@ -141,5 +141,5 @@ def test_a_row_is_not_divided_by_a_spread_near_nothing() -> None:
     scaled = credit.gigpo(graph, reward, anchor=rows.evidence["anchor"], event_reward=rows.event_reward, scale="std")
     fork = credit.foldgrpo_fork(graph, reward, row_reward=rows.event_reward)
     for result in (scaled, fork):
-        assert rows.gather(result.reason).tolist() == [0, Reason.TOO_FEW] * 3
+        assert rows.gather(result.reason).tolist() == [0, Reason.NO_DIVISOR] * 3
         assert np.abs(rows.gather(result.advantage)).max() < 2

@@ -22,7 +22,7 @@ def test_a_mark_in_a_group_of_equal_outcomes_is_refused() -> None:
     )
     result = credit.foldgrpo(graph, reward, event_reward=rows.event_reward)
     assert rows.gather(result.valid).tolist() == [True, False, True, True, True, True]
-    assert rows.gather(result.reason)[1] == Reason.TOO_FEW
+    assert rows.gather(result.reason)[1] == Reason.NO_DIVISOR
     assert np.abs(rows.gather(result.advantage)).max() < 1
 
 
@@ -40,7 +40,7 @@ def test_a_mark_is_never_divided_by_a_spread_near_nothing(apart: float) -> None:
         )
     result = credit.foldgrpo(graph, reward, event_reward=rows.event_reward)
     assert np.abs(rows.gather(result.advantage)).max() <= np.sqrt(3)
-    assert rows.gather(result.reason)[1] == (Reason.VALID if apart > 0.9 else Reason.TOO_FEW)
+    assert rows.gather(result.reason)[1] == (Reason.VALID if apart > 0.9 else Reason.NO_DIVISOR)
     assert rows.gather(result.valid)[[0, 2, 3]].all()
 
 
