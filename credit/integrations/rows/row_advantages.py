@@ -157,7 +157,7 @@ class RowAdvantages:
         self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
         self._takes = None if open_ended else frozenset(parameters)
         self.state: dict[str, float] | None = None
-        self._ended = self.state  # after the batch at hand
+        self._ended: dict[str, float] | None = None  # after the batch at hand
         self._unmet: list[str] = []
         self._start = options.pop("initial", 0.0) if self._state_of is not None else 0.0
         if not is_number(self._start) or not np.isfinite(self._start):
