@@ -36,20 +36,45 @@ class JointTurns(NamedTuple):
     unclear: jax.Array
 
 
-def joint_turns(graph: EventGraph, row: jax.Array, context: jax.Array, node: jax.Array) -> JointTurns:
+def joint_turns(
+    graph: EventGraph, row: jax.Array, context: jax.Array, node: jax.Array, first: jax.Array
+) -> JointTurns:
     """The decisions of the actions `row`, bool [E], by ids of contexts and nodes in [0, E), int32 [E].
 
-    The actions of a decision stand together in a trace, that is, are not parted by another one, if each context has the
-    same number of others before it wherever it occurs. Otherwise pairs of a context and a trace are numbered.
+    Args:
+      graph: the batch.
+      row, context, node: as above.
+      first: int32 [E], the first of these actions in each context.
 
     Examples:
       >>> import credit
       >>> graph, _, rows = credit.from_columns(group=["q"] * 4, trace=list("aabb"), reward=[1.0] * 4)
-      >>> context, node = jnp.zeros(graph.num_events, jnp.int32), jnp.arange(graph.num_events, dtype=jnp.int32)
-      >>> rows.gather(joint_turns(graph, jnp.asarray(graph.event_mask), context, node).lead).tolist()
+      >>> none, place = jnp.zeros(graph.num_events, jnp.int32), jnp.arange(graph.num_events, dtype=jnp.int32)
+      >>> rows.gather(joint_turns(graph, jnp.asarray(graph.event_mask), none, place, none).lead).tolist()
       [0, 0, 2, 2]
     """
     n, trace = row.shape[0], jnp.asarray(graph.trace_ids)
+    place = jnp.arange(n, dtype=jnp.int32)
+    # A context that has one place in all its traces has one action in each.
+    at = place - segment_first(trace, graph.num_traces, graph.event_mask)[trace]
+    single = jnp.all(~row | (at == at[first[context]]))
+    found: JointTurns = jax.lax.cond(
+        single,
+        lambda: JointTurns(place, node, jnp.zeros(n, bool)),
+        lambda: _drawn(graph, row, *_leads(trace, row, context, first), node),
+    )
+    return found
+
+
+def _leads(
+    trace: jax.Array, row: jax.Array, context: jax.Array, first: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The first action of each one's decision, int32 [E], and whether some decision may be parted by another one.
+
+    None is if each context has the same number of others before it wherever it occurs. Otherwise pairs of a context and
+    a trace are numbered.
+    """
+    n = row.shape[0]
     place = jnp.arange(n, dtype=jnp.int32)
     latest = jax.lax.cummax(jnp.where(row, place, -1))
     before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
@@ -57,7 +82,7 @@ def joint_turns(graph: EventGraph, row: jax.Array, context: jax.Array, node: jax
     begins = row & ~goes_on
     begun = jnp.cumsum(begins.astype(jnp.int32), dtype=jnp.int32)
     number = begun - begun[segment_first(trace, n, row)][trace]
-    parted = jnp.any(row & (number != number[segment_first(context, n, row)][context]))
+    parted = jnp.any(row & (number != number[first[context]]))
 
     def together() -> jax.Array:
         return jnp.where(row, jnp.maximum(jax.lax.cummax(jnp.where(begins, place, -1)), 0), place)
@@ -67,22 +92,16 @@ def joint_turns(graph: EventGraph, row: jax.Array, context: jax.Array, node: jax
         return jnp.where(row, segment_first(pair, n, row)[pair], place)
 
     lead: jax.Array = jax.lax.cond(parted, by_pairs, together)
-    # Most batches have no joint turn.
-    found: JointTurns = jax.lax.cond(
-        jnp.any(lead != place),
-        lambda: _drawn(graph, row, lead, node, parted),
-        lambda: JointTurns(lead, node, jnp.zeros(n, bool)),
-    )
-    return found
+    return lead, parted
 
 
-def _drawn(graph: EventGraph, row: jax.Array, lead: jax.Array, node: jax.Array, parted: jax.Array) -> JointTurns:
+def _drawn(graph: EventGraph, row: jax.Array, lead: jax.Array, parted: jax.Array, node: jax.Array) -> JointTurns:
     """Decisions by their leads, some of several actions: the draw of each, and whether it is one."""
     n = row.shape[0]
     least = jnp.where(row, segment_min(node, lead, n, row, empty=0)[lead], node)
-    several = jnp.any(node != least)
+    several = jnp.any(node != least) | (parted & jnp.any(lead != jnp.arange(n)))
     unclear: jax.Array = jax.lax.cond(
-        several | parted, lambda: row & _unclear(graph, row, lead, node, least), lambda: jnp.zeros(n, bool)
+        several, lambda: row & _unclear(graph, row, lead, node, least), lambda: jnp.zeros(n, bool)
     )
     return JointTurns(lead, least, unclear)
 

@@ -126,14 +126,15 @@ def replay_tree(
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & where
     member = row & (context >= 0) & (context < n) & (node >= 0) & (node < n)
     context, node = jnp.where(member, context, 0), jnp.where(member, node, 0)
-    turns = joint_turns(graph, member, context, node)
+    first_of = segment_first(context, n, member)
+    turns = joint_turns(graph, member, context, node, first_of)
     node, row = turns.node, member & (turns.lead == jnp.arange(n, dtype=jnp.int32))
     first, node_mask = segment_first(node, n, row), segment_count(node, n, row) > 0
     context_of = context[first]
 
     path = chains(graph, row)
     above = _previous_row(node, row, trace)
-    branch = _first_below(above, context, row)  # a context below one node; most contexts have one branch
+    branch = _first_below(above, context, row, first_of)  # a context below one node; most contexts have one branch
     alternatives = segment_count(branch[first], n, node_mask, dtype)
     leads = jnp.arange(n, dtype=branch.dtype) == branch
     below = segment_count(jnp.where(above >= 0, above, 0), n, row & leads & (above >= 0), dtype)
@@ -142,7 +143,8 @@ def replay_tree(
     among_children = safe_divide(jnp.ones_like(below), below + ends)[node]
     share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
     weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
-    mixed = _mixed(graph, row, node, context, context_of, member & turns.unclear)
+    wrong = _other_task(graph, row, context, first_of) | (member & turns.unclear)
+    mixed = _mixed(row, node, context, context_of, wrong)
     above = jax.lax.cond(
         jnp.any(mixed),
         lambda: segment_count(context, n, path.reaches(mixed[context])) > 0,
@@ -192,15 +194,18 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
     own = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & ~tree.member
     acted = jnp.cumsum(own.astype(jnp.int32))
     between = path.following(acted) - acted > 0
-    context, node = (path.following(_first_below(above, ids, tree.row)) for ids in (tree.context, tree.node))
+    context, node = (path.following(_first_below(above, ids, tree.row, segment_first(ids, n, tree.row))) for ids in (tree.context, tree.node))
     place = jnp.arange(n, dtype=jnp.int32)  # ids of traces that share nothing later lie behind those of groups
     return jnp.where(path.last | ~tree.row, n + place, jnp.where(between, context, node))
 
 
-def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
-    """The first event with the same node above and the same context, or node, of each event: int32 [E]."""
+def _first_below(above: jax.Array, context: jax.Array, row: jax.Array, first_of: jax.Array) -> jax.Array:
+    """The first event with the same node above and the same context, or node, of each event: int32 [E].
+
+    `first_of`, int32 [E], is the first row of each context or node.
+    """
     place = jnp.arange(row.shape[0], dtype=jnp.int32)
-    first = segment_first(context, row.shape[0], row)[context]
+    first = first_of[context]
     several = jnp.any(row & (above[first] != above))
 
     def by_sorting() -> jax.Array:
@@ -216,24 +221,24 @@ def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Ar
     return leader
 
 
+def _other_task(graph: EventGraph, row: jax.Array, context: jax.Array, first_of: jax.Array) -> jax.Array:
+    """Events of another group than the first of their context: bool [E]."""
+    group = jnp.asarray(graph.group_ids)[graph.trace_ids]
+    return row & (group != group[first_of][context])
+
+
 def _mixed(
-    graph: EventGraph,
-    row: jax.Array,
-    node: jax.Array,
-    context: jax.Array,
-    context_of: jax.Array,
-    unclear: jax.Array,
+    row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array, wrong: jax.Array
 ) -> jax.Array:
-    """Contexts whose events do not belong together: bool [E]."""
-    n, group = graph.num_events, jnp.asarray(graph.group_ids)[graph.trace_ids]
+    """Contexts whose events do not belong together, among them those of events that are `wrong`: bool [E]."""
+    n = row.shape[0]
     elsewhere = row & (context_of[node] != context)
-    other_task = row & (group != group[segment_first(context, n, row)][context])
 
     def contexts() -> jax.Array:
-        wrong = segment_count(context, n, elsewhere | other_task | unclear)
-        return wrong + segment_count(context_of[node], n, elsewhere) > 0
+        number = segment_count(context, n, elsewhere | wrong) + segment_count(context_of[node], n, elsewhere)
+        return number > 0
 
-    mixed: jax.Array = jax.lax.cond(jnp.any(elsewhere | other_task | unclear), contexts, lambda: jnp.zeros(n, bool))
+    mixed: jax.Array = jax.lax.cond(jnp.any(elsewhere | wrong), contexts, lambda: jnp.zeros(n, bool))
     return mixed
 
 

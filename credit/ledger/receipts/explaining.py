@@ -165,6 +165,7 @@ class Receipts:
             if form is not None:
                 here[form.source] = here[form.source] + is_present
         sources = sum((votes > 0 for votes in here.values()), zero.astype(np.int64))
+        silent = self._without_error(rows, present)
         entry, stderr = self._increments[rows], self._stderr[rows]
         lines, naive, rest = [], zero, zero
         for claim, is_present in zip(self._claims, present, strict=True):
@@ -188,10 +189,18 @@ class Receipts:
             error = offered.stderr[rows].astype(np.float64)
             # Events with the same reasons, votes and sources have the same words: they are made once.
             reasons = offered.reason[rows], zero if form is None else form.reason[rows]
-            kinds = np.stack([*reasons, claimed, votes, sources])
+            kinds = np.stack([*reasons, claimed, votes, sources, *silent.values()])
             _, first, kind = np.unique(kinds.astype(np.int64), axis=1, return_index=True, return_inverse=True)
             words = [
-                why(self.rule, bool(claimed[i]), claim, int(votes[i]), int(sources[i]), int(rows[i]))
+                why(
+                    self.rule,
+                    bool(claimed[i]),
+                    claim,
+                    int(votes[i]),
+                    int(sources[i]),
+                    int(rows[i]),
+                    [source for source, here in silent.items() if here[i]],
+                )
                 for i in first.tolist()
             ]
             lines.append(
@@ -223,6 +232,18 @@ class Receipts:
             noise=self._noise[rows],
             others=self._sums[self._trace[rows]] - entry,
         )
+
+    def _without_error(self, rows: np.ndarray, present: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """Where each source has a claim without a stated error, so that all weigh alike: bool [rows] by source."""
+        found: dict[str, np.ndarray] = {}
+        exact = np.zeros(len(rows), bool)
+        for claim, is_present in zip(self._claims, present, strict=True):
+            if claim.form is not None:
+                error = claim.form.stderr[rows]
+                exact |= is_present & (error <= 0)
+                known = found.get(claim.form.source, np.zeros(len(rows), bool))
+                found[claim.form.source] = known | (is_present & ~np.isfinite(error))
+        return {source: lacks & ~exact for source, lacks in found.items()}
 
     def account(self, row: int) -> dict[str, Any]:
         """What a receipt says of its trace: reward (None without one) to remainder, and `holding_luck`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +73,9 @@ def offered_claims(ledger: Ledger, claims: Mapping[str, Credit]) -> list[Offered
     return offered
 
 
-def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int, event: int) -> str:
+def why(
+    rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int, event: int, silent: Sequence[str]
+) -> str:
     """Why a claim on an event was taken, reduced or refused, in words.
 
     Args:
@@ -83,6 +85,7 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
       votes: how many claims on this event have the source of this claim.
       sources: how many sources have claims on this event.
       event: the row of the event.
+      silent: the sources that state no error there.
     """
     offered, form = claim.offered, claim.form
     if offered.reason[event] != 0:
@@ -109,7 +112,8 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
     if votes > 1:
         words.append(f"one vote with {votes - 1} more of its source")
     if rule == "increments":
-        words.append("averaged with other sources, not added" if sources > 1 else "the only source here")
+        alike = f", all with one weight: no stated error of {', '.join(silent)}" if silent else ""
+        words.append(f"averaged with other sources, not added{alike}" if sources > 1 else "the only source here")
     else:
         words.append(f"by rule {rule!r}")
     return "; ".join(words)

@@ -185,6 +185,23 @@ def test_traces_without_reward_and_wrong_claims(team: Made, found: Audit) -> Non
         audit(traces.graph, reward, {})
 
 
+@pytest.mark.parametrize(("error", "words"), [(np.inf, ", all with one weight: no stated error of b"), (0.2, "")])
+def test_a_receipt_says_which_source_stated_no_error(team: Made, error: float, words: str) -> None:
+    """One source without an error makes all of them weigh alike."""
+    traces, graph = team[0], team[0].graph
+    stated = (("a", 1.0, 0.1), ("b", 0.0, error))
+    claims = {
+        source: credit.claim(
+            graph, np.full(graph.num_events, amount), estimand="increment", source=source, stderr=stderr
+        )
+        for source, amount, stderr in stated
+    }
+    ledger = compose(graph, traces.reward, list(claims.values()))
+    receipt = explain(traces, "t111", "c1", claims, ledger=ledger)
+    assert receipt.entry == pytest.approx(0.8 if not words else 0.5, abs=1e-6)
+    assert {line.why for line in receipt.lines} == {f"averaged with other sources, not added{words}"}
+
+
 @pytest.mark.slow
 def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     """The contrast of the pivotal message, times 1 − π, wants what the critic wants: 0.4, paid once."""

@@ -16,6 +16,7 @@ import estimators
 from estimators import REASONS
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.replays import _first_below, subtree_values
+from graphs.segment import segment_first
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracles.json"
 
@@ -68,7 +69,7 @@ def test_a_context_below_several_nodes_has_a_first_event_below_each(several: boo
     above = (rng.integers(-1, 3, 60) if several else context % 4 - 1).astype(np.int32)
     first: dict[tuple[int, int], int] = {}
     expected = [first.setdefault((above[e], context[e]), e) if row[e] else e for e in range(60)]
-    assert jax.jit(_first_below)(above, context, row).tolist() == expected
+    assert jax.jit(_first_below)(above, context, row, segment_first(context, 60, row)).tolist() == expected
 
 
 @pytest.mark.sampled
