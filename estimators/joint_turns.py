@@ -95,7 +95,7 @@ def _drawn(graph: EventGraph, row: jax.Array, lead: jax.Array, parted: jax.Array
     """Decisions by their leads, some of several actions: the draw of each, and whether it is one."""
     n = row.shape[0]
     least = jnp.where(row, segment_min(node, lead, n, row, empty=0)[lead], node)
-    several = jnp.any(node != least) | (parted & jnp.any(lead != jnp.arange(n)))
+    several = jnp.any(node != least) | (parted & jnp.any(lead != jnp.arange(n, dtype=jnp.int32)))
     unclear: jax.Array = jax.lax.cond(
         several, lambda: row & _unclear(graph, row, lead, node, least), lambda: jnp.zeros(n, bool)
     )
@@ -110,7 +110,7 @@ def _unclear(graph: EventGraph, row: jax.Array, lead: jax.Array, node: jax.Array
     second = jnp.stack([node, agent])
     of_node, of_agent = jax.lax.map(lambda ids: pair_ids(lead, ids, row), second)
     # Each draw has the same nodes in all its traces.
-    place = jnp.arange(n)
+    place = jnp.arange(n, dtype=jnp.int32)
     stated = segment_count(lead, n, row & (segment_first(of_node, n, row)[of_node] == place), jnp.int32)
     nodes = segment_count(least, n, row & (first[node] == place), jnp.int32)
     # An agent comes back to a context if it decided in another one between two of its actions there.

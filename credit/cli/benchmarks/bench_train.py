@@ -26,11 +26,11 @@ __all__ = ["train"]
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
-    "budget. final: at the end, mean over seeds. events to 90 %: evidence included. difference: of the area from the "
+    "budget. final: at the end. events to 90 %: evidence included. difference: of the area from the "
     "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
     "for rounding. {rate}{common}"
 )
-MEDIANS = "area, events to 90 % and difference: each the median over seeds"
+MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
 MARK = (
     "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table, which takes {seeds} "
     "seeds with its {comparisons}"
@@ -180,7 +180,7 @@ def train(
         base = cell.signal == signals[0]
         table.add_row(*map(words, (
             cell.task, cell.signal, _rate(cell.learning_rate, rates),
-            _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final:.3f}",
+            _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final_median:.3f}",
             _within(_events(cell.events_to_90), cell.events_interval, _events),
             "" if base else _difference(cell),
             mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",

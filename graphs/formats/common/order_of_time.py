@@ -61,9 +61,9 @@ def order_of_time(moments: list[Moment], trace: str, field: str, rewards: Collec
 
 
 def by_starts(spans: list[S], start_of: Callable[[S], float | None], trace: str, field: str) -> list[S]:
-    """The spans by their starts, as `placed_starts` has them."""
+    """The spans by their starts, as `placed_starts` has them; nodes of LangGraph with equal starts by their steps."""
     starts = placed_starts(spans, start_of, trace, field)
-    return sorted(spans, key=lambda span: starts[span.id] or 0.0)
+    return sorted(spans, key=lambda span: (starts[span.id] or 0.0, -1 if span.node is None else span.node.step))
 
 
 def placed_starts(

@@ -146,3 +146,16 @@ def test_a_legend_below_leaves_the_panel_more_room_than_it_takes() -> None:
     credit.plot.refine(figure, size=(3.4, 2.8))
     figure.draw_without_rendering()
     assert figure.legends[0].get_window_extent().height < 0.6 * figure.axes[0].get_window_extent().height
+
+
+def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
+    """Curves were means ± one standard error, beside a table of medians with 95 % intervals."""
+    row = {"task": "bottleneck", "signal": "rloo", "start": 0.0, "optimum": 1.0}
+    ends = [0.1, 0.2, 0.3, 0.8, 1.0]
+    rows = [row | {"seed": seed, "curve": [0.0, end]} for seed, end in enumerate(ends)]
+    for seeds, words in ((5, "share of the way\nmedian, 94 % interval"), (4, "share of the way\nmedian")):
+        axes = draw_training(rows[:seeds]).axes[0]
+        assert axes.get_ylabel() == words
+        assert axes.lines[0].get_ydata().tolist() == [0.0, np.median(ends[:seeds])]
+        band = np.concatenate([path.vertices for path in axes.collections[0].get_paths()] or [np.empty((0, 2))])
+        assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())

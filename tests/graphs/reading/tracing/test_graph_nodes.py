@@ -322,3 +322,16 @@ def test_a_model_call_inside_a_tool_did_not_ask_for_the_next_tool(tmp_path: Path
     assert {edge for edge in drawn if edge[2] == "tool_dependency"} == {
         (3, 4, "tool_dependency"), (3, 6, "tool_dependency"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["langfuse", "langsmith, by times", "braintrust", "weave"])
+def test_nodes_that_began_in_one_millisecond_are_in_the_order_of_their_steps(tmp_path: Path, name: str) -> None:
+    """APIs list the newest first, so that the coder followed nobody."""
+    visits = [Run(1, 0, "LangGraph", "chain")]
+    for step, agent in enumerate(("planner", "coder", "writer"), 1):
+        of = Run(2 * step, 1, agent, "chain", agent, step=step)
+        visits += [of, Run(2 * step + 1, 2 * step, "m", "llm", agent, step=step)]
+    text = json.dumps(list(FORMATS[name](visits[::-1])))
+    for number in range(2, 8):
+        text = text.replace(stamp(number), stamp(2)).replace(f'"start": {number}.0', '"start": 2.0')
+    assert links(tmp_path, iter(json.loads(text))) == {(3, 5, "message"), (5, 7, "message")}
