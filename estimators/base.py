@@ -80,7 +80,8 @@ REASONS: tuple[str, ...] = (
     "no finite number: the method's arithmetic gave NaN or overflowed",
     "no support: the log does not show that the logging policy could choose every alternative of the target policy",
     "too few effective samples: a few large weights dominate the estimate",
-    "the contexts differ: a node is logged under several contexts, or a context in several groups: no siblings",
+    "the contexts differ: a node is logged under several contexts, a context in several groups, or a joint turn whose "
+    "actions share no one draw, here or in a decision that follows: no siblings",
     "logged numbers contradict each other or the draws: two of one unit, chances above 1 in sum, a mean weight not 1",
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",

@@ -36,9 +36,7 @@ class JointTurns(NamedTuple):
     unclear: jax.Array
 
 
-def joint_turns(
-    graph: EventGraph, row: jax.Array, context: jax.Array, node: jax.Array, first: jax.Array
-) -> JointTurns:
+def joint_turns(graph: EventGraph, row: jax.Array, context: jax.Array, node: jax.Array, first: jax.Array) -> JointTurns:
     """The decisions of the actions `row`, bool [E], by ids of contexts and nodes in [0, E), int32 [E].
 
     Args:
@@ -66,9 +64,7 @@ def joint_turns(
     return found
 
 
-def _leads(
-    trace: jax.Array, row: jax.Array, context: jax.Array, first: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _leads(trace: jax.Array, row: jax.Array, context: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The first action of each one's decision, int32 [E], and whether some decision may be parted by another one.
 
     None is if each context has the same number of others before it wherever it occurs. Otherwise pairs of a context and

@@ -250,7 +250,7 @@ def members(
     # One trace has several samples of one key where each instance is one, or where keys are left out.
     several = population == "agent" or (over == "batch" and wanted.level != "trace")
     drawn = None
-    if wanted.draws is not None:  # the least node of a joint turn stands for it, whose agents a log may have in any order
+    if wanted.draws is not None:  # the least node of a joint turn stands for it: a log has its agents in any order
         nodes = jnp.asarray(wanted.draws).astype(jnp.int32)
         nodes = segment_min(nodes, unit, num, rows & (nodes >= 0), empty=-1)
         drawn = jnp.where(nodes >= 0, nodes, -1 - unit_trace)

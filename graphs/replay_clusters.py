@@ -8,7 +8,7 @@ group-relative method uses.
 Two traces share a choice if
 
     node              an action of each has the same `node` id, or
-    context           an action of each has the same `context` id, and in one of them an earlier decision precedes it, or
+    context           an action of each has the same `context` id, and in one of them another decision precedes it, or
     sibling_parent    the same, with the `sibling_parent` id.
 
 The actions of a trace with one context are one decision, a joint turn where there are several of them. So siblings at

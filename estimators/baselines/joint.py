@@ -63,8 +63,8 @@ def magrpo(
       graph: the batch.
       reward: float [T]; the traces are the leaves of the tree, and the outcome arrives with the last joint turn of its
         trace.
-      context, node: int [E], any ids: `context` is the place in the tree, `node` the joint turn, the same at the
-        actions of all its agents; -1 where the log has none.
+      context, node: int [E], any ids: `context` is the place in the tree, the same at the actions of all agents of a
+        joint turn, `node` the draw, one for the turn or one for each agent; -1 where the log has none.
       event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one. NaN counts
         as 0.
       discount: γ.

@@ -61,8 +61,9 @@ def c3(
     a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a mean
     over pooled leaves would weigh alternatives by how often they were replayed. Events of a context with one
     alternative are invalid; no other baseline replaces the siblings. Events are also invalid if a node is logged under
-    two contexts, because these are not siblings. Siblings are of one group: the same ids in another one are another
-    context.
+    two contexts, because these are not siblings, and so are those above them. The actions of a trace in one context are
+    a joint turn, whether they have one node or nodes of their own: each gets the credit of the turn. Siblings are of
+    one group: the same ids in another one are another context.
 
     Args:
       graph: the traces are the leaves; each action of a trace that was decided in a context gets credit.
@@ -204,7 +205,8 @@ def _centre_and_scale(tree: ReplayTree, values: jax.Array, j: jax.Array) -> tupl
 def _reason(tree: ReplayTree, known: jax.Array, disagree: jax.Array, j: jax.Array) -> jax.Array:
     """Why each event has no answer by its context, int [E].
 
-    `known` says by event whether all evidence is there, `disagree` by context whether some contradicts itself: bool [E].
+    `known`, bool [E], says by event whether all evidence is there, `disagree` by context whether some differs within a
+    joint turn.
     """
     reason = jnp.where(tree.member & known, Reason.VALID, Reason.NO_EVIDENCE)
     reason = jnp.where(tree.member & disagree[tree.context], Reason.CONTRADICTION, reason)

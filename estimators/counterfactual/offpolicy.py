@@ -157,7 +157,8 @@ def policy_value(
     Refusals, by `Reason`, for a context:
 
         NO_EVIDENCE      a target probability or a model value is missing
-        CONTEXTS_DIFFER  a node occurs under two contexts, or a context in two groups
+        CONTEXTS_DIFFER  a node occurs under two contexts, a context in two groups, or a joint turn shares its draw in
+                         some traces only
         CONTRADICTION    probabilities of one alternative differ, those of a context sum to more than 1, a node has two
                          alternatives, or the mean weight differs from 1 by more than its error although all of π_e was
                          drawn; all contexts, where an outcome lies outside `outcome_range`
@@ -310,6 +311,9 @@ def off_policy(
     Refusals select: which events are answered depends on the draws, though not on outcomes. With independent traces in
     groups of two and three, 27 to 60 % of decisions are answered in five small worlds; the bias of their gradient is
     0.14 to 0.63 of the exact one's length, and its cosine 0.90 to 0.99 (docs/bias.md).
+
+    The actions of a trace in one context are one draw, a joint turn, and each gets its number. They must state one
+    alternative, with the probabilities of the joint choice.
 
     Evidence is passed by name, as to every method of `credit.METHODS`; `estimators.Alternatives` documents it.
 

@@ -6,9 +6,9 @@ decisions may fan out again. Logged, this is a set of traces. Two ids per event 
     context   events with one context chose among alternatives in one situation: they are siblings
     node      events with one node are one and the same choice, met in several traces: its replays
 
-A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored. Its actions
-in one context are one decision, a joint turn (`estimators.joint_turns`): the siblings of a draw are draws of other
-traces.
+A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored. The
+actions of a trace in one context are one decision, a joint turn (`estimators.joint_turns`): the siblings of a draw are
+draws of other traces.
 
 Siblings answer one task under one policy: an id that occurs in several groups is another context, or node, in each
 (`ids_by_group`).
@@ -115,8 +115,8 @@ def replay_tree(
     """The tree of the actions among `where`, bool [E], by ids in [0, E); an action with another one is not on it.
 
     The children of a node are the contexts that follow it and the traces that end in it; the children of a context are
-    its alternatives. The actions of a trace in one context are one step of its path. The share of a trace in a node's value is thus a product of 1/(number of children) along the rest
-    of its path, a backward recursion.
+    its alternatives. The actions of a trace in one context are one step of its path. The share of a trace in a node's
+    value is thus a product of 1/(number of children) along the rest of its path, a backward recursion.
 
     Raises:
       ArrayTypeError: `context` or `node` are not integers [E].
@@ -194,7 +194,10 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
     own = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & ~tree.member
     acted = jnp.cumsum(own.astype(jnp.int32))
     between = path.following(acted) - acted > 0
-    context, node = (path.following(_first_below(above, ids, tree.row, segment_first(ids, n, tree.row))) for ids in (tree.context, tree.node))
+    context, node = (
+        path.following(_first_below(above, ids, tree.row, segment_first(ids, n, tree.row)))
+        for ids in (tree.context, tree.node)
+    )
     place = jnp.arange(n, dtype=jnp.int32)  # ids of traces that share nothing later lie behind those of groups
     return jnp.where(path.last | ~tree.row, n + place, jnp.where(between, context, node))
 
@@ -227,9 +230,7 @@ def _other_task(graph: EventGraph, row: jax.Array, context: jax.Array, first_of:
     return row & (group != group[first_of][context])
 
 
-def _mixed(
-    row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array, wrong: jax.Array
-) -> jax.Array:
+def _mixed(row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array, wrong: jax.Array) -> jax.Array:
     """Contexts whose events do not belong together, among them those of events that are `wrong`: bool [E]."""
     n = row.shape[0]
     elsewhere = row & (context_of[node] != context)
@@ -319,10 +320,10 @@ def subtree_values(
 ) -> jax.Array:
     """MALT's value of each action in a replay tree: the mean over its children of theirs, at a leaf the return; [E].
 
-    NaN at events that are on no path: no action, no context or node, no outcome; and where the tree below is unclear, as
-    where a node is logged under two contexts. MALT takes siblings whose values lie
-    on different sides of 0.5 as pairs for preference learning, and has no policy-gradient advantage; against its
-    siblings the same value is `estimators.c3`.
+    NaN at events that are on no path: no action, no context or node, no outcome; and where the tree is unclear from
+    there on, as where a node is logged under two contexts. MALT takes siblings whose values lie on different sides of
+    0.5 as pairs for preference learning, and has no policy-gradient advantage; against its siblings the same value is
+    `estimators.c3`.
 
     Args:
       graph: the traces are the leaves of the tree.

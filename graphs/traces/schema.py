@@ -129,7 +129,8 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "id",
         "the frozen context the action was sampled in; its traces are siblings that continued from one prefix, unless "
         "their earlier actions have nodes or alternatives, which then decide",
-        'add "context": STRING, an id of the frozen prefix, equal only in traces that were continued from it',
+        'add "context": STRING, an id of the frozen prefix, equal only in traces that were continued from it, and at '
+        "the actions of a joint turn",
     ),
     "sibling_parent": EvidenceKey(
         "id",

@@ -190,7 +190,8 @@ def test_assign(method: str, tmp_path: Path) -> None:
     traces: dict[str, dict[str, Any]] = {}
     for i, trace in enumerate(given["trace"]):
         record = traces.setdefault(
-            trace, {"trace_id": trace, "task_id": given["group"][i], "events": [], "rewards": {"team": given["reward"][i]}}
+            trace,
+            {"trace_id": trace, "task_id": given["group"][i], "events": [], "rewards": {"team": given["reward"][i]}},
         )
         event = {"id": str(i), "type": "message", "agent": given["agent"][i]}
         record["events"].append(event | {name: values[i] for name, values in evidence.items()})
@@ -236,7 +237,9 @@ def test_an_action_of_a_joint_turn_gets_what_it_would_alone(method: str, options
         taken = {name: found.evidence[name] for name in evidence}
         function = getattr(estimators, method)
         result = function(graph, reward, **taken, **{k: v for k, v in options.items() if k != "q"})
-        numbers = zip(*(found.gather(x).tolist() for x in (result.advantage, result.stderr, result.reason)), strict=True)
+        numbers = zip(
+            *(found.gather(x).tolist() for x in (result.advantage, result.stderr, result.reason)), strict=True
+        )
         return {(row["trace"], row["context"]): n for row, n in zip(kept, numbers, strict=True)}
 
     first: dict[tuple[str, str], str] = {}  # by name: replays of a draw have its actions in any order
@@ -268,7 +271,9 @@ def test_a_first_joint_turn_is_no_replay(method: str, node: list[str]) -> None:
 def test_a_joint_turn_after_a_decision_is_one() -> None:
     """The planner's choice is shared by the traces of a context below it."""
     columns = {"group": ["q"] * 6, "trace": list("aaabbb"), "agent": ["planner", "x", "y"] * 2, "reward": [1.0] * 6}
-    graph, _, _ = credit.from_columns(**columns, evidence={"context": [None, "c", "c"] * 2, "node": [None, *"ss", None, *"tt"]})
+    graph, _, _ = credit.from_columns(
+        **columns, evidence={"context": [None, "c", "c"] * 2, "node": [None, *"ss", None, *"tt"]}
+    )
     assert graph.cluster_ids is not None
 
 

@@ -73,9 +73,9 @@ def test_calls_and_errors_of_the_simulated_user_are_not_the_teams(tmp_path: Path
     assert [suspect.agent for suspect in found.suspects] == ["assistant"]
     assert event_costs(traces).tool_calls.sum() == 1
     rows = cost_rows(traces, "tool")
-    of_tools = {(row.unit, row.outside): (row.tool_calls, row.errors) for row in rows}
+    of_tools = {(row.unit, row.outside): (row.tool_calls, row.errors.total) for row in rows}
     assert of_tools == {("find", False): (1, 1), ("no tool", False): (0, 0), ("user", True): (1, 1)}
-    assert (total_costs(rows).tool_calls, total_costs(rows).errors) == (1, 1)
+    assert (total_costs(rows).tool_calls, total_costs(rows).errors.total) == (1, 1)
 
 
 def test_what_the_simulated_user_cost_has_its_own_name(tmp_path: Path) -> None:
