@@ -110,6 +110,19 @@ def test_siblings_of_a_prefix_have_the_baseline_of_c3() -> None:
 
 
 @pytest.mark.slow
+def test_actions_side_by_side_are_one_draw_of_a_prefix() -> None:
+    """Traces a and b continued from one draw of two agents, which the log has in either order."""
+    evidence = {"context": ["q", "q", "r"] * 4, "node": [*"xys", *"yxt", *"uvw", *"mno"]}
+    columns = {"group": ["p"] * 12, "trace": [*"aaabbbcccddd"], "agent": ["1", "2", "3", "2", "1", "3", *"123123"]}
+    _, _, rows = credit.from_columns(**columns, reward=np.repeat([1.0, 0.0, 0.25, 0.75], 3), evidence=evidence)
+    found = credit.run(rows.traces, "rloo", by="prefix")
+    siblings = credit.run(rows.traces, "c3")
+    first = np.tile([True, True, False], 4)
+    close(np.asarray(rows.gather(found.baseline))[first], np.asarray(rows.gather(siblings.baseline))[first])
+    close(np.asarray(rows.gather(found.baseline))[first][::2], [0.5, 0.5, 0.625, 0.375])
+
+
+@pytest.mark.slow
 def test_groups_without_spread_are_filtered_out_by_key() -> None:
     graph, reward, rows = credit.from_columns(**COLUMNS)
     found = credit.grpo(graph, reward, by="task,agent,turn", filters="equal")

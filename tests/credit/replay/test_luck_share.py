@@ -126,3 +126,28 @@ def test_siblings_of_an_earlier_action_say_nothing_of_luck(tmp_path: Path) -> No
     source.write_text("".join(json.dumps(document) + "\n" for document in documents))
     with pytest.raises(CreditError, match="no last action was drawn again"):
         luck_of_log(credit.read(source))
+
+
+@pytest.mark.parametrize("node", ["one node", "own nodes"])
+def test_a_last_joint_turn_is_one_decision(node: str) -> None:
+    """Two agents that act at once have the luck of one: neither's context is at an earlier decision."""
+    rng = np.random.default_rng(0)
+    traces = [f"{task}{run}" for task in range(20) for run in range(6)]
+    tasks, reward = [name[:-1] for name in traces], rng.normal(size=len(traces))
+    contexts = [f"{name[:-1]} {int(name[-1]) // 3}" for name in traces]
+    alone = {"context": contexts, "node": traces}
+    _, _, single = credit.from_columns(group=tasks, trace=traces, reward=reward, evidence=alone)
+
+    def twice(names: list[str]) -> list[str]:
+        return [name for name in names for _ in range(2)]
+
+    own = [f"{name}{agent}" for name in traces for agent in "xy"]
+    joint = {"context": twice(contexts), "node": own if node == "own nodes" else twice(traces)}
+    _, _, both = credit.from_columns(
+        group=twice(tasks),
+        trace=twice(traces),
+        agent=["x", "y"] * len(traces),
+        reward=np.repeat(reward, 2),
+        evidence=joint,
+    )
+    assert luck_of_log(both.traces) == luck_of_log(single.traces)
