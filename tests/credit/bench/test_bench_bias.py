@@ -462,6 +462,8 @@ def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, mo
     assert dataclasses.astuple(own)[1:] == dataclasses.astuple(registered)[1:]
     assert measure("own_for_bias:of_value", "stop-rewards", 2).bias == pytest.approx(0, abs=1e-9)
     assert measure("own_for_bias:of_siblings", "relay-and", 2).bias == pytest.approx(0, abs=1e-9)  # was .397
+    with pytest.raises(CreditError, match=r"world is .*, of type Micro; expected the name .*'module:name'"):
+        measure("rloo", MICRO["relay-and"], 2)  # type: ignore[arg-type]
     with pytest.raises(CreditError, match="needs 'mood'; the worlds have: "):
         setting("own_for_bias:of_mood")
     result = CliRunner().invoke(cli, ["bench", "bias", "-m", "rlo"])
