@@ -338,7 +338,11 @@ def _suspects(
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
-        for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
+        ranked = candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))]
+        # All actions of a name and a count, of the first `most` of these: fewer would cut those alike in two.
+        name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[ranked]]
+        _, begin, of = np.unique(np.stack([name, amount[ranked]]), axis=1, return_index=True, return_inverse=True)
+        for row in ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"
     names: list[str] = traces.agents["name"].to_pylist()
     owners = {row: calls.call_of(row) for row in reasons}
@@ -363,7 +367,7 @@ def _suspects(
         )
         for (row, *others), text in zip(shown, own, strict=True)
     )
-    return suspects, len(reasons) - sum(map(len, shown))
+    return suspects, 0 if tokens is not None else len(reasons) - sum(map(len, shown))
 
 
 def _words(asked: str, came: str) -> str:

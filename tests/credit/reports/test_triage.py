@@ -75,6 +75,23 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     assert [triage(read(log), most=most).left_out for most in (1, 3)] == [2, 0]
 
 
+def test_the_actions_of_most_tokens_are_counted_in_all_traces_and_not_in_those_named(tmp_path: Path) -> None:
+    """Ten actions were taken first and those alike were put together afterwards: "in 3 traces" of 40."""
+    lines = []
+    for i in range(40):
+        events = [{"id": f"e{k}", "type": "message", "agent": "a", "tokens": 50 + 10 * (k > i)} for k in range(4)]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [],
+                      "rewards": {"team": float(i % 2)}})  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = triage(read(log), most=3, texts=lambda rows, length: ["ls"] * len(rows))
+    assert [(one.why, one.traces) for one in found.suspects] == [
+        ("generated 60 tokens", 3),
+        ("generated 50 tokens", 40),
+    ]
+    assert (found.left_out, len(triage(read(log), most=3).suspects)) == (0, 3)  # without texts none is alike
+
+
 def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) -> None:
     event = {"id": "a", "type": "tool_call", "agent": "x", "tool": "web"}
     log = {"trace_id": "t", "task_id": "q", "schema_version": "1.0", "events": [event], "edges": []}
