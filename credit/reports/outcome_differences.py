@@ -99,6 +99,7 @@ class OutcomeDifferences:
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
         without an interval those of more tasks.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
+      compared: how many failed and succeeded traces are of `tasks`; others are in no row.
     """
 
     failed: int
@@ -109,6 +110,7 @@ class OutcomeDifferences:
     tasks: int
     rows: tuple[Difference, ...]
     equal: float = math.nan
+    compared: tuple[int, int] = (0, 0)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -121,7 +123,7 @@ class OutcomeDifferences:
         if not known:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: dict[str, str] = {}
             for row in sorted(self.rows, key=lambda row: row.what not in OWNED):
@@ -134,6 +136,12 @@ class OutcomeDifferences:
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
         return f", the next above the median {self.median:g}" if self.cut > self.median else ", the median"
+
+    def _of_these(self) -> list[str]:
+        """How many traces the rows are of, where some are in no task that is compared."""
+        failed, succeeded = self.compared
+        some = 0 < failed + succeeded < self.failed + self.succeeded
+        return [f"{failed} failed and {succeeded} succeeded of these were compared."] if some else []
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""
@@ -156,6 +164,7 @@ class OutcomeDifferences:
             kinds += (
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
             )
+        kinds = " ".join([kinds, *self._of_these()])
         once = [row for row in self.rows if not row.same_as]
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
@@ -259,7 +268,9 @@ def outcome_differences(
 
     rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())
-    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, median, within, tasks, tuple(rows))
+    both_kinds = int(failed.sum()), int((~failed).sum())
+    compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
+    return OutcomeDifferences(*both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of)
 
 
 def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
