@@ -228,9 +228,10 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
         agent = np.asarray(graph.agent_ids)[:n]
         order = np.argsort(agent, kind="stable")
         calls = (stated >= 0) | np.asarray(graph.action_mask)[:n]
-        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), 0))
-        following = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
-        source = order[np.where(agent[order[latest]] == agent[order], latest, following)]
+        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), -1))
+        first = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
+        acted = (latest >= 0) & (agent[order[latest]] == agent[order])
+        source = order[np.where(acted, latest, first)]
         source = np.where(agent[source] == agent[order], source, order)
         own = np.empty(n, np.int64)
         own[order] = stated[source]

@@ -63,7 +63,7 @@ class Difference:
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
-      same_as: the number before it that says the same of the traces (`fact_of`), so that both count once; "" without.
+      same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
@@ -97,7 +97,7 @@ class OutcomeDifferences:
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
-        without an interval those of more tasks.
+        without an interval those of more tasks. Of equal ones the means of the first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
       compared: how many failed and succeeded traces are of `tasks`; others are in no row.
     """
@@ -170,7 +170,11 @@ class OutcomeDifferences:
         looked = counted(len(once), "number")
         tested = [row.least for row in once if math.isfinite(row.p)]
         if found:
-            said = f"{found} of {looked} that were looked at differ beyond chance. A difference need not be a cause."
+            verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
+            rows = sum(row.stands_out for row in self.rows)
+            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance"
+            said += f", in {rows} rows: those that say the same of all traces are one" if rows > found else ""
+            said += ". A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
@@ -261,10 +265,12 @@ def outcome_differences(
             owners = _owners(traces, of_calls[row.what], calls, kinds, row.failed - row.succeeded)
             rows[i] = dataclasses.replace(row, owners=owners)
 
-    def order(row: Difference) -> tuple[bool, bool, int, float]:
+    def order(row: Difference) -> tuple[bool, bool, int, float, float]:
         unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
-        size = 0.0 if math.isnan(row.chance) else abs(row.chance - 0.5)
-        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size
+        size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
+        total = abs(row.failed) + abs(row.succeeded)
+        apart = abs(row.failed - row.succeeded) / total if total > 0 else 0.0
+        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size, -apart
 
     rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())

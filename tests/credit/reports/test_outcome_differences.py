@@ -90,7 +90,9 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     once = [row for row in found.rows if not row.same_as]
     assert rows["traces with bob"].p == rows["agents"].p == rows["agents"].least * sum(row.p == row.p for row in once)
     stars = sum(row.stands_out for row in once)
-    assert f"{stars} of {len(once)} numbers that were looked at differ" in found.lines()[1]
+    starred = sum(row.stands_out for row in found.rows)
+    said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance, in {starred} rows: those that say"
+    assert starred > stars and found.lines()[1].startswith(said)
     assert "traces with bob" not in found.headline()
 
 
@@ -118,3 +120,17 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
     every = mixed(tmp_path, *["0011"] * 10)
     assert every.compared == (20, 20) and not any("of these" in text for text in (*every.lines(), every.headline()))
+
+
+def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
+    """ "1 of 1 number that were looked at differ" stood above 15 rows with a star, of which `events` came first."""
+    lines = []
+    for i in range(20):
+        events = [{"id": f"m{k}", "type": "message", "agent": "a"} for k in range(5 - i % 2)]
+        events += [{"id": "c", "type": "tool_call", "agent": "a", "tool": "sh", "status": "error"}] * (1 - i % 2)
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [],
+                      "rewards": {"team": i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
+    assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance, in 4 rows: those that")
