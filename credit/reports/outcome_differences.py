@@ -173,7 +173,7 @@ class OutcomeDifferences:
             verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
             rows = sum(row.stands_out for row in self.rows)
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance"
-            said += f", in {rows} rows: those that say the same of all traces are one" if rows > found else ""
+            said += f", in {rows} rows: those that say the same of all traces count once" if rows > found else ""
             said += ". A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."

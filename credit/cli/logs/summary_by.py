@@ -11,7 +11,17 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
+from credit.cli.shared.answers import (
+    amount,
+    explained,
+    json_option,
+    plain_table,
+    print_json,
+    starred,
+    stderr,
+    stdout,
+    words,
+)
 from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
@@ -39,9 +49,10 @@ ORDER = "Rows with * come first, then others with an interval, the larger differ
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
-    "not 50 %; else all compared. traces with an agent: the part in which it acted. "
-    "95 % interval: over tasks; – where fewer than {least} differ, or all do alike. {starred}"
+    "not 50 %; else all compared."
 )
+WITH = "traces with"
+"""Begins the names of numbers that say whether an agent acted."""
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
@@ -243,7 +254,15 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
         stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in found.rows))
-        console.print(DIFFERENCES.format(least=LEAST_TASKS, starred=stars), soft_wrap=True)
+        legend = explained(
+            table,
+            ("", DIFFERENCES),
+            (WITH, f"{WITH} an agent: the part in which it acted."),
+            ("", "95 % interval: over tasks."),
+            ("–", f"–: fewer than {LEAST_TASKS} differ, or all do alike."),
+            ("", stars),
+        )
+        console.print(legend, soft_wrap=True)
     console.print()
 
 

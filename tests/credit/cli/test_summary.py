@@ -296,6 +296,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors; ")
     printed = run("summary", log).stdout
     assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
+    assert "traces with" not in printed and "–: fewer than 8 differ" in printed  # the legend explained rows of others
     row = next(line for line in printed.splitlines() if line.startswith("errors  "))
     assert row.split()[1:5] == ["2", "0.333", "100", "%"] and row.rstrip().endswith("*")
     few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout

@@ -373,6 +373,16 @@ def test_what_comes_before_the_first_call_of_an_agent_has_the_model_of_that_call
     assert rows == {"big": 2, "small": 1, "big + small": 1}
 
 
+def test_a_legend_explains_only_the_marks_that_a_table_has(tmp_path: Path) -> None:
+    """What "≥" and "–" mean stood below tables of whole logs, which have neither."""
+    log = tmp_path / "log.jsonl"
+    for asked, marks in (({"tokens": 1, "input_tokens": 1}, {"≥": False, "–": False}), ({}, {"≥": False, "–": True})):
+        events = [{"id": f"e{t}", "type": "message", "agent": "a", "t": t} | asked for t in (0, 1)]
+        log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}))
+        shown = CliRunner().invoke(cli, ["costs", str(log)]).stdout
+        assert {mark: f"{mark}: " in shown for mark in marks} == marks and "seconds: sums" in shown
+
+
 def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path) -> None:
     lines = [line("a", "q", 1.0, "big", costs={"money": 0.5}), line("b", "q", 0.0, "big", costs={})]
     for one in lines:
