@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import re
 import json
+import re
 import time
 from pathlib import Path
 from types import ModuleType
