@@ -16,6 +16,7 @@ from graphs.logs import read
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds
 from tests.graphs.reading.samples import SAMPLES
+from tests.recordings.spans import span, spans_request
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -106,3 +107,11 @@ def test_sessions_and_samples_that_end_at_a_limit_are_named(tmp_path: Path) -> N
         path = tmp_path / f"{place}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in log))
         assert any("at a limit" in one.words for one in endings(read(path))) == is_limited, place
+
+
+@pytest.mark.parametrize(("reasons", "is_limited"), [(["stop", "length"], True), (["stop"], False), ([], False)])
+def test_a_limit_in_an_array_of_an_export_is_named(tmp_path: Path, reasons: list[str], is_limited: bool) -> None:
+    """Exporters write reasons as an array, as the convention says, and it was never unpacked."""
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": reasons}
+    (tmp_path / "log.json").write_text(json.dumps(spans_request([span(1, 0, 0, 1, attributes)])))
+    assert bool(endings(read(tmp_path))) == is_limited
