@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -181,15 +182,17 @@ def triage(
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [(loop.rows[0], _loop_words(loop)) for loop in calls.loops if told.isdisjoint(loop.rows)]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    succeeded = outcome >= least_success(outcome, success_at)
+    cut = least_success(outcome, success_at)
+    succeeded = outcome >= cut
+    passed = None if math.isnan(cut) else np.where(np.isfinite(outcome), succeeded, np.nan)
     texts = texts or functools.partial(event_texts, traces)
     suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)
     states = has_statuses(traces)
-    quiet = ""
+    quiet, early = "", endings(traces, calls, passed)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
-        quiet = f"Nothing stands out: {errors}, and there is no loop{among}."
+        quiet = f"Nothing {'else ' if early else ''}stands out: {errors}, and there is no loop{among}."
         quiet += " Most tokens were generated here:" if suspects else ""
     return Triage(
         _workloads(traces, calls),
@@ -197,7 +200,7 @@ def triage(
         suspects,
         left_out,
         quiet,
-        endings(traces, calls),
+        early,
     )
 
 

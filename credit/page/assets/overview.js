@@ -67,7 +67,7 @@
     said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
-    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
+    said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
