@@ -1,4 +1,4 @@
-"""Traces that end before their work is done, as far as the log tells: in a call without a result, or at a limit."""
+"""Traces that end before their work is done, as far as the log tells: in an open call, at a limit or in an error."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from credit.reports.tool_calls import ToolCalls
 from graphs.event_types import EventType
 from graphs.text import counted
 from graphs.traces.batch import Traces
-from graphs.traces.record import AT_LIMIT
+from graphs.traces.record import AT_LIMIT, IN_ERROR
 
-__all__ = ["CUT", "LIMITED", "Ending", "endings", "ends"]
+__all__ = ["CUT", "FAILED", "LIMITED", "Ending", "endings", "ends"]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
+FAILED = "traces that end in an error of the run"
 """Ways to end early, as numbers of a trace that are 0 or 1."""
 
 _SAID = {
     CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
     LIMITED: (("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
+    FAILED: (("ends", "end"), "in an error of the API, the environment or the harness, as the log says"),
 }
 
 
@@ -100,7 +102,7 @@ def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np
     at[trace[rows]] = rows  # the first of a trace
     yield CUT, at, tells
     final = np.searchsorted(trace, np.arange(n.traces), side="right") - 1
-    for what, metric in ((LIMITED, AT_LIMIT),):
+    for what, metric in ((LIMITED, AT_LIMIT), (FAILED, IN_ERROR)):
         told = traces.evidence.get(f"metrics.{metric}")
         has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
         yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.endings import CUT, LIMITED, ends
+from credit.reports.endings import CUT, FAILED, LIMITED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -31,7 +31,7 @@ MOST = 10
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
 
-FIRST = (*OWNED, CUT, LIMITED)
+FIRST = (*OWNED, CUT, LIMITED, FAILED)
 """Numbers that a headline names first."""
 
 LEVEL = 0.05

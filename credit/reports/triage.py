@@ -32,7 +32,7 @@ ARGUMENTS = 2000
 """Length of the arguments in which a command is looked for."""
 
 QUIET = {
-    (True, False): "the logs state no error",
+    (True, False): "the logs call no event an error",
     (True, True): "those logs that state errors state none",
     (False, True): "these logs do not state errors",
 }
