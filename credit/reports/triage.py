@@ -212,14 +212,11 @@ def triage(
 
 def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
     total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    return next(
-        (
-            f"{row.seconds:,.0f} of {total:,.0f} seconds of work are of tool {row.tool}"
-            for row in tools
-            if row.tool and row.seconds > total / 2
-        ),
-        "",
-    )
+    whole = f"{'≥ ' if any(row.lacks_lines for row in agents) else ''}{total:,.0f}"
+    slow = (row for row in tools if row.tool and row.seconds > total / 2)
+    words = (f"{'≥ ' if row.lacks_lines else ''}{row.seconds:,.0f} of {whole} seconds of work are of tool {row.tool}"
+             for row in slow)  # fmt: skip
+    return next(words, "")
 
 
 def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.ndarray) -> tuple[ToolUse, ...]:
