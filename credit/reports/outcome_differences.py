@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.endings import CUT, FAILED, LIMITED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -29,6 +30,9 @@ MOST = 10
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
+
+FIRST = (*OWNED, CUT, LIMITED, FAILED)
+"""Numbers that a headline names first."""
 
 LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
@@ -118,7 +122,7 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without any."""
+        """How many traces failed, and what they have more and less of, `FIRST` first, three each; "" without any."""
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
@@ -126,7 +130,7 @@ class OutcomeDifferences:
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: dict[str, str] = {}
-            for row in sorted(self.rows, key=lambda row: row.what not in OWNED):
+            for row in sorted(self.rows, key=lambda row: row.what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
                     names.setdefault(row.same_as or row.what, row.what + whose)
@@ -152,7 +156,9 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
+            return [
+                "Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to compare."
+            ]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -198,7 +204,7 @@ class OutcomeDifferences:
 def outcome_differences(
     traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
 ) -> OutcomeDifferences:
-    """Compare failed with succeeded traces in length, errors, retries, loops, tokens, times, agents, tools and order.
+    """Compare failed with succeeded traces in length, errors, ends, loops, tokens, times, agents, tools and order.
 
     A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
@@ -356,6 +362,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, count(of_calls["retries"]), np.nan)
         yield "loops", calls.loop_counts()
+    for what, at, tells in ends(traces, calls):
+        yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")

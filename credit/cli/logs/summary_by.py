@@ -167,9 +167,9 @@ def summary(
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
-        left["tools"], left["suspects"], left["endings"] = (
-            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects, result.endings)
-        )
+        left["slowest"] = result.slowest
+        for name in ("tools", "suspects", "endings"):
+            left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
@@ -177,7 +177,8 @@ def summary(
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
-        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids)), *(end.words for end in result.endings)]
+        ends = [end.words for end in result.endings]
+        costs = [total_line(total), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
         _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -278,9 +279,10 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names))
+    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds")
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (_count(getattr(row, name)) for name in names)
+        bounds.append("–" if math.isnan(row.seconds) else f"{row.seconds:.0f}")
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 

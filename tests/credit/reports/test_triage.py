@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from credit.cli import cli
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -105,7 +107,7 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
-    assert found.quiet == "Nothing stands out: the logs state no error, and there is no loop."
+    assert found.quiet == "Nothing stands out: the logs call no event an error, and there is no loop."
 
 
 def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:
@@ -118,3 +120,20 @@ def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> No
     (tmp_path / "2.jsonl").write_text(text.replace('"agent": "a0"', f'"agent": "{alone}"'))
     found = {one.agent: one.traces for one in triage(read(tmp_path)).agents}
     assert found == {f"{alone} (native)": 1, f"{alone} (verifiers)": 1, "a1": 2}
+
+
+def test_the_tool_that_takes_most_of_the_time_is_named(tmp_path: Path) -> None:
+    """A tool took 59 % of the seconds, and only `credit costs --by tool` told."""
+    events, edges, now = [{"id": "m", "type": "message", "agent": "a", "t": 0}], [], 0
+    for i, (tool, seconds) in enumerate([("web", 30), ("sh", 10), ("web", 30)]):
+        events.append({"id": f"c{i}", "type": "tool_call", "agent": "a", "tool": tool, "t": now})
+        now += seconds
+        events.append({"id": f"r{i}", "type": "tool_result", "agent": "a", "t": now})
+        edges += [{"src": "m", "dst": f"c{i}", "type": "temporal"}, {"src": f"c{i}", "dst": f"r{i}", "type": "return"}]
+    log = {"trace_id": "t", "task_id": "q", "events": events, "edges": edges, "rewards": {}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
+    found = triage(read(tmp_path))
+    assert {row.tool: row.seconds for row in found.tools} == {"web": 60, "sh": 10}
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--by", "tool"]).stdout
+    assert found.slowest == "60 of 70 seconds of work are of tool web" and found.slowest in printed
+    assert "loops  seconds" in printed
