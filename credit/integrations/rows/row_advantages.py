@@ -54,7 +54,7 @@ from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import is_outcome_again
+from graphs.traces.batch_notes import outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -516,8 +516,10 @@ class RowAdvantages:
             often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
-        if "event_reward" in batch.columns and is_outcome_again(batch.columns["event_reward"], batch.columns["reward"]):
-            texts.append("gets the outcome again as 'event_reward' in every row, so it counts twice: leave that out")
+        if "event_reward" in batch.columns:
+            steps, trace = batch.columns["event_reward"], np.asarray(batch.graph.trace_ids)[batch.rows.event]
+            if where := outcome_again(steps, batch.columns["reward"], trace):
+                texts.append(f"gets the outcome again as 'event_reward' {where}, so it counts twice: leave that out")
         texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
