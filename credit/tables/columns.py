@@ -40,6 +40,7 @@ from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
 from graphs.floats import COARSE, rounded_differences, single_sums
 from graphs.frozen_agents import with_trainable
+from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
@@ -200,6 +201,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         _check_agent_rewards(arrays["agent_reward"][:n], team.by_agent)
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
+    graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"))
     graph = with_clusters(graph, **tree, stated=stated, names=trace_names.to_pylist() if "node" in arrays else None)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])

@@ -233,7 +233,8 @@ class RowAdvantages:
         Args:
           rows: the largest batch; default: `rows` of the constructor.
           evidence: the names of evidence that the calls will pass. With ids of choices, batches with replays and
-            without are compiled; with `trainable`, batches with frozen agents and without.
+            without are compiled; with `trainable`, batches with frozen agents and without; with `context` and event
+            rewards, batches with joint turns and without.
           event_reward: whether the calls will pass event rewards.
 
         Raises:
@@ -246,12 +247,11 @@ class RowAdvantages:
         begin = time.perf_counter()
         kept = self._watch, self._looked, self._strict, self.state
         self._watch, self._looked, self._strict = None, True, False
-        for columns in _warm_columns(evidence):
+        for columns in _warm_columns(evidence, event_reward):
             self(
                 group=["q"] * 6,
                 trace=[0, 0, 1, 1, 2, 2],
                 reward=np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
-                event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
         self.last, (self._watch, self._looked, self._strict, self.state) = None, kept
@@ -615,11 +615,15 @@ def _is_label(name: str) -> bool:
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
 
 
-def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Evidence of three traces of two rows in each form that compiles apart: with replays or without, frozen or not."""
+def _warm_columns(names: Collection[str], event_reward: bool) -> Iterator[dict[str, Any]]:
+    """Evidence of three traces of two rows in each form that compiles apart.
+
+    With replays or without, with frozen agents or without, with rewards of joint turns or without.
+    """
     linked = (False, True) if any(name in CHOICES for name in names) else (False,)
     frozen = (False, True) if "trainable" in names else (False,)
-    for replays, some_frozen in itertools.product(linked, frozen):
+    joint = (False, True) if event_reward and "context" in names else (False,)
+    for replays, some_frozen, turns in itertools.product(linked, frozen, joint):
         columns: dict[str, Any] = {name: list("abcdef") if _is_label(name) else [0.0] * 6 for name in names}
         if replays:  # traces 0 and 1 share their choices; an alternative without a node would say that they do not
             shared = [name for name in names if name in CHOICES and (name != "alternative" or "node" in names)]
@@ -627,6 +631,10 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
             columns |= {} if "node" in names or "alternative" not in names else {"alternative": [None] * 6}
         if "trainable" in names:
             columns["trainable"] = [1.0] * 5 + [0.0 if some_frozen else 1.0]
+        if event_reward:
+            columns["event_reward"] = [float(turns)] * 6
+        if turns:
+            columns["context"] = list("aaaaee" if replays else "aaccee")
         yield columns
 
 
