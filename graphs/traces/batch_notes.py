@@ -20,7 +20,8 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
     """Where event rewards are the outcomes, in words; "" where they are not: of each row [N], the trace from 0.
 
     Trainers copy the outcome to every row; environments pay it in steps, often on the last one, and log their sum as
-    the outcome. Copies are not called so where all outcomes are equal: each step may have earned as much.
+    the outcome. Copies are not called so where all outcomes are equal: each step may have earned as much. A sum of one
+    row is a copy, and that of a trace alone says nothing.
 
     Examples:
       >>> score, trace = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])
@@ -38,7 +39,7 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
     traces, first = np.unique(trace, return_index=True)
     sums = np.bincount(trace, step)[traces]
     rounding = 1e-6 * np.bincount(trace, np.abs(step))[traces]
-    again = len(traces) > 1 and (np.abs(sums - of_row[first]) <= rounding).all()
+    again = 1 < len(traces) < len(trace) and (np.abs(sums - of_row[first]) <= rounding).all()
     return "in the sum of each trace" if again else ""
 
 
