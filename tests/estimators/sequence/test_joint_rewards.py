@@ -15,7 +15,8 @@ import credit
 from credit.integrations import RowAdvantages
 from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, pad, unpad
-from graphs.structure.prefix import prefix
+from graphs.structure.prefix import pack, prefix
+from graphs.structure.whole_groups import cut_groups
 
 METHODS: dict[str, dict[str, Any]] = {
     "discounted_return": {"discount": 0.9},
@@ -159,6 +160,8 @@ def test_the_mask_goes_with_its_events() -> None:
     larger = pad(unpad(graph), Sizes(events=256, edges=4, agents=256, traces=256))
     np.testing.assert_array_equal(unpad(larger).joint_mask, mask[:4])
     assert with_joint_rewards(graph, rows.evidence["context"], np.zeros(graph.num_events)).joint_mask is None
+    cut = cut_groups(graph, 1)
+    assert cut.join_events(cut.graph.joint_mask).tolist() == mask.tolist() == pack(graph).joint_mask.tolist()
     alone = prefix(graph, 0, 1)
     got = credit.discounted_return(alone, reward, event_reward=rows.event_reward).advantage
     assert float(np.asarray(got)[0]) == 1.0  # the turn's last action is not there
