@@ -126,7 +126,7 @@ def from_columns(
         groups or two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends
         from its child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
-      CreditError: traces that share a `node` are not continued from one draw.
+      CreditError: traces that share a `node` or `context` did not continue from one draw or prefix.
 
     Examples:
       >>> import credit
@@ -202,7 +202,8 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
     graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"))
-    graph = with_clusters(graph, **tree, stated=stated, names=trace_names.to_pylist() if "node" in arrays else None)
+    names = trace_names.to_pylist() if arrays.keys() & {"node", "context"} else None
+    graph = with_clusters(graph, **tree, stated=stated, names=names)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
     rounded = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)

@@ -280,7 +280,7 @@ def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequen
       names: of the traces, for errors.
 
     Raises:
-      CreditError: traces that share a node are not continued from one draw (`graphs.replay_clusters`).
+      CreditError: traces that share a node or context are not continued from it (`graphs.replay_clusters`).
     """
     if "trainable" in evidence:
         graph = with_trainable(graph, evidence["trainable"].array)

@@ -293,7 +293,8 @@ class RowAdvantages:
           turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two
             turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
-            stand in that order. Rows of one place keep the order of the batch.
+            stand in that order. Rows of one place keep the order of the batch. A
+            method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. `agent_reward` is added to `reward`.
