@@ -132,7 +132,9 @@ def untrusted_reach(
                 reached=int(reached.sum()),
                 actions=int(action.sum()),
                 answers=int(reached[last[last >= 0]].sum()),
-                credit_at_risk=None if amount is None or total == 0 or lacks_lines else amount[reached].sum() / total,
+                credit_at_risk=None
+                if amount is None or total == 0 or lacks_lines
+                else float(amount[reached].sum() / total),
                 lacks_lines=lacks_lines,
             )
         )

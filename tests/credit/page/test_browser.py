@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import re
 import time
 from pathlib import Path
 from types import ModuleType
@@ -109,7 +110,7 @@ def span(page: Page) -> str:
 
 def credited(page: Page) -> float:
     """The credit of the selected event, from its receipt."""
-    claim = page.locator(".receipt").first.locator("table >> nth=-1").locator("tbody tr", has_text="gae")
+    claim = page.locator(".receipt").first.locator("table >> nth=-1").locator("tbody tr", has_text=re.compile("^gae"))
     return float((claim.locator("td").nth(3).text_content() or "").replace("−", "-"))
 
 
