@@ -21,6 +21,7 @@ traces of this cluster are linked within their groups only.
 
 A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
 once asked of logs for `credit.off_policy`, would turn independent traces into replays. It is refused where that shows.
+So is a context whose traces chose different alternatives at the decision before it: they share no prefix.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def with_clusters(
       where no two traces share a choice.
 
     Raises:
-      CreditError: ids are not integers [E], or traces that share a node are not continued from one draw.
+      CreditError: ids are not integers [E], traces that share a node are not continued from one draw, or traces that
+        share a context chose differently before it.
 
     Example: three siblings that branch after their first action, and one trace of its own.
       Examples:
@@ -109,6 +111,8 @@ def with_clusters(
     if node is not None:
         facts = {"context": context, "alternative": alternative} | dict(stated or {})
         _check_draws(graph, np.asarray(node), begin, {k: v for k, v in facts.items() if v is not None}, names)
+    if context is not None and alternative is not None and np.shape(alternative) == trace.shape:
+        _check_prefixes(graph, np.asarray(context), np.asarray(alternative), begin, names)
     cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
@@ -169,8 +173,7 @@ def _check_draws(
     # The least node of the last decision that began before each one's own.
     least = np.full(len(trace), len(rows))
     np.minimum.at(least, begin[rows], dense)
-    before = np.searchsorted(rows, begin[rows]) - 1
-    same = (before >= 0) & (trace[rows[before]] == trace[rows])
+    before, same = _row_before(rows, begin, trace)
     earlier = np.where(same, least[begin[rows[before]]], -1)
     # Several actions may be one joint turn, in any order: one of the same agent stands for it in each trace.
     order = np.lexsort([rows, agent[rows], dense, trace[rows]])
@@ -194,6 +197,62 @@ def _check_draws(
         _refuse_draw(judged, rows[other], rows, trace, names, why)
 
 
+def _check_prefixes(
+    graph: EventGraph, context: np.ndarray, alternative: np.ndarray, begin: np.ndarray, names: Sequence[str] | None
+) -> None:
+    """Refuse contexts whose traces state different alternatives at the last decision before it, in one context.
+
+    Nodes do not show it: independent traces that chose alike have a node each. A decision that is not stated whole, or
+    was made in another context, is not compared.
+
+    Args:
+      graph: the batch.
+      context, alternative: int [E], -1 where the log has none.
+      begin: int [E], the first action of each one's decision.
+      names: of the traces.
+
+    Raises:
+      CreditError: there is such a context.
+    """
+    trace, group = np.asarray(graph.trace_ids), np.asarray(graph.group_ids)
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (context >= 0))
+    chosen = alternative[rows]
+    # The agents of a joint turn stand in any order: what they chose is compared by its extremes and its sum.
+    agent = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)][rows].astype(np.int64)
+    made = agent * (chosen.max(initial=0) + 1) + chosen
+    untold = np.bincount(begin[rows], chosen < 0, len(trace)) > 0
+    said = np.stack([np.full(len(trace), made.max(initial=0)), *np.zeros((2, len(trace)), np.int64)])
+    for reduced, extent in zip((np.minimum, np.maximum, np.add), said, strict=True):
+        reduced.at(extent, begin[rows], made)
+    before, same = _row_before(rows, begin, trace)
+    later = np.flatnonzero(same & (begin[rows] == rows))
+    later = later[~untold[begin[rows[before[later]]]]]
+    second, earlier = rows[later], rows[before[later]]
+    of = np.stack([group[trace[second]], context[second], context[earlier]])
+    _, lead, pair = np.unique(of, axis=1, return_index=True, return_inverse=True)
+    other = lead[pair]  # the first trace of these two contexts
+    apart = (said[:, begin[earlier]] != said[:, begin[earlier[other]]]).any(axis=0)
+    if apart.any():
+        at = int(np.argmax(apart))
+        raise CreditError(
+            f"{_pair(second[other[at]], second[at], trace, names)} share a 'context', but state different values of "
+            "'alternative' at the decision before it; expected a context in several traces only where all before it is "
+            "equal. Give what followed each alternative a 'context' of its own"
+        )
+
+
+def _row_before(rows: np.ndarray, begin: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The index of the row before each one's decision, int [N], and whether it is of the same trace, bool [N]."""
+    before = np.searchsorted(rows, begin[rows]) - 1
+    return before, (before >= 0) & (trace[rows[before]] == trace[rows])
+
+
+def _pair(first: int, second: int, trace: np.ndarray, names: Sequence[str] | None) -> str:
+    """The traces of two events, in words."""
+    shown = [str(row) if names is None else repr(names[row]) for row in (int(trace[first]), int(trace[second]))]
+    return f"traces {' and '.join(shown)}"
+
+
 def _refuse_draw(
     wrong: np.ndarray,
     first: np.ndarray,
@@ -204,12 +263,10 @@ def _refuse_draw(
 ) -> None:
     if wrong.any():
         at = int(np.argmax(wrong))
-        pair = [int(trace[events[at]]) for events in (first, second)]
-        shown = [str(row) if names is None else repr(names[row]) for row in pair]
         raise CreditError(
-            f"traces {' and '.join(shown)} share a 'node', {why}; expected a node in several traces only where they "
-            "continued from one draw. If each trace drew for itself, log what it chose as 'alternative' in place of "
-            "'node'. If they are replays, log both"
+            f"{_pair(first[at], second[at], trace, names)} share a 'node', {why}; expected a node in several traces "
+            "only where they continued from one draw. If each trace drew for itself, log what it chose as "
+            "'alternative' in place of 'node'. If they are replays, log both"
         )
 
 

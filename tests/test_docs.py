@@ -104,6 +104,13 @@ def test_the_page_of_speed_is_current() -> None:
     assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
 
 
+def test_the_page_of_trainers_names_the_methods_that_go_over_traces_in_their_order() -> None:
+    lines = (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if "need traces in sampling order" in line)
+    in_turn = {name for name, method in credit.METHODS.items() if method.state is not None}
+    assert in_turn == set(re.findall(r"`(\w+)`", line.split(" need ")[0]))
+
+
 def test_the_table_of_methods_is_current_and_has_every_formula() -> None:
     """`python docs/write_methods.py` writes it."""
     writer = writer_of("write_methods")

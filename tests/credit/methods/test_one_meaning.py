@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.integrations import RowAdvantages
 from graphs.event_graph import EventGraph
 
 
@@ -89,6 +90,47 @@ def test_a_node_has_one_choice_before_it() -> None:
     """Of `left` and `right`, named alike after different first choices, a replay tree has two draws."""
     with pytest.raises(credit.CreditError, match="state different values of 'node before it' there"):
         columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], evidence={"node": ["w", "left", "x", "left"]})
+
+
+LEAD_AND_WORKER = {"group": ["q"] * 4, "trace": list("aabb"), "agent": ["lead", "worker"] * 2, "reward": [1.0, 1, 0, 0]}
+CHAIN = {"context": ["q/1", "q/2"] * 2, "node": ["1", "p", "2", "s"], "alternative": ["good", "x", "bad", "x"]}
+ROUND = CHAIN | {"context": ["q|lead", "q|worker"] * 2}  # side by side, in a context each since their prompts differ
+
+
+@pytest.mark.parametrize("evidence", [CHAIN, ROUND, CHAIN | {"node": [None] * 4}])
+def test_a_context_below_two_choices_is_no_frozen_prefix(evidence: dict[str, list[Any]]) -> None:
+    """The worker got the outcome of the lead's choice, as an unbiased difference from its sibling."""
+    with pytest.raises(credit.CreditError, match=r"traces 'a' and 'b' share a 'context', .*'alternative' .*before it"):
+        columns(**LEAD_AND_WORKER, evidence=evidence)
+    with pytest.raises(credit.CreditError, match="traces 'a' and 'b' share a 'context'"):
+        RowAdvantages("c3")(**LEAD_AND_WORKER, evidence=evidence)
+
+
+def test_agents_of_an_earlier_joint_turn_chose_differently() -> None:
+    given = {"group": [0] * 6, "trace": list("aaabbb"), "agent": ["x", "y", "z"] * 2, "reward": [1.0] * 6}
+    same = {"context": list("ccdccd"), "alternative": list("lrmlrm")}
+    columns(**given, evidence=same)
+    columns(**given | {"agent": ["x", "y", "z", "y", "x", "z"]}, evidence=same | {"alternative": list("lrmrlm")})
+    for agent, other in ((["x", "y", "z"] * 2, "lrmllm"), (["x", "y", "z", "y", "x", "z"], "lrmlrm")):
+        with pytest.raises(credit.CreditError, match="share a 'context'"):
+            columns(**given | {"agent": agent}, evidence=same | {"alternative": list(other)})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"alternative": ["good", "x", "good", "x"]},  # by chance, as `credit siblings` finds
+        {"alternative": [None] * 4},
+        {"alternative": ["good", "x", None, "x"]},
+        {"context": [None, "q/2"] * 2},
+        {"context": ["q/1", "q/2", "q/1", "q/3"]},
+        {"context": ["q/1", "q/2", "another", "q/2"]},
+        {"context": ["q/1"] * 4},  # a joint turn
+    ],
+)
+def test_a_context_that_nothing_contradicts_is_taken(changed: dict[str, list[Any]]) -> None:
+    graph, reward, rows = columns(**LEAD_AND_WORKER, evidence=CHAIN | changed)
+    credit.c3(graph, reward, **{name: rows.evidence[name] for name in ("context", "node")})
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from graphs.errors import NothingReadError
 from graphs.logs import read
+from graphs.writers import otlp
 
 from .all_formats import ALL
 
@@ -89,6 +90,17 @@ def test_two_sessions_of_codex_with_one_id_are_read_from_neither_file(tmp_path: 
         "rollout-1.jsonl",
         "rollout-2.jsonl",
     ]
+
+
+def test_a_folder_with_a_run_in_two_formats_says_so(tmp_path: Path) -> None:
+    """As the folder that `credit demo` writes, whose traces were two contents of one id, without a way out."""
+    (tmp_path / "log.jsonl").write_text(native(1.0))
+    otlp.write(read(tmp_path / "log.jsonl"), tmp_path / "otlp")
+    with pytest.raises(NothingReadError, match="Read the files of one alone") as caught:
+        read(tmp_path)
+    told = {Path(problem.file).name: problem.expected for problem in caught.value.problems}
+    assert "spans.jsonl:1 has it as otlp" in told["log.jsonl"]
+    assert "log.jsonl:1 has it as native" in told["spans.jsonl"]
 
 
 def test_nothing_is_left_of_a_log_that_contradicts_itself(tmp_path: Path) -> None:
