@@ -25,7 +25,7 @@ def residue(size: float, dtype: type[np.floating]) -> float:
     6e-6 of the size in single precision and 2e-12 in double. A coarser tolerance would call small numbers 0 because
     others, such as rare large outcomes, are large.
     """
-    return float(size * np.finfo(dtype).eps ** 0.75)
+    return float(size * float(np.finfo(dtype).eps) ** 0.75)
 
 
 def root_mean_square(x: np.ndarray, weight: np.ndarray | None = None) -> float:
