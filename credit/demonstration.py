@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from rich.table import Table
 
+from credit.bench.signs import root_mean_square, signs
 from credit.plot import draw_trace
 from credit.reports.ranks import correlation, mean_ranks
 from credit.tables.advantages import table
@@ -137,15 +138,16 @@ def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.nda
     group = np.asarray(traces.graph.group_ids)[trace]
     count = np.bincount(trace, minlength=len(gain))
     mean = np.bincount(trace, a, len(gain))[count > 0] / count[count > 0]
-    both = (a != 0) & (d != 0)
+    sign, true_sign = (signs(x, root_mean_square(x), np.float32) for x in (a, d))
+    both = (sign != 0) & (true_sign != 0)
     names = traces.traces["group"].to_pylist()
     first = {int(g): name for g, name in zip(np.asarray(traces.graph.group_ids)[: len(names)], names, strict=True)}
-    moved = set(group[a != 0].tolist())
+    moved = set(group[sign != 0].tolist())
     return Comparison(
         rank_correlation=correlation(mean_ranks(a), mean_ranks(d)),
         variance_share=correlation(a, d) ** 2,
         trace_share=correlation(mean, gain[count > 0]) ** 2,
-        same_sign=float(np.mean(np.sign(a[both]) == np.sign(d[both]))) if both.any() else float("nan"),
+        same_sign=float(np.mean(sign[both] == true_sign[both])) if both.any() else float("nan"),
         silent_groups=tuple(name for g, name in first.items() if g not in moved),
     )
 

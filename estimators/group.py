@@ -373,6 +373,27 @@ def settle_alone(
 
     Raises:
       CreditError: an unknown `singleton`.
+
+    Examples:
+      >>> import credit  # the return minus the mean of the role's others without the least and the largest
+      >>> from estimators import rloo
+      >>> from estimators.base import finish
+      >>> from estimators.group import settle_alone
+      >>> from estimators.medians import nth_of_others
+      >>> from estimators.members import members
+      >>> def trimmed(graph, reward, *, event_reward=None, by="task,role"):
+      ...     m = members(graph, reward, event_reward, by=by, population="trace", aggregate="return")
+      ...     (least, others), (most, _) = nth_of_others(m, 0), nth_of_others(m, -1)
+      ...     mean = rloo(graph, reward, event_reward=event_reward, by=by).baseline
+      ...     middle = (mean * others - least - most) / jnp.maximum(others - 2, 1)
+      ...     x, known = m.score[m.of_event], m.member_mask[m.of_event]
+      ...     middle, reason = settle_alone(m, known, others < 1, x, middle, "refuse", few=others < 3)
+      ...     return finish(graph, credit=x, baseline=middle, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),
+      ...                   reason=reason, unit="role", estimand="total", source="trimmed", centred=True,
+      ...                   own_outcome=True)
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[9.0, 5.0, 1.0, 0.0])
+      >>> rows.gather(trimmed(graph, reward).advantage).tolist()
+      [8.0, 4.0, -4.0, -5.0]
     """
     reason = jnp.where(row_mask, Reason.VALID, Reason.NO_REWARD)
     if few is not None:

@@ -70,6 +70,8 @@ class EventGraph:
       trainable_mask: bool [E], False at events of agents that are not trained (frozen sub-agents, judges); None where
         all agents are trained. Methods give frozen agents no advantage and take no statistics from their actions. To
         include them, pass `dataclasses.replace(graph, trainable_mask=None)`.
+      joint_mask: bool [E], True at events of a joint turn before its last action, where what is read as rewards to go
+        counts their rewards (`graphs.joint_rewards`); None where none of them has a reward.
 
     Examples:
       >>> import credit
@@ -98,6 +100,7 @@ class EventGraph:
     trace_mask: Array
     cluster_ids: Array | None = None
     trainable_mask: Array | None = None
+    joint_mask: Array | None = None
 
     @property
     def trained_mask(self) -> jax.Array:

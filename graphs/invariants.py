@@ -114,9 +114,9 @@ def _fail(invariant: str, field: str, broken: np.ndarray, values: np.ndarray) ->
 
 
 def _present(fields: tuple[str, ...], arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """The fields of an axis, with the optional one of traces or events where the graph has it."""
-    optional = {"group_ids": "cluster_ids", "event_type": "trainable_mask"}
-    return (*fields, *(name for first, name in optional.items() if first in fields and name in arrays))
+    """The fields of an axis, with the optional ones of traces or events where the graph has them."""
+    optional = {"cluster_ids": "group_ids", "trainable_mask": "event_type", "joint_mask": "event_type"}
+    return (*fields, *(name for name, first in optional.items() if first in fields and name in arrays))
 
 
 def _check_arrays(arrays: dict[str, np.ndarray]) -> None:

@@ -78,8 +78,9 @@ def pad(graph: EventGraph, to: Sizes | None = None) -> EventGraph:
     for field, (column, _) in values.items():
         arrays[field][: len(column)] = column
     arrays["time"][real.events :] = np.nan
-    if graph.trainable_mask is not None:
-        arrays["trainable_mask"] = pad_array(np.asarray(graph.trainable_mask)[: real.events], to.events)
+    for name in ("trainable_mask", "joint_mask"):
+        if getattr(graph, name) is not None:
+            arrays[name] = pad_array(np.asarray(getattr(graph, name))[: real.events], to.events)
     if graph.cluster_ids is not None:
         arrays["cluster_ids"] = pad_array(np.asarray(graph.cluster_ids)[: real.traces], to.traces)
     return EventGraph(**arrays)

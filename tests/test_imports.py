@@ -88,7 +88,7 @@ from graphs.traces.batch import Traces
 assert "jax" not in sys.modules
 import dataclasses, jax
 graph = EventGraph(*range(len(dataclasses.fields(EventGraph))))
-assert jax.jit(lambda graph: graph.event_type + graph.trainable_mask)(graph) == len(dataclasses.fields(EventGraph)) - 1
+assert jax.jit(lambda graph: graph.event_type + graph.joint_mask)(graph) == len(dataclasses.fields(EventGraph)) - 1
 try:
   jax.jit(lambda traces: 0)(Traces(graph, 0, {}, 0, 0, 0))
 except ValueError as error:

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,3 +126,23 @@ def test_the_recording_shows_what_the_commands_print(tmp_path: Path, monkeypatch
 
 def words(svg: str) -> list[str]:
     return html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).split()
+
+
+def test_an_own_baseline_by_role_keeps_the_rewards_of_the_other_role() -> None:
+    """The page summed the rewards of a role's own events, so that a coder was not paid for what its critic earned."""
+    import credit
+
+    text = (FOLDER / "your-own-estimator.md").read_text()
+    (code,) = (body for _, title, body in BLOCK.findall(text) if title == "mine.py")
+    names: dict[str, Any] = {}
+    by_role = code.replace("by=None", 'by="task,role"').replace(
+        "rloo(graph, reward,", 'rloo(graph, reward, by="task,role",'
+    )
+    exec(compile(by_role, "mine.py", "exec"), names)
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 6, trace=list("aabbcc"), agent=["coder", "critic"] * 3, role=["coder", "critic"] * 3,
+        reward=[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], event_reward=[0.0, 4.0, 0.25, 0.5, 0.0, 2.0],
+    )  # fmt: skip
+    found = names["against_best"](graph, reward, event_reward=rows.event_reward)
+    assert rows.gather(found.baseline).tolist() == [2.0, 2.0, 5.0, 5.0, 5.0, 5.0]  # the returns are 5, 0.75 and 2
+    assert rows.gather(found.advantage).tolist() == [3.0, 3.0, -4.25, -4.25, -3.0, -3.0]

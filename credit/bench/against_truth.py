@@ -5,7 +5,7 @@ log are scored over all decisions that a policy chose:
 
     slope       = Σ A D / Σ D²
     correlation = Pearson's correlation of A and D
-    sign        = the share with the sign of D, of decisions at which neither is 0
+    sign        = the share with the sign of D, of decisions at which neither is 0 (`credit.bench.signs`)
     answered    = the share of decisions that have a number; the others enter no score
 
 Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, the slope is 1 up to the error of the
@@ -30,6 +30,7 @@ import jax
 import numpy as np
 
 from credit.bench.refusals import why_refused
+from credit.bench.signs import root_mean_square, signs
 from credit.methods.running import Request, missing_evidence, run
 from credit.tables.columns import from_columns
 from estimators.base import Reason
@@ -320,8 +321,9 @@ def differences(one: Scored, first: Scored) -> list[Difference]:
 
 def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray, groups: int = 0) -> np.ndarray:
     """What the scores are made of, summed in each of G groups, at least `groups`: float64 [G, 8]."""
-    both = (a != 0) & (d != 0)
-    terms = (np.ones_like(a), a, d, a * a, d * d, a * d, both, both & (np.sign(a) == np.sign(d)))
+    sign, truth = (signs(x, root_mean_square(x), np.float32) for x in (a, d))
+    product = sign * truth
+    terms = (np.ones_like(a), a, d, a * a, d * d, a * d, product != 0, product > 0)
     return np.stack([np.bincount(group, term, groups) for term in terms], axis=-1)
 
 

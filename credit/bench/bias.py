@@ -17,8 +17,9 @@ increments D = Q − V,
     sign  = the share whose A° has the sign of D, of decisions at which neither is 0
     answered = the share of decisions that have a number; all shares by probability and weight
 
-Rank and sign ignore differences below a thousandth of the root mean square: numbers that close are tied, and numbers
-that small have no sign. Otherwise the eps of a divisor would break ties.
+Rank compares means, so that ties are of the size of means, whatever the noise of A: a difference below a thousandth of
+their root mean square is one. Otherwise the eps of a divisor would break ties. Sign is that of single numbers, 0 where
+rounding leaves no more (`credit.bench.signs`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.own_worlds import micro_world
 from credit.bench.refusals import refused_line, why_refused
+from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE
 from estimators.base import Credit, Reason
@@ -52,7 +54,7 @@ MOST_BATCHES = 100_000
 
 _CHUNK, _PART = 512, 40_000
 _MANY = 20_000  # batches, from which on running takes longer than compiling
-_TIE = 1e-3  # of a size: smaller differences are rounding, and have no sign
+_TIE = 1e-3  # of the root mean square of what is ranked: numbers closer than that are tied
 _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1))  # to compile, and to run
 
 
@@ -319,15 +321,18 @@ def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
     centre = _ratio(total.sum(1), weight.sum(1))
     centred, increment = a - centre[s], world.increments[s, c]
     known = weight > 0
-    size = _rms(centred, p), _rms(increment, p)
-    product = _sign(centred, size[0]) * _sign(increment, size[1])
+    means = _ratio(total, weight) - centre[:, None]
+    of_means, of_truth = (root_mean_square(x, p) for x in (means[s, c], increment))
+    size = max(root_mean_square(centred, p), float(np.abs(world.total).max()))
+    product = signs(centred, size, np.float64) * signs(increment, size, np.float64)
+    ties = [max(_TIE * of_scale, residue(size, np.float64)) for of_scale in (of_means, of_truth)]
     return (
         float(np.linalg.norm(mean - true)) / length,
         _one_ratio(float(np.sum(mean * true)), float(np.linalg.norm(mean)) * length),
         float(spread) * draws.runs / length**2,
         _one_ratio(float(spread) * draws.runs, float(np.sum(mean**2))),
         _one_ratio(float(p @ (centred - increment) ** 2), float(p @ increment**2)),
-        _tau((_ratio(total, weight) - centre[:, None])[known], world.increments[known], size),
+        _tau(means[known], world.increments[known], ties),
         _one_ratio(float(p @ (product > 0)), float(p @ (product != 0))),
         float(p.sum() / enumerated.mass.sum()),
     )
@@ -342,16 +347,9 @@ def _one_ratio(a: float, b: float) -> float:
     return a / b if b > 1e-18 else math.nan
 
 
-def _rms(x: np.ndarray, weight: np.ndarray) -> float:
-    return math.sqrt(_one_ratio(float(weight @ x**2), float(weight.sum())))
-
-
-def _sign(x: np.ndarray, size: float) -> np.ndarray:
-    return np.where(np.abs(x) > _TIE * size, np.sign(x), 0)
-
-
-def _tau(x: np.ndarray, y: np.ndarray, size: tuple[float, float]) -> float:
-    """Kendall's τ-b; NaN where one side is all ties."""
+def _tau(x: np.ndarray, y: np.ndarray, ties: Sequence[float]) -> float:
+    """Kendall's τ-b, where smaller differences are ties; NaN where one side is all ties."""
     upper = np.triu_indices(len(x), 1)
-    a, b = (_sign((v[:, None] - v)[upper], n) for v, n in zip((x, y), size, strict=True))
+    apart = ((v[:, None] - v)[upper] for v in (x, y))
+    a, b = (np.where(np.abs(v) > tie, np.sign(v), 0) for v, tie in zip(apart, ties, strict=True))
     return _one_ratio(float(np.sum(a * b)), math.sqrt(np.sum(a**2) * np.sum(b**2)))

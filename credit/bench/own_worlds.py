@@ -8,7 +8,7 @@ import numpy as np
 
 from credit.bench.enumeration import DECISIONS
 from credit.methods.own_functions import load_named
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import History, Micro
 
@@ -22,8 +22,10 @@ def micro_world(name: str) -> Micro:
     """A world of `MICRO`, or your own `graphs.worlds.micro.orchestration.Micro` by "module:name".
 
     Raises:
-      CreditError: there is none, it cannot be enumerated, or no choice changes its expected reward.
+      CreditError: the name is no text, such as a `Micro` itself; there is none, it cannot be enumerated, or no choice
+        changes its expected reward.
     """
+    expect("world", name, str, "the name of a world, or of a Micro of yours as 'module:name'")
     if name in MICRO:
         return MICRO[name]
     world = load_named(name, "world")

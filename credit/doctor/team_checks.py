@@ -105,7 +105,8 @@ CHECKS: Mapping[str, Check] = {
     "pseudo_parallelism": Check(
         "pairs of sub-agents that could run at once and did not / those that could",
         0.6,
-        "look at the runtime: workers, rate limits, locks",
+        "look at the runtime: workers, rate limits, locks; a pipeline by design is no fault, and a log whose edges "
+        "lack an order does not show what could run at once",
     ),
     "duplicated_work": Check(
         "messages and calls of sub-agents that a sibling has, too / all of theirs",

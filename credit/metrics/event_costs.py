@@ -206,8 +206,8 @@ def _priced(price: np.ndarray, count: np.ndarray) -> np.ndarray:
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
     """Names of models, and the model of each real event: int [events].
 
-    An action has the model that it states, and another event that of the latest action of its agent instance. Where
-    these state none it is the trace's, which joins the names of several by " + ".
+    An action has the model that it states, another event that of the latest action of its agent instance, or before any
+    that of the first. Where these state none it is the trace's, which joins the names of several by " + ".
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -228,8 +228,11 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
         agent = np.asarray(graph.agent_ids)[:n]
         order = np.argsort(agent, kind="stable")
         calls = (stated >= 0) | np.asarray(graph.action_mask)[:n]
-        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), 0))
-        source = np.where(agent[order[latest]] == agent[order], order[latest], order)
+        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), -1))
+        first = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
+        acted = (latest >= 0) & (agent[order[latest]] == agent[order])
+        source = order[np.where(acted, latest, first)]
+        source = np.where(agent[source] == agent[order], source, order)
         own = np.empty(n, np.int64)
         own[order] = stated[source]
         model = np.where(own >= 0, own + 1 + len(of_trace.dictionary), model)

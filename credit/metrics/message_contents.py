@@ -29,7 +29,7 @@ def team_messages(traces: Traces) -> np.ndarray:
 
     Members are instances with an action, so no simulated user or system is one. A message is an event of type
     `message` of a member; one that a message of the same instance led to (a call and the text that it emitted) is the
-    same message and does not count again.
+    same message and does not count again. A message that says nothing beside the calls it led to is a call.
     """
     graph, n = traces.graph, traces.sizes.events
     agent, action = np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n]
@@ -40,8 +40,29 @@ def team_messages(traces: Traces) -> np.ndarray:
     emitted = np.flatnonzero((message & ~action)[receivers])
     senders, receivers = senders[emitted], receivers[emitted]
     message[receivers[message[senders] & (agent[senders] == agent[receivers])]] = False
+    message[_without_words(traces, message)] = False
     rows: np.ndarray = np.flatnonzero(message)
     return rows
+
+
+def _without_words(traces: Traces, message: np.ndarray) -> list[int]:
+    """The messages whose record holds the calls that they led to, and no other text; not those with a `content_ref`."""
+    from credit.reports.event_texts import command_of, event_texts
+    from credit.reports.tool_calls import call_mask
+
+    agent = np.asarray(traces.graph.agent_ids)
+    by_text = message & traces.events["content_ref"].combine_chunks().is_null().to_numpy(zero_copy_only=False)
+    senders, receivers = real_edges(traces.graph)
+    made = by_text[senders] & call_mask(traces)[receivers] & (agent[senders] == agent[receivers])
+    rows = np.unique(np.concatenate([senders[made], receivers[made]]))
+    text = dict(zip(rows.tolist(), event_texts(traces, rows, LONGEST), strict=True))
+    rest = {row: text[row] for row in senders[made].tolist()}
+    pairs = zip(senders[made].tolist(), receivers[made].tolist(), strict=True)
+    for row, asked in sorted(
+        ((row, command_of(text[call])) for row, call in pairs), key=lambda call: -len(call[1])
+    ):  # one may be a part of another
+        rest[row] = rest[row].replace(asked, "", 1)
+    return [row for row, left in rest.items() if text[row] and not left.strip()]
 
 
 def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:

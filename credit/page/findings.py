@@ -50,7 +50,7 @@ class Findings:
       ledger: their composition; None without claims.
       text: whether the page may quote the logs: what events said, and values that were not as expected. Names of
         traces, groups, agents, tools, models and files are shown either way.
-      success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
+      success_at: the outcome from which a trace succeeded; None for `least_success`.
       prices: of models and tools, for money; None for costs without it.
       sides: of a change, which the page compares; None for none.
 
@@ -88,7 +88,7 @@ class Findings:
           traces: what was read.
           claims: results of methods on `traces.graph`, by name.
           text: whether the page may quote the logs.
-          success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
+          success_at: the outcome from which a trace succeeded; None for `least_success`.
           prices: of models and tools, for money.
           sides: of a change.
           **composing: settings of `credit.ledger.from_methods.compose_claims`.

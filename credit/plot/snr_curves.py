@@ -29,6 +29,7 @@ AXES: dict[str, str] = {
     "length": "trace length T [decisions]",
     "cost": "evidence used [rollouts a trace]",
 }
+SLOPES = "slopes: in brackets half of the 99 % interval"
 DASHED: Any = (0, (4, 2))
 
 
@@ -44,6 +45,7 @@ class Curve:
       theory: [N], the closed form at the same T; None where there is none; NaN where it is undefined.
       cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
       slope: of log SNR on log T, as fitted; None where none was.
+      slope_half: half of the 99 % interval of the slope; None where it is not known.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Curve:
     theory: Array | None = None
     cost: Array | None = None
     slope: float | None = None
+    slope_half: float | None = None
 
     def __post_init__(self) -> None:
         for field in ("snr", "low", "high", "theory", "cost"):
@@ -147,7 +150,8 @@ def _joined(curve: Curve) -> Any:
 def _slope(curve: Curve) -> str:
     if curve.slope is None:
         return ""
-    return f"  (slope {0.0 if abs(curve.slope) < 0.005 else curve.slope:+.2f})".replace("-", "\N{MINUS SIGN}")
+    stated = f"{curve.slope:+z.2f}" if curve.slope_half is None else f"{curve.slope:+z.3f} ({curve.slope_half:.3f})"
+    return f"  (slope {stated})".replace("-", "\N{MINUS SIGN}")
 
 
 def _positive(values: Array) -> np.ndarray:
@@ -188,10 +192,12 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
                 high=scale * [p.high for p in points],
                 theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
                 slope=None if equal_cost else line.slope,
+                slope_half=None if equal_cost else line.half_width,
             )
         )
     one = f"groups of {max(groups)}; " if len(groups) == 1 else ""
-    figure = draw_snr(drawn, groups=textwrap.fill(one + GIVEN_VALUES["snr"], 40))
+    slopes = "" if equal_cost else f"; {SLOPES}"
+    figure = draw_snr(drawn, groups=textwrap.fill(one + GIVEN_VALUES["snr"] + slopes, 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -1,8 +1,9 @@
-"""Traces that end before their work is done, as far as the log tells: in a call without a result, or at a limit."""
+"""Traces that end before their work is done, as far as the log tells: in an open call, at a limit or in an error."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,9 +11,19 @@ from credit.reports.tool_calls import ToolCalls
 from graphs.event_types import EventType
 from graphs.text import counted
 from graphs.traces.batch import Traces
-from graphs.traces.record import AT_LIMIT
+from graphs.traces.record import AT_LIMIT, IN_ERROR
 
-__all__ = ["Ending", "endings"]
+__all__ = ["CUT", "FAILED", "LIMITED", "Ending", "endings", "ends"]
+
+CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
+FAILED = "traces that end in an error of the run"
+"""Ways to end early, as numbers of a trace that are 0 or 1."""
+
+_SAID = {
+    CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
+    LIMITED: (("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
+    FAILED: (("ends", "end"), "in an error of the API, the environment or the harness, as the log says"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,24 +33,25 @@ class Ending:
     Attributes:
       words: how many traces end so, of how many, and what it may mean, with the first of them.
       traces: how many end so.
+      failed, succeeded: of these; None where no outcomes tell failed from succeeded traces.
       trace, event: the first of them, and where.
     """
 
     words: str
     traces: int
+    failed: int | None
+    succeeded: int | None
     trace: str
     event: str
 
 
-def endings(traces: Traces, calls: ToolCalls | None = None) -> tuple[Ending, ...]:
+def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarray | None = None) -> tuple[Ending, ...]:
     """How traces end early; none where no trace does, or where the log does not tell.
-
-    A trace ends in a call without a result if no action comes after the call. Formats whose calls never have a result
-    in these logs state none.
 
     Args:
       traces: what was read.
       calls: its tool calls, where they are known already.
+      succeeded: 1 or 0 [traces], NaN without an outcome; None where no outcomes tell failed from succeeded traces.
 
     Examples:
       >>> import credit
@@ -47,7 +59,35 @@ def endings(traces: Traces, calls: ToolCalls | None = None) -> tuple[Ending, ...
       >>> endings(rows.traces)
       ()
     """
-    calls = calls or ToolCalls(traces)
+    found = []
+    for what, at, _ in ends(traces, calls or ToolCalls(traces)):
+        rows = at[at >= 0]
+        if not len(rows):
+            continue
+        verbs, how = _SAID[what]
+        count, first, sides = len(rows), int(rows[0]), ""
+        failed = passed = None
+        if succeeded is not None:
+            (failed, of_failed), (passed, of_passed) = (
+                (int(np.sum(kind & (at >= 0))), int(kind.sum())) for kind in (succeeded == 0, succeeded == 1)
+            )
+            sides = f". These are {failed} of {of_failed} failed ones and {passed} of {of_passed} succeeded ones"
+        tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
+        name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
+        place = f"{event}{f' of {tool}' if tool else ''}, trace {name}"
+        words = (
+            f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. The first: {place}"
+        )
+        found.append(Ending(words, count, failed, passed, name, event))
+    return tuple(found)
+
+
+def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Ways to end early, with the event at which each trace does, -1 where none, and whether its format tells.
+
+    A trace ends in a call without a result if no action comes after the call. A format tells of such ends where calls
+    have results in these logs, and of others where the log states one.
+    """
     graph, n = traces.graph, traces.sizes
     trace, kind = np.asarray(graph.trace_ids)[: n.events], np.asarray(graph.event_type)
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -55,24 +95,14 @@ def endings(traces: Traces, calls: ToolCalls | None = None) -> tuple[Ending, ...
     open_[calls.calls] = False
     acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     np.maximum.at(last, trace[acts], acts)
+    tells = np.isin(formats, formats[trace[calls.calls]])
     rows = calls.rows[open_[calls.rows]]
-    rows = rows[(rows >= last[trace[rows]]) & np.isin(formats, formats[trace[calls.calls]])[trace[rows]]]
-    told = traces.evidence.get(f"metrics.{AT_LIMIT}")
-    limited = np.zeros(0, np.int64) if told is None else last[np.flatnonzero(told.array[: n.traces] > 0)]
-    found = (
-        (rows, ("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
-        (limited[limited >= 0], ("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
-    )
-    return tuple(
-        _ending(traces, rows, verbs[len(np.unique(trace[rows])) > 1], how) for rows, verbs, how in found if len(rows)
-    )
-
-
-def _ending(traces: Traces, rows: np.ndarray, verb: str, how: str) -> Ending:
-    trace = np.asarray(traces.graph.trace_ids)
-    count, first = len(np.unique(trace[rows])), int(rows[0])
-    tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
-    name = traces.traces["trace"][int(trace[first])].as_py()
-    place = f"{event}{f' of {tool}' if tool else ''}, trace {name}"
-    words = f"{count} of {counted(traces.sizes.traces, 'trace')} {verb} {how}. The first: {place}"
-    return Ending(words, count, name, event)
+    rows = rows[(rows >= last[trace[rows]]) & tells[trace[rows]]][::-1]
+    at = np.full(n.traces, -1)
+    at[trace[rows]] = rows  # the first of a trace
+    yield CUT, at, tells
+    final = np.searchsorted(trace, np.arange(n.traces), side="right") - 1
+    for what, metric in ((LIMITED, AT_LIMIT), (FAILED, IN_ERROR)):
+        told = traces.evidence.get(f"metrics.{metric}")
+        has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
+        yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.endings import CUT, FAILED, LIMITED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -29,6 +30,9 @@ MOST = 10
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
+
+FIRST = (*OWNED, CUT, LIMITED, FAILED)
+"""Numbers that a headline names first."""
 
 LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
@@ -63,7 +67,7 @@ class Difference:
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
-      same_as: the number before it that says the same of the traces (`fact_of`), so that both count once; "" without.
+      same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
@@ -97,8 +101,9 @@ class OutcomeDifferences:
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
-        without an interval those of more tasks.
+        without an interval those of more tasks. Of equal ones the means of the first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
+      compared: how many failed and succeeded traces are of `tasks`; others are in no row.
     """
 
     failed: int
@@ -109,6 +114,7 @@ class OutcomeDifferences:
     tasks: int
     rows: tuple[Difference, ...]
     equal: float = math.nan
+    compared: tuple[int, int] = (0, 0)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -116,15 +122,15 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without any."""
+        """How many traces failed, and what they have more and less of, `FIRST` first, three each; "" without any."""
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: dict[str, str] = {}
-            for row in sorted(self.rows, key=lambda row: row.what not in OWNED):
+            for row in sorted(self.rows, key=lambda row: row.what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
                     names.setdefault(row.same_as or row.what, row.what + whose)
@@ -135,6 +141,12 @@ class OutcomeDifferences:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
         return f", the next above the median {self.median:g}" if self.cut > self.median else ", the median"
 
+    def _of_these(self) -> list[str]:
+        """How many traces the rows are of, where some are in no task that is compared."""
+        failed, succeeded = self.compared
+        some = 0 < failed + succeeded < self.failed + self.succeeded
+        return [f"{failed} failed and {succeeded} succeeded of these were compared."] if some else []
+
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""
         known = self.failed + self.succeeded
@@ -144,7 +156,9 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
+            return [
+                "Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to compare."
+            ]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -156,12 +170,17 @@ class OutcomeDifferences:
             kinds += (
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
             )
+        kinds = " ".join([kinds, *self._of_these()])
         once = [row for row in self.rows if not row.same_as]
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
         tested = [row.least for row in once if math.isfinite(row.p)]
         if found:
-            said = f"{found} of {looked} that were looked at differ beyond chance. A difference need not be a cause."
+            verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
+            rows = sum(row.stands_out for row in self.rows)
+            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance"
+            said += f", in {rows} rows: those that say the same of all traces count once" if rows > found else ""
+            said += ". A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
@@ -185,7 +204,7 @@ class OutcomeDifferences:
 def outcome_differences(
     traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
 ) -> OutcomeDifferences:
-    """Compare failed with succeeded traces in length, errors, retries, loops, tokens, times, agents, tools and order.
+    """Compare failed with succeeded traces in length, errors, ends, loops, tokens, times, agents, tools and order.
 
     A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
@@ -252,14 +271,18 @@ def outcome_differences(
             owners = _owners(traces, of_calls[row.what], calls, kinds, row.failed - row.succeeded)
             rows[i] = dataclasses.replace(row, owners=owners)
 
-    def order(row: Difference) -> tuple[bool, bool, int, float]:
+    def order(row: Difference) -> tuple[bool, bool, int, float, float]:
         unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
-        size = 0.0 if math.isnan(row.chance) else abs(row.chance - 0.5)
-        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size
+        size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
+        total = abs(row.failed) + abs(row.succeeded)
+        apart = abs(row.failed - row.succeeded) / total if total > 0 else 0.0
+        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size, -apart
 
     rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())
-    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, median, within, tasks, tuple(rows))
+    both_kinds = int(failed.sum()), int((~failed).sum())
+    compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
+    return OutcomeDifferences(*both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of)
 
 
 def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
@@ -339,6 +362,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, count(of_calls["retries"]), np.nan)
         yield "loops", calls.loop_counts()
+    for what, at, tells in ends(traces, calls):
+        yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,7 +32,7 @@ ARGUMENTS = 2000
 """Length of the arguments in which a command is looked for."""
 
 QUIET = {
-    (True, False): "the logs state no error",
+    (True, False): "the logs call no event an error",
     (True, True): "those logs that state errors state none",
     (False, True): "these logs do not state errors",
 }
@@ -112,6 +113,7 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      seconds: what its calls and their results took, NaN as of `Workload`.
       lacks_lines: whether a trace that calls it lacks lines.
     """
 
@@ -121,6 +123,7 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int | None
+    seconds: float
     lacks_lines: bool
 
 
@@ -132,7 +135,7 @@ class Triage:
 
     `quiet` is "" where these are errors and loops, of which `left_out` are neither among them nor alike. Otherwise it
     says that there are none, and what the events are: the actions of most tokens, if the log has counts. `endings` are
-    how traces end early.
+    how traces end early. `slowest` names the tool that more than half of the seconds of work are of; "" without one.
     """
 
     agents: tuple[Workload, ...]
@@ -141,6 +144,7 @@ class Triage:
     left_out: int
     quiet: str
     endings: tuple[Ending, ...]
+    slowest: str
 
 
 def triage(
@@ -181,27 +185,41 @@ def triage(
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [(loop.rows[0], _loop_words(loop)) for loop in calls.loops if told.isdisjoint(loop.rows)]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    succeeded = outcome >= least_success(outcome, success_at)
+    cut = least_success(outcome, success_at)
+    succeeded = outcome >= cut
+    passed = None if math.isnan(cut) else np.where(np.isfinite(outcome), succeeded, np.nan)
     texts = texts or functools.partial(event_texts, traces)
     suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)
     states = has_statuses(traces)
-    quiet = ""
+    took = TeamFacts(traces).durations.event
+    agents, tools = _workloads(traces, calls, took), _tools(traces, calls, failures, took)
+    quiet, early = "", endings(traces, calls, passed)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
-        quiet = f"Nothing stands out: {errors}, and there is no loop{among}."
+        quiet = f"Nothing {'else ' if early else ''}stands out: {errors}, and there is no loop{among}."
         quiet += " Most tokens were generated here:" if suspects else ""
     return Triage(
-        _workloads(traces, calls),
-        _tools(traces, calls, failures),
+        agents,
+        tools,
         suspects,
         left_out,
         quiet,
-        endings(traces, calls),
+        early,
+        _slowest(agents, tools),
     )
 
 
-def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[ToolUse, ...]:
+def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
+    total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
+    whole = f"{'≥ ' if any(row.lacks_lines for row in agents) else ''}{total:,.0f}"
+    slow = (row for row in tools if row.tool and row.seconds > total / 2)
+    words = (f"{'≥ ' if row.lacks_lines else ''}{row.seconds:,.0f} of {whole} seconds of work are of tool {row.tool}"
+             for row in slow)  # fmt: skip
+    return next(words, "")
+
+
+def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.ndarray) -> tuple[ToolUse, ...]:
     named: list[str] = [name or "" for name in traces.events["tool"].to_pylist()]
     trace = np.asarray(traces.graph.trace_ids)
     called = calls.rows
@@ -213,6 +231,12 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
     for run in failures:
         if run.tool is not None:
             failed[run.tool] += len(run.rows)
+    asked = dict(zip(calls.results.tolist(), calls.calls.tolist(), strict=True))
+    seconds: dict[str, float] = {}
+    for row in {*called.tolist(), *asked}:
+        if not math.isnan(took[row]):
+            tool = named[asked.get(row, row)]
+            seconds[tool] = seconds.get(tool, 0.0) + float(took[row])
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
@@ -223,11 +247,11 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
         errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
         loops = None if tool in unknown else looped[tool]
         lacks = bool(lacking[list(where[tool])].any())
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, lacks))
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), lacks))
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
 
 
-def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
@@ -265,7 +289,7 @@ def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
         where_compared(count(np.array([loop.rows[0] for loop in calls.loops], np.int64))),
         spent.astype(np.int64).tolist(),
         count(stated),
-        _seconds(traces, name_of, width).tolist(),
+        _seconds(took, name_of, width).tolist(),
         (np.bincount(name_of[lacking_events(traces)], minlength=width) > 0).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
@@ -297,9 +321,8 @@ def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return of, words
 
 
-def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:
+def _seconds(took: np.ndarray, name_of: np.ndarray, width: int) -> np.ndarray:
     """What the events of each name took, in the traces that have seconds; NaN where none has."""
-    took = TeamFacts(traces).durations.event
     known = np.isfinite(took)
     some = np.bincount(name_of[known], minlength=width) > 0
     return np.where(some, np.bincount(name_of[known], took[known], width), np.nan)
@@ -338,7 +361,11 @@ def _suspects(
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
-        for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
+        ranked = candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))]
+        # All actions of a name and a count, of the first `most` of these: fewer would cut those alike in two.
+        name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[ranked]]
+        _, begin, of = np.unique(np.stack([name, amount[ranked]]), axis=1, return_index=True, return_inverse=True)
+        for row in ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"
     names: list[str] = traces.agents["name"].to_pylist()
     owners = {row: calls.call_of(row) for row in reasons}
@@ -363,7 +390,7 @@ def _suspects(
         )
         for (row, *others), text in zip(shown, own, strict=True)
     )
-    return suspects, len(reasons) - sum(map(len, shown))
+    return suspects, 0 if tokens is not None else len(reasons) - sum(map(len, shown))
 
 
 def _words(asked: str, came: str) -> str:

@@ -40,10 +40,11 @@ from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
 from graphs.floats import COARSE, rounded_differences, single_sums
 from graphs.frozen_agents import with_trainable
+from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import is_outcome_again
+from graphs.traces.batch_notes import outcome_again
 from graphs.traces.evidence import Evidence
 from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVIDENCE
@@ -117,7 +118,7 @@ def from_columns(
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
         the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
-        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again in every row.
+        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -137,12 +138,12 @@ def from_columns(
     if words := copied_rows(result[2])[1]:
         warnings.warn(f"{words} leave them out", stacklevel=3)
     graph, outcome, rows = result
-    if event_reward is not None and is_outcome_again(
-        rows.evidence["event_reward"][rows.event], outcome[graph.trace_ids[rows.event]]
-    ):
-        warnings.warn(
-            "'event_reward' is the outcome again in every row, and methods add it: leave it out", stacklevel=3
-        )
+    if event_reward is not None:
+        trace = graph.trace_ids[rows.event]
+        if where := outcome_again(rows.evidence["event_reward"][rows.event], outcome[trace], trace):
+            warnings.warn(
+                f"'event_reward' is the outcome again {where}, and methods add it: leave it out", stacklevel=3
+            )
     return result
 
 
@@ -200,6 +201,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         _check_agent_rewards(arrays["agent_reward"][:n], team.by_agent)
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
+    graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"))
     names = trace_names.to_pylist() if arrays.keys() & {"node", "context"} else None
     graph = with_clusters(graph, **tree, stated=stated, names=names)
     if "trainable" in arrays:

@@ -20,7 +20,7 @@ from estimators.group import Singleton, beyond_members, settle_alone
 from estimators.members import Members, Population, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import stated_once
-from estimators.sequence.chains import chains
+from estimators.sequence.chains import chains, rewards_of_turns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By
@@ -91,7 +91,7 @@ def step_returns(
     else:
         earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
         if event_reward is not None:
-            step_reward = check_event_array(graph, "event_reward", event_reward)[0]
+            step_reward = rewards_of_turns(graph, event_reward)
             earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
     to_go = path.backward_alike(jnp.ones_like(earned) * discount, earned)
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known

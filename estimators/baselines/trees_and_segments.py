@@ -14,7 +14,7 @@ from estimators.compared_ids import before_compiling, numbered
 from estimators.counterfactual.replays import event_ids
 from estimators.members import Members, members, statistics
 from estimators.options import checked_options
-from estimators.sequence.chains import chains
+from estimators.sequence.chains import chains, rewards_of_turns
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -261,7 +261,7 @@ def hae(
     lost = path.reaches(row & (~has_v | (part < 0) | (first & ~has_high)))
     earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(v))
     if event_reward is not None:
-        step, real = check_event_array(graph, "event_reward", event_reward)
+        step, real = rewards_of_turns(graph, event_reward), jnp.asarray(graph.event_mask)
         earned = earned + path.gathered(step.astype(v.dtype), real)
     ahead = jnp.where(path.last, 0, jnp.where(same, path.following(v), path.following(high)))
     within = jnp.where(same, discount * jnp.ones_like(v), 0)

@@ -14,13 +14,13 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, Recursion, StateValues, check_reward, finish
 from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
 from estimators.members import Members, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import relative_to_first
-from estimators.sequence.chains import Chains, chains
+from estimators.sequence.chains import Chains, chains, rewards_of_turns
 from estimators.sequence.running_count import running_count
 from estimators.spread_of_others import squares_of_others
 from graphs.errors import CreditError
@@ -131,7 +131,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
         reference = jnp.zeros_like(first).at[places].set(first[group])[trace]
         relative = jnp.where(row, jnp.zeros_like(apart).at[places].set(apart)[trace], jnp.zeros_like(earned))
     else:
-        step, real = check_event_array(graph, "event_reward", event_reward)
+        step, real = rewards_of_turns(graph, event_reward), jnp.asarray(graph.event_mask)
         earned = earned + chain.gathered(step.astype(earned.dtype), real)
         ahead = jnp.where(row, _to_go(chain, earned)[lead_of], jnp.zeros_like(earned))
         reference = ahead[segment_first(key, n, leads)][key]

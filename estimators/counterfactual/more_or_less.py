@@ -19,7 +19,7 @@ from estimators.base import Credit, Reason, check_event_array, check_reward, fin
 from estimators.counterfactual.contrast import effective_size
 from estimators.counterfactual.replays import leaf_returns
 from estimators.options import checked_options
-from estimators.sequence.chains import chains
+from estimators.sequence.chains import chains, rewards_of_turns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.keys import event_keys, number_before
@@ -99,7 +99,7 @@ def points(
     chain = chains(graph, where)
     ahead = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
     if event_reward is not None:
-        step, _ = check_event_array(graph, "event_reward", event_reward)
+        step = rewards_of_turns(graph, event_reward)
         ahead = ahead + chain.gathered(step.astype(ahead.dtype), real)
     ahead = chain.back(chain.backward(jnp.ones_like(ahead), chain.take(ahead)))
     agent = jnp.asarray(graph.agent_ids)

@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from estimators.base import check_event_array
 from estimators.sequence.suffix_recursion import suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_sum
 from graphs.stable_order import stable_order
 
-__all__ = ["Along", "Chains", "chains", "linked"]
+__all__ = ["Along", "Chains", "chains", "linked", "rewards_of_turns"]
 
 Along = Literal["trace", "agent"]
 
@@ -162,3 +163,21 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
         order = stable_order(chain, ~jnp.asarray(graph.event_mask))
         return linked(chain[order], jnp.asarray(rows)[order], order)
     raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
+
+
+def rewards_of_turns(graph: EventGraph, event_reward: Array) -> jax.Array:
+    """Rewards at events as what reads rewards to go counts them, float [E]: all of a joint turn at its last action.
+
+    The agents of a joint turn act at once, so that each has a part in all of its rewards. Rewards are as they are where
+    `joint_mask` is None.
+
+    Raises:
+      CreditError: wrong shape or dtype.
+    """
+    earned = check_event_array(graph, "event_reward", event_reward)[0]
+    if graph.joint_mask is None:
+        return earned
+    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
+    ends = _nearest(trace, jnp.asarray(graph.event_mask) & ~jnp.asarray(graph.joint_mask))
+    at = jnp.where(ends < n, ends, jnp.arange(n, dtype=jnp.int32))  # a prefix may end within the turn
+    return segment_sum(earned, at, n, jnp.asarray(graph.event_mask))

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
 from estimators.options import checked_options
 from estimators.sequence.causal import Walks, walks
-from estimators.sequence.chains import Chains, chains
+from estimators.sequence.chains import Chains, chains, rewards_of_turns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
@@ -46,8 +46,13 @@ def _rewards(
     actions = chains(graph, rows, along)
     ends = actions.take(outcome[trace])
     earned = jnp.where(actions.last, ends, jnp.zeros_like(ends))
-    if event_reward is not None:
-        step = check_event_array(graph, "event_reward", event_reward)[0].astype(outcome.dtype)
+    if event_reward is not None:  # an agent's own chain has its own rewards alone
+        step = (
+            check_event_array(graph, "event_reward", event_reward)[0]
+            if along == "agent"
+            else rewards_of_turns(graph, event_reward)
+        )
+        step = step.astype(outcome.dtype)
         earned = earned + actions.gathered(actions.take(step), actions.take(real))
     return actions, earned
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from graphs.errors import CreditError, Problem
 from graphs.text import excerpt, one_of
 from graphs.traces.part import Part
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import IN_ERROR, TraceRecord
 
 __all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "apply_run_states", "check_errors"]
 
@@ -68,6 +68,8 @@ def apply_run_states(
             expected = "a run without an error: " + ("this one is left out" if dropped else done)
             yield _note("run-error", "error", item, item.error, expected)
         if not dropped:
+            if item.error:
+                item.metrics[IN_ERROR] = 1.0
             yield item
     if first is not None:
         expected = (

@@ -101,8 +101,9 @@ def pack(graph: EventGraph) -> EventGraph:
         "agent_ids": "agent_mask",
         "agent_parent": "agent_mask",
     }
+    of_events = [name for name in ("trainable_mask", "joint_mask") if getattr(graph, name) is not None]
     axes = (
-        ("event_mask", (*EVENT_FIELDS, *(() if graph.trainable_mask is None else ("trainable_mask",)))),
+        ("event_mask", (*EVENT_FIELDS, *of_events)),
         ("edge_mask", EDGE_FIELDS),
         ("agent_mask", AGENT_FIELDS),
         ("trace_mask", ("group_ids", "trace_mask", *(() if graph.cluster_ids is None else ("cluster_ids",)))),
@@ -146,11 +147,11 @@ def _keep(graph: EventGraph, events: np.ndarray, agents: np.ndarray, trace: int)
         **dict.fromkeys(EDGE_FIELDS, edges),
         **dict.fromkeys(AGENT_FIELDS, agents),
         **dict.fromkeys(("group_ids", "trace_mask", "cluster_ids"), traces),
-        "trainable_mask": events,
+        **dict.fromkeys(("trainable_mask", "joint_mask"), events),
     }
     arrays = {}
     for name, kept in rows.items():
-        if getattr(graph, name) is None:  # no replays, or no frozen agents
+        if getattr(graph, name) is None:  # no replays, frozen agents, or rewards of joint turns
             continue
         values = np.asarray(getattr(graph, name))
         fill = np.asarray(np.nan if name == "time" else 0).astype(values.dtype)

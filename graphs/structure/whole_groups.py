@@ -174,7 +174,7 @@ class _Rows:
 
     def _fields(self, batch: EventGraph) -> Iterator[tuple[str, np.ndarray]]:
         axes = (
-            (self.events, (*EVENT_FIELDS, "trainable_mask")),
+            (self.events, (*EVENT_FIELDS, "trainable_mask", "joint_mask")),
             (self.edges, EDGE_FIELDS),
             (self.agents, AGENT_FIELDS),
             (self.traces, ("group_ids", "trace_mask", "cluster_ids")),

@@ -18,6 +18,7 @@ import pyarrow as pa
 from graphs.errors import CapacityError, NothingReadError, Problem, TraceError
 from graphs.event_graph import EventGraph
 from graphs.frozen_agents import with_trainable
+from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import CHANCES, with_clusters
@@ -271,7 +272,7 @@ def _event_table(columns: _Columns, times: np.ndarray, counts: np.ndarray, lengt
 
 
 def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequence[str]) -> EventGraph:
-    """The graph with `cluster_ids` and `trainable_mask`, from the evidence of replays and frozen agents.
+    """The graph with `cluster_ids`, `trainable_mask` and `joint_mask`, from the evidence of the log.
 
     Args:
       graph: the batch.
@@ -284,15 +285,15 @@ def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequen
     if "trainable" in evidence:
         graph = with_trainable(graph, evidence["trainable"].array)
 
-    def ids(name: str) -> np.ndarray | None:
+    def array(name: str) -> np.ndarray | None:
         return evidence[name].array if name in evidence else None
 
     return with_clusters(
-        graph,
-        context=ids("context"),
-        node=ids("node"),
-        sibling_parent=ids("sibling_parent"),
-        alternative=ids("alternative"),
+        with_joint_rewards(graph, array("context"), array("event_reward")),
+        context=array("context"),
+        node=array("node"),
+        sibling_parent=array("sibling_parent"),
+        alternative=array("alternative"),
         stated={name: evidence[name].array for name in CHANCES if name in evidence},
         names=names,
     )

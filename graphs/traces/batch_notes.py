@@ -13,17 +13,34 @@ from graphs.text import counted
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 
-__all__ = ["batch_notes", "is_outcome_again"]
+__all__ = ["batch_notes", "outcome_again"]
 
 
-def is_outcome_again(event_reward: np.ndarray, outcome: np.ndarray) -> bool:
-    """Whether event rewards are the outcomes, copied to every row: float [N] each, NaN where a trace has no outcome.
+def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
+    """Where event rewards are the outcomes, in words; "" where they are not: of each row [N], the trace from 0.
 
-    They are not called so where all outcomes are equal: each step may have earned as much.
+    Trainers copy the outcome to every row; environments pay it in steps, often on the last one, and log their sum as
+    the outcome. Copies are not called so where all outcomes are equal: each step may have earned as much. A sum of one
+    row is a copy, and that of a trace alone says nothing.
+
+    Examples:
+      >>> score, trace = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])
+      >>> outcome_again(score, score, trace), outcome_again(np.array([0.0, 1.0, 0.0, 0.0]), score, trace)
+      ('in every row', 'in the sum of each trace')
     """
     known = np.isfinite(outcome)
-    again = np.array_equal(event_reward[known].astype(np.float32), outcome[known].astype(np.float32))
-    return bool(again and known.any() and outcome[known].min() < outcome[known].max())
+    step, of_row, trace = np.nan_to_num(event_reward[known]), outcome[known], trace[known]
+    if not of_row.any():
+        return ""
+    if of_row.min() < of_row.max() and np.array_equal(
+        event_reward[known].astype(np.float32), of_row.astype(np.float32)
+    ):
+        return "in every row"
+    traces, first = np.unique(trace, return_index=True)
+    sums = np.bincount(trace, step)[traces]
+    rounding = 1e-6 * np.bincount(trace, np.abs(step))[traces]
+    again = 1 < len(traces) < len(trace) and (np.abs(sums - of_row[first]) <= rounding).all()
+    return "in the sum of each trace" if again else ""
 
 
 def batch_notes(
@@ -65,11 +82,10 @@ def batch_notes(
         yield Problem("group-over-files", headings[int(np.argmax(group == over[0]))].file, 0, "group", shown, expected)
     if "event_reward" in evidence:
         real = np.asarray(graph.event_mask)
-        steps, outcome = evidence["event_reward"].array[real], reward[np.asarray(graph.trace_ids)[real]]
-        if is_outcome_again(steps, outcome):
+        steps, trace = evidence["event_reward"].array[real], np.asarray(graph.trace_ids)[real]
+        if where := outcome_again(steps, reward[trace], trace):
             expected = "what the row earned besides: methods add it to the outcome"
-            shown = "the outcome again in every row"
-            yield Problem("outcome-again", headings[0].file, 0, "event_reward", shown, expected)
+            yield Problem("outcome-again", headings[0].file, 0, "event_reward", f"the outcome again {where}", expected)
     of_tables = [heading for heading in headings if heading.format == "table"]
     sizes = collections.Counter(heading.group_id for heading in of_tables)
     alone = [heading for heading in of_tables if heading.group_id == heading.trace_id and sizes[heading.group_id] == 1]

@@ -36,6 +36,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 __all__ = [
     "AT_LIMIT",
     "FLOAT_RANGE",
+    "IN_ERROR",
     "LARGEST_COUNT",
     "LARGEST_FLOAT",
     "LOST_PARTS",
@@ -68,6 +69,8 @@ LOST_PARTS = "lost_parts"
 """The metric that counts lines, and files of agents, which a trace is known to lack: its counts are lower bounds."""
 AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
+IN_ERROR = "ended_in_error"
+"""The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
 LIMITS = frozenset(
     {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
      "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",

@@ -211,6 +211,62 @@ def test_an_agent_alone_pads_no_communication(tmp_path: Path) -> None:
     assert found(team)["communication_padding"].found
 
 
+def session(folder: Path, name: str, before: str) -> None:
+    """A session of Claude Code whose sub-agent makes one call four times, with words before each or without."""
+
+    def spoken(agent: str | None, number: int, role: str, *content: dict[str, Any]) -> str:
+        message = {"role": role, "content": list(content)} | ({"id": f"{agent}{number}"} if role == "assistant" else {})
+        line = {"sessionId": name, "type": role, "uuid": f"{name}{agent}{number}", "isSidechain": bool(agent),
+                "parentUuid": f"{name}{agent}{1 if number == 20 else number - 1}" if number else None,
+                "version": "2.1.39", "timestamp": f"2026-01-05T09:00:{number:02}.000Z", "message": message}  # fmt: skip
+        return json.dumps(line | ({"agentId": agent} if agent else {})) + "\n"
+
+    def text(words: str) -> dict[str, Any]:
+        return {"type": "text", "text": words}
+
+    def call(number: int, tool: str, **asked: str) -> dict[str, Any]:
+        return {"type": "tool_use", "id": f"{tool}{number}", "name": tool, "input": asked}
+
+    def result(number: int, tool: str) -> dict[str, Any]:
+        return {"type": "tool_result", "tool_use_id": f"{tool}{number}", "content": "no"}
+
+    own = [spoken("s", 0, "user", text("test"))]
+    for i in range(4):
+        said = [text(before)] if before else []
+        own += [spoken("s", 2 * i + 1, "assistant", *said, call(i, "Bash", command="npx jest", description=f"try {i}")),
+                spoken("s", 2 * i + 2, "user", result(i, "Bash"))]  # fmt: skip
+    own += [spoken("s", 9, "assistant", text("It fails.")), spoken("s", 10, "assistant", text("It fails again."))]
+    lines = [
+        spoken(None, 0, "user", text("go")),
+        spoken(None, 1, "assistant", call(0, "Task", subagent_type="tester", prompt="test")),
+        spoken(None, 20, "user", result(0, "Task")).replace(
+            '"message"', '"toolUseResult": {"agentId": "s"}, "message"'
+        ),
+        spoken(None, 21, "assistant", text("Done.")),
+    ]
+    (folder / name / "subagents").mkdir(parents=True)
+    (folder / name / "subagents" / "agent-s.jsonl").write_text("".join(own))
+    (folder / f"{name}.jsonl").write_text("".join(lines))
+
+
+@pytest.mark.parametrize(("before", "part"), [("", 0), ("Once more.", 3 / 6)])
+def test_a_call_made_again_without_a_word_is_no_message_that_pads(tmp_path: Path, before: str, part: float) -> None:
+    """A retried command was tool spam, and padding as well: the model call that only made it counted as a message."""
+    session(tmp_path, "p", before)
+    traces = credit.read(tmp_path)
+    work = TeamWork(traces)
+    assert traces.sizes.traces == 1 and work.tool_spam().value[0] > 0.5
+    assert work.communication_padding().value.tolist() == [pytest.approx(part)]
+    assert trace_metrics(traces)["message_redundancy"].value.tolist() == [pytest.approx(part)]
+
+
+def test_what_could_run_at_once_is_not_known_where_edges_have_no_order() -> None:
+    """A crew that works one after another by design was told to look at its runtime."""
+    advice = [CHECKS[name].advice for name in ("serial_collapse", "pseudo_parallelism")]
+    assert all("a pipeline by design is no fault" in words for words in advice)
+    assert "does not show what could run at once" in advice[1]
+
+
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     lines = [one(i, i // 4, evidence={"policy_version": int(i == 0)}) for i in range(40)]
     for i in (0, 1, 2, 3):

@@ -39,7 +39,7 @@ from estimators.critic.repaid_posterior import PosteriorState, choice_features, 
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 
-__all__ = ["COMPOSITIONS", "ORACLES", "centred_claim", "training_signal"]
+__all__ = ["COMPOSITIONS", "ORACLES", "centred_claim", "takes_values", "training_signal"]
 
 BONUS = 0.15
 """What `activity_bonus` adds to the reward for each choice 1."""
@@ -66,6 +66,16 @@ def training_signal(name: str) -> Signal:
       CreditError: there is no such signal, or the method needs evidence that these tasks do not have.
     """
     return _signal(name, load_function(name) if ":" in name else None)
+
+
+def takes_values(name: str) -> bool:
+    """Whether a signal learns something from earlier steps, as values, or knows the true ones.
+
+    Examples:
+      >>> takes_values("rloo"), takes_values("gae"), takes_values("gae_exact")
+      (False, True, True)
+    """
+    return training_signal(name).start is not _stateless or (name in ORACLES and name != "zero")
 
 
 @functools.cache

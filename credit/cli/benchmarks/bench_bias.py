@@ -28,8 +28,10 @@ LEGENDS = {
     "variance": "of the gradient, times the runs of a batch, over |∇J|²; it carries the square of a method's scale",
     "relative": "the variance over |E g|², which no scale changes; 1 over the squared signal to noise of the gradient",
     "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
-    "rank": "Kendall's τ-b between mean advantages and true increments; 1 is the same order",
-    "sign": "part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
+    "rank": "Kendall's τ-b between mean advantages and true increments, where differences below a thousandth of "
+    "the root mean square of each are ties; 1 is the same order",
+    "sign": "part of the advantages with the sign of the true increment, where neither is 0 up to rounding; "
+    "a baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)

@@ -189,11 +189,13 @@ def _table(report: Report, group: int) -> Table:
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
     numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#closed form", "#cost at the last T")
     table = ruled_table("scheme", "runs", *numbers, title=f"SNR, groups of {group}")
+    apart = {(d.scheme, d.length) for d in report.differences if d.group == group and not d.traces}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
-        cells |= {length: f"{p.text()}{'*' if p.agrees is False else ''}" for length, p in of_scheme.items()}
+        for length, p in of_scheme.items():
+            cells[length] = p.text() + "*" * (p.agrees is False) + "†" * ((name, length) in apart)
         slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
@@ -201,7 +203,11 @@ def _table(report: Report, group: int) -> Table:
         table.add_row(words(name), words(runs), *cells.values(), slope, form, cost)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
-    table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
+    marks = "* the closed form lies outside the 99 % band\n" * outside
+    marks += "† drawn apart from the first scheme: their bands are independent, and no order is of one draw\n" * bool(
+        apart
+    )
+    table.caption = marks + (
         f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; closed form: the "
         "slope of the formula"
     )

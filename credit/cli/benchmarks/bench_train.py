@@ -197,7 +197,8 @@ def train(
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
     legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    for line in (f"{GIVEN_VALUES['train']}.", SHARED_MEAN):
+    values = _values(rows)
+    for line in (f"{values}.", SHARED_MEAN) if values else (SHARED_MEAN,):
         stdout().print(line, soft_wrap=True)
     for line in [*_alike(compared, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
@@ -255,11 +256,18 @@ def _refused(rows: list[dict[str, Any]]) -> list[str]:
             for (task, signal), row in least.items()]  # fmt: skip
 
 
+def _values(rows: list[dict[str, Any]]) -> str:
+    """What values the trained signals had; "" where none takes any."""
+    from credit.bench.training.training_signals import takes_values
+
+    return GIVEN_VALUES["train"] if any(takes_values(name) for name in {row["signal"] for row in rows}) else ""
+
+
 def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> None:
     if plot is not None:
         from credit.plot import draw_training
 
-        save_picture(draw_training(rows, group_size=group_size, values=GIVEN_VALUES["train"]), plot)
+        save_picture(draw_training(rows, group_size=group_size, values=_values(rows)), plot)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

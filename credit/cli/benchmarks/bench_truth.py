@@ -28,7 +28,8 @@ NOTES = (
     "slope: of the advantage on the true increment, Σ A D / Σ D²; 1: all of the true credit is in the advantage, on "
     "average; a method that divides by a spread has another slope without a wrong direction",
     "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
-    "sign: part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
+    "sign: part of the advantages with the sign of the true increment, where neither is 0 up to rounding; a "
+    "baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered: part of the decisions that have an advantage",
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "

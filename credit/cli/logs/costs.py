@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import amount as printed
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import at_least, counted
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["costs", "stated_lines", "total_line"]
 
-LEGEND = (
-    "≥: the log lacks lines, or the number of some calls. –: of all. seconds: sums of what events took, so what ran at "
-    "once counts each and waiting for none; `credit traces` has the wall clock."
+SECONDS = (
+    "seconds: sums of what events took, so what ran at once counts each and waiting for none; `credit traces` has the "
+    "wall clock."
+)
+MARKS = (
+    ("≥", "≥: the log lacks lines, or the number of some calls."),
+    ("–", "–: the log has the number of no call."),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
@@ -142,7 +146,8 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
-    console.print(f"{LEGEND} {OF_MODELS}" if "model" in by else LEGEND, soft_wrap=True)
+    of_models = [("", OF_MODELS)] if "model" in by else []
+    console.print(explained(table, *MARKS, ("", SECONDS), *of_models), soft_wrap=True)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)

@@ -11,7 +11,17 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
+from credit.cli.shared.answers import (
+    amount,
+    explained,
+    json_option,
+    plain_table,
+    print_json,
+    starred,
+    stderr,
+    stdout,
+    words,
+)
 from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
@@ -39,9 +49,10 @@ ORDER = "Rows with * come first, then others with an interval, the larger differ
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
-    "not 50 %; else all compared. traces with an agent: the part in which it acted. "
-    "95 % interval: over tasks; – where fewer than {least} differ, or all do alike. {starred}"
+    "not 50 %; else all compared."
 )
+WITH = "traces with"
+"""Begins the names of numbers that say whether an agent acted."""
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
@@ -156,9 +167,9 @@ def summary(
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
-        left["tools"], left["suspects"], left["endings"] = (
-            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects, result.endings)
-        )
+        left["slowest"] = result.slowest
+        for name in ("tools", "suspects", "endings"):
+            left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
@@ -166,7 +177,8 @@ def summary(
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
-        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids)), *(end.words for end in result.endings)]
+        ends = [end.words for end in result.endings]
+        costs = [total_line(total), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
         _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -243,7 +255,15 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
         stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in found.rows))
-        console.print(DIFFERENCES.format(least=LEAST_TASKS, starred=stars), soft_wrap=True)
+        legend = explained(
+            table,
+            ("", DIFFERENCES),
+            (WITH, f"{WITH} an agent: the part in which it acted."),
+            ("", "95 % interval: over tasks."),
+            ("–", f"–: fewer than {LEAST_TASKS} differ, or all do alike."),
+            ("", stars),
+        )
+        console.print(legend, soft_wrap=True)
     console.print()
 
 
@@ -259,9 +279,10 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names))
+    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds")
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (_count(getattr(row, name)) for name in names)
+        bounds.append("–" if math.isnan(row.seconds) else f"{row.seconds:.0f}")
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 

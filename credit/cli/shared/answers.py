@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "amount",
+    "explained",
     "json_option",
     "plain_table",
     "print_json",
@@ -124,6 +125,19 @@ def starred(rows: str, intervals: int) -> str:
     """
     more = "; intervals are not corrected" if intervals > 1 else ""
     return f"* p < 0.05 with Holm's correction for {rows}{more}."
+
+
+def explained(table: Table, *sentences: tuple[str, str]) -> str:
+    """A legend without the sentences on what the table does not have: each beside how a cell that it is about begins.
+
+    Examples:
+      >>> table = plain_table("agent", "#tokens")
+      >>> table.add_row("a", "≥ 5")
+      >>> explained(table, ("", "tokens: generated."), ("≥", "≥: at least."), ("–", "–: not known."))
+      'tokens: generated. ≥: at least.'
+    """
+    cells = ["", *(str(cell) for column in table.columns for cell in column.cells)]
+    return " ".join(sentence for begin, sentence in sentences if any(cell.startswith(begin) for cell in cells))
 
 
 def plain_table(*columns: str) -> Table:

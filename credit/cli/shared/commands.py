@@ -98,7 +98,7 @@ def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--success-at`, where failed and succeeded traces are compared."""
     return click.option(
         "--success-at", type=Number(), metavar="NUMBER",
-        help="Outcome from which a trace succeeded. Default: the median of the outcomes.",
+        help="Outcome from which a trace succeeded. Default: their median, or the next where none is below it.",
     )(command)  # fmt: skip
 
 

@@ -54,7 +54,7 @@ from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import is_outcome_again
+from graphs.traces.batch_notes import outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -233,7 +233,8 @@ class RowAdvantages:
         Args:
           rows: the largest batch; default: `rows` of the constructor.
           evidence: the names of evidence that the calls will pass. With ids of choices, batches with replays and
-            without are compiled; with `trainable`, batches with frozen agents and without.
+            without are compiled; with `trainable`, batches with frozen agents and without; with `context` and event
+            rewards, batches with joint turns and without.
           event_reward: whether the calls will pass event rewards.
 
         Raises:
@@ -246,12 +247,11 @@ class RowAdvantages:
         begin = time.perf_counter()
         kept = self._watch, self._looked, self._strict, self.state
         self._watch, self._looked, self._strict = None, True, False
-        for columns in _warm_columns(evidence):
+        for columns in _warm_columns(evidence, event_reward):
             self(
                 group=["q"] * 6,
                 trace=[0, 0, 1, 1, 2, 2],
                 reward=np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
-                event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
         self.last, (self._watch, self._looked, self._strict, self.state) = None, kept
@@ -517,8 +517,10 @@ class RowAdvantages:
             often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
-        if "event_reward" in batch.columns and is_outcome_again(batch.columns["event_reward"], batch.columns["reward"]):
-            texts.append("gets the outcome again as 'event_reward' in every row, so it counts twice: leave that out")
+        if "event_reward" in batch.columns:
+            steps, trace = batch.columns["event_reward"], np.asarray(batch.graph.trace_ids)[batch.rows.event]
+            if where := outcome_again(steps, batch.columns["reward"], trace):
+                texts.append(f"gets the outcome again as 'event_reward' {where}, so it counts twice: leave that out")
         texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
@@ -614,11 +616,15 @@ def _is_label(name: str) -> bool:
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
 
 
-def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Evidence of three traces of two rows in each form that compiles apart: with replays or without, frozen or not."""
+def _warm_columns(names: Collection[str], event_reward: bool) -> Iterator[dict[str, Any]]:
+    """Evidence of three traces of two rows in each form that compiles apart.
+
+    With replays or without, with frozen agents or without, with rewards of joint turns or without.
+    """
     linked = (False, True) if any(name in CHOICES for name in names) else (False,)
     frozen = (False, True) if "trainable" in names else (False,)
-    for replays, some_frozen in itertools.product(linked, frozen):
+    joint = (False, True) if event_reward and "context" in names else (False,)
+    for replays, some_frozen, turns in itertools.product(linked, frozen, joint):
         columns: dict[str, Any] = {name: list("abcdef") if _is_label(name) else [0.0] * 6 for name in names}
         if replays:  # traces 0 and 1 share their choices; an alternative without a node would say that they do not
             shared = [name for name in names if name in CHOICES and (name != "alternative" or "node" in names)]
@@ -626,6 +632,10 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
             columns |= {} if "node" in names or "alternative" not in names else {"alternative": [None] * 6}
         if "trainable" in names:
             columns["trainable"] = [1.0] * 5 + [0.0 if some_frozen else 1.0]
+        if event_reward:
+            columns["event_reward"] = [float(turns)] * 6
+        if turns:
+            columns["context"] = list("aaaaee" if replays else "aaccee")
         yield columns
 
 

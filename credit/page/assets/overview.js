@@ -66,8 +66,8 @@
   document.getElementById("lead").append(...[
     said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
-    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
@@ -363,14 +363,14 @@
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
+  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event))),
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
-    alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops")], triage.tools, "Tools", 15)
-    : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"),
-      ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"]], triage.agents, "Agents", 15),
+    alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops"), took], triage.tools, "Tools", 15)
+    : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents, "Agents", 15),
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. ≥: the log lacks lines, or tokens of some actions. Most errors come first, then retries, loops, tokens and actions."));
 })();

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -24,6 +25,8 @@ N = TypeVar("N", int, float)
 
 _MAIN = "main"
 _UNNAMED = "sub-agent"
+_REQUEST = "API Error"  # begins what one request met, such as the rate limit of a moment
+_LIMIT = re.compile(r"limit reached|hit your\b.*\blimit|prompt is too long|balance is too low", re.IGNORECASE)
 _ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "exit_plan_mode")  # tools that a person answers
 
 
@@ -106,7 +109,11 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
-    record.ended_by(writer.stopped.get(_MAIN))
+    replies = (line for line in reversed(root.entries) if line.type == "assistant")
+    refused = next((line.api_error for line in replies if line.api_error or not line.harness), "")
+    limited = bool(_LIMIT.search(refused)) and not refused.startswith(_REQUEST)
+    record.error = "" if limited else refused
+    record.ended_by("limit" if limited else writer.stopped.get(_MAIN))
     for _ in (entry for entry in entries if entry.summary):
         record.unlogged_call()
     record.sum_money(sum(record.actions))

@@ -158,6 +158,7 @@ class Entry:
     message: Message
     result: msgspec.Raw
     money: float | None
+    api_error: str  # what the harness wrote in place of a reply that the API refused; "" elsewhere
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
         """An error that names this line."""
@@ -245,6 +246,7 @@ def _entry(place: Place, line: Line) -> Entry:
     return Entry(
         place, line.type, line.uuid, line.parent, line.agent, bool(line.sidechain), time, _of_harness(line, message),
         bool(line.summary), message, line.result, stated_money(line.cost),
+        "".join(block.text or "" for block in message.blocks) or "an error of the API" if line.api_error else "",
     )  # fmt: skip
 
 

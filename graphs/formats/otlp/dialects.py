@@ -174,7 +174,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             cached_tokens=_count(attributes, names.cached_tokens),
             cache_write_tokens=_count(attributes, names.cache_write_tokens),
             response_id=_text(attributes, names.response_id),
-            stopped=_last(attributes.get("gen_ai.response.finish_reasons")),
+            stopped=_last(plain_or_text(attributes.get("gen_ai.response.finish_reasons"))),
             model=_text(attributes, names.model),
             money=_money(attributes),
             emitted=_emitted(attributes)

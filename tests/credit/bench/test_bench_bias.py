@@ -140,6 +140,71 @@ def test_ranks_of_two_values_are_said_to_be_means(tmp_path: Path, monkeypatch: p
     assert "in hire-additive, stop-rewards they have more" in said.stderr and "is one task" not in said.stderr
 
 
+JACKPOT = """
+from graphs.event_graph import EventType
+from graphs.worlds.micro.orchestration import Decision, Micro
+
+def two(history):
+    return None if len(history) == 2 else Decision("ab"[len(history)], EventType.MESSAGE, 2)
+
+def rare(history, size=1e4, chance=1e-4):
+    small = 0.3 * history[0] + 0.5 * history[1]
+    return (1 - chance, small), (chance / 2, small + size), (chance / 2, small - size)
+
+jackpot = Micro("jackpot", "A run of ten thousand wins or loses as much.", two, rare)
+"""
+SECOND = """
+import dataclasses
+import jax.numpy as jnp
+import estimators
+from estimators.medians import nth_of_others
+from estimators.members import members
+
+def second(graph, reward, *, event_reward=None):
+    m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
+    plain = estimators.rloo(graph, reward, event_reward=event_reward)
+    return dataclasses.replace(plain, baseline=nth_of_others(m, -2)[0], stderr=jnp.full_like(plain.baseline, jnp.inf))
+"""
+
+
+def enumerated_sign(baseline: Callable[[list[float]], float]) -> float:
+    """Sign in the world `jackpot`, groups of three, by plain loops in float64."""
+    choice = [1 / (1 + math.exp(math.sin(1.9 + 2.9 * i) - math.sin(1 + 2.9 * i))) for i in range(3)]
+    ends = []
+    for one, two in itertools.product(range(2), repeat=2):
+        first, then = (p if c == 0 else 1 - p for p, c in ((choice[0], one), (choice[1 + one], two)))
+        small = 0.3 * one + 0.5 * two
+        for chance, reward in ((1 - 1e-4, small), (5e-5, small + 1e4), (5e-5, small - 1e4)):
+            ends.append((one, two, first * then * chance, reward))
+    of_state: dict[tuple[int, ...], list[tuple[float, float, int]]] = {}
+    for group in itertools.product(ends, repeat=3):
+        mass = math.prod(end[2] for end in group)
+        for i, (one, two, _, reward) in enumerate(group):
+            advantage = reward - baseline([end[3] for j, end in enumerate(group) if j != i])
+            of_state.setdefault((), []).append((mass, advantage, one))
+            of_state.setdefault((one,), []).append((mass, advantage, two))
+    right = answered = 0.0
+    for rows in of_state.values():
+        centre = math.fsum(m * a for m, a, _ in rows) / math.fsum(m for m, _, _ in rows)
+        for m, a, c in rows:  # choice 1 is the better one everywhere
+            if abs(a - centre) > 1e-8:
+                answered, right = answered + m, right + m * ((a > centre) == (c == 1))
+    return right / answered
+
+
+def test_rare_large_outcomes_tie_no_means_and_hide_no_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties grew with the noise: unbiased methods had a rank of 0.77 beside 1 for a biased one, and another sign."""
+    (tmp_path / "rare_rewards.py").write_text(JACKPOT)
+    (tmp_path / "second_of_others.py").write_text(SECOND)
+    monkeypatch.syspath_prepend(tmp_path)
+    others: dict[str, Callable[[list[float]], float]] = {"rloo": np.mean, "second_of_others:second": min}  # type: ignore[dict-item]
+    for method, baseline in others.items():
+        row = measure(method, "rare_rewards:jackpot", 3)
+        assert (row.bias, row.rank) == (pytest.approx(0, abs=1e-8), pytest.approx(1))
+        assert row.sign == pytest.approx(enumerated_sign(baseline), abs=1e-9)
+    assert row.sign < 0.5 < measure("rloo", "rare_rewards:jackpot", 3).sign  # the second of two is their minimum
+
+
 def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() -> None:
     draws = independent(MICRO["relay-and"], 1)
     policy, truth = draws.world.policy, draws.world.increments
@@ -397,6 +462,8 @@ def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, mo
     assert dataclasses.astuple(own)[1:] == dataclasses.astuple(registered)[1:]
     assert measure("own_for_bias:of_value", "stop-rewards", 2).bias == pytest.approx(0, abs=1e-9)
     assert measure("own_for_bias:of_siblings", "relay-and", 2).bias == pytest.approx(0, abs=1e-9)  # was .397
+    with pytest.raises(CreditError, match=r"world is .*, of type Micro; expected the name .*'module:name'"):
+        measure("rloo", MICRO["relay-and"], 2)  # type: ignore[arg-type]
     with pytest.raises(CreditError, match="needs 'mood'; the worlds have: "):
         setting("own_for_bias:of_mood")
     result = CliRunner().invoke(cli, ["bench", "bias", "-m", "rlo"])

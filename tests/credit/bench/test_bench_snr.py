@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import estimators
 from credit.bench import snr_theory as theory
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, Report, fit, measure, run
+from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Difference, Point, Report, fit, measure, run
 from credit.bench.snr_draws import Effort, _first_of
 from credit.bench.snr_logs import Streams, draw_log, fitted, plain_graph
 from credit.bench.snr_schemes import SCHEMES, _from_function, left_out, registered, scheme_of
@@ -391,4 +391,20 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
         "rloo, groups of 8",
     ]
     (one,) = draw_snr_report(Report(points[:2], fits[:1], {})).legends
-    assert one.get_title().get_text().replace("\n", " ") == f"groups of 4; {GIVEN_VALUES['snr']}"
+    title = one.get_title().get_text().replace("\n", " ")
+    assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval"
+    assert (
+        one.get_texts()[0].get_text() == f"rloo  (slope \N{MINUS SIGN}1.000 ({fits[0].half_width:.3f}))"
+    )  # had no interval
+
+
+def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of other draws stood beside rows of the same draw, so that readers ranked them."""
+    rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
+    points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "same", "other")]
+    less = [
+        Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces) for name, traces in (("same", 800), ("other", 0))
+    ]
+    stdout().print(_table(Report(points, [], {}, [], less), 8))
+    shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert ["†" in shown[name] for name in ("first", "same", "other", "†")] == [False, False, True, True]

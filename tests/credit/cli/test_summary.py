@@ -168,6 +168,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
         "errors": 14,
         "retries": 14,
         "loops": 0,
+        "seconds": None,
         "lacks_lines": False,
     }
     assert len(told["suspects"]) == 5 and not {"t00", "t01"} & {suspect["trace"] for suspect in told["suspects"]}
@@ -269,6 +270,11 @@ def test_a_person_says_what_a_success_is(tmp_path: Path) -> None:
     assert "2 traces failed (outcome below 0.3, the next above the median 0.25;" in run("summary", even).stdout
     assert "7 traces failed (outcome below 0.8), 2 succeeded" in run("summary", log, "--success-at", 0.8).stdout
     assert "All 9 traces with an outcome failed (at 2)." in run("summary", log, "--success-at", 2).stdout
+    least = write(
+        tmp_path / "least.jsonl", [tool_log(f"t{i}", "q", i // 5, [("edit", None)] * (i + 1)) for i in range(9)]
+    )
+    assert "5 traces failed (outcome below 1), 4 succeeded" in run("summary", least).stdout  # the median is 0
+    assert "the next where none is below it" in " ".join(run("summary", "--help").stdout.split())
     log = write(log, [tool_log(f"t{i}", "q", 1 - i / 10, [("edit", None)] * i) for i in range(1, 10)])
     first = [
         json.loads(run("summary", log, *at, "--json").stdout)["suspects"][0]["trace"]
@@ -296,6 +302,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors; ")
     printed = run("summary", log).stdout
     assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
+    assert "traces with" not in printed and "–: fewer than 8 differ" in printed  # the legend explained rows of others
     row = next(line for line in printed.splitlines() if line.startswith("errors  "))
     assert row.split()[1:5] == ["2", "0.333", "100", "%"] and row.rstrip().endswith("*")
     few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
@@ -408,6 +415,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
         "errors": 1,
         "retries": 1,
         "loops": 1,
+        "seconds": None,
         "lacks_lines": False,
     }
     assert book == {
@@ -417,6 +425,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
         "errors": 0,
         "retries": 0,
         "loops": 0,
+        "seconds": None,
         "lacks_lines": False,
     }
     printed = run("summary", log, "--by", "tool").stdout

@@ -361,6 +361,28 @@ def test_a_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:
     assert price_gaps(read(tmp_path, both), read_prices(tmp_path / "prices.csv"))[0] == ["big + small"]
 
 
+def test_what_comes_before_the_first_call_of_an_agent_has_the_model_of_that_call(tmp_path: Path) -> None:
+    """What a person asked took a row of "big + small" with no token, beside those of big and of small."""
+    events: list[dict[str, Any]] = [{"id": "ask", "type": "human_intervention", "agent": "a", "action": False}]
+    events += [{"id": name, "type": "message", "agent": "a", "model": name, "tokens": 1} for name in ("big", "small")]
+    events += [{"id": "idle", "type": "human_intervention", "agent": "b", "action": False}]  # who never calls a model
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {},
+                               "model": "big + small"}))  # fmt: skip
+    rows = {row.unit: row.events for row in cost_rows(credit.read(log), "model")}
+    assert rows == {"big": 2, "small": 1, "big + small": 1}
+
+
+def test_a_legend_explains_only_the_marks_that_a_table_has(tmp_path: Path) -> None:
+    """What "≥" and "–" mean stood below tables of whole logs, which have neither."""
+    log = tmp_path / "log.jsonl"
+    for asked, marks in (({"tokens": 1, "input_tokens": 1}, {"≥": False, "–": False}), ({}, {"≥": False, "–": True})):
+        events = [{"id": f"e{t}", "type": "message", "agent": "a", "t": t} | asked for t in (0, 1)]
+        log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}))
+        shown = CliRunner().invoke(cli, ["costs", str(log)]).stdout
+        assert {mark: f"{mark}: " in shown for mark in marks} == marks and "seconds: sums" in shown
+
+
 def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path) -> None:
     lines = [line("a", "q", 1.0, "big", costs={"money": 0.5}), line("b", "q", 0.0, "big", costs={})]
     for one in lines:

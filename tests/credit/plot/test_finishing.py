@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import credit
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
+from credit.cli.benchmarks import bench_train
 from credit.plot import draw_methods
 from credit.plot.finishing import SERIF
 from credit.plot.snr_curves import Curve, draw_snr
@@ -159,3 +161,18 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
         assert axes.lines[0].get_ydata().tolist() == [0.0, np.median(ends[:seeds])]
         band = np.concatenate([path.vertices for path in axes.collections[0].get_paths()] or [np.empty((0, 2))])
         assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())
+
+
+def test_a_training_figure_states_values_where_a_method_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rloo` and `grpo` alone stood beneath "values: a critic's ..."."""
+    curve = {"task": "bernoulli", "start": 0.0, "optimum": 1.0, "curve": [0.0, 0.5, 1.0], "seed": 0}
+
+    def stated(*signals: str) -> str:
+        figures: list[Any] = []
+        monkeypatch.setattr(bench_train, "save_picture", lambda figure, plot: figures.append(figure))
+        bench_train._draw([curve | {"signal": name} for name in signals], Path("curves.svg"), 4)
+        (legend,) = figures[0].legends
+        return " ".join(legend.get_title().get_text().split())
+
+    assert stated("rloo", "grpo", "credit:dr_grpo") == "groups of 4"
+    assert stated("rloo", "gae") == stated("rloo", "gae_exact") == f"groups of 4; {GIVEN_VALUES['train']}"

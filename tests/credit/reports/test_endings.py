@@ -10,12 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.reports.endings import endings
+from credit.reports.endings import CUT, LIMITED, endings
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.triage import triage
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds
 from tests.graphs.reading.samples import SAMPLES
+from tests.recordings.spans import span, spans_request
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -44,10 +46,31 @@ def test_summary_and_report_name_runs_that_were_cut_short(tmp_path: Path) -> Non
     assert [one.words for one in triage(read(tmp_path)).endings] == [words]
     assert words in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
     (told,) = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)["endings"]
-    assert told == {"words": words, "traces": 2, "trace": "t1", "event": "c1-0"}
+    assert told == {"words": words, "traces": 2, "failed": None, "succeeded": None, "trace": "t1", "event": "c1-0"}
     out = tmp_path / "report.html"
     assert CliRunner().invoke(cli, ["report", str(tmp_path / "log.jsonl"), "-o", str(out)]).exit_code == 0
     assert embedded(out.read_text())[0]["overview"]["triage"]["endings"] == [told]
+
+
+def test_how_traces_end_is_compared_with_outcomes(tmp_path: Path) -> None:
+    """All failed sessions were cut short and no other was, and the page said that there was nothing to compare."""
+    lines = []
+    for number in range(24):
+        line = json.loads(STATED["native"]([["ls"], [HUNG] if number % 2 else ["ls"]]))
+        reached = {"metrics": {"ended_at_limit": 1.0}} if number % 4 == 1 else {}
+        line |= {"trace_id": f"t{number}", "rewards": {"team": 1.0 - number % 2}} | reached
+        lines.append(json.dumps(line) + "\n")
+    (tmp_path / "log.jsonl").write_text("".join(lines))
+    traces = read(tmp_path / "log.jsonl")
+    assert not traces.problems
+    found = outcome_differences(traces)
+    rows = {row.what: row for row in found.rows}
+    assert (rows[CUT].failed, rows[CUT].succeeded, rows[CUT].stands_out) == (1, 0, True)
+    assert (rows[LIMITED].failed, rows[LIMITED].succeeded) == (0.5, 0)
+    assert f"More in failed ones: {CUT}" in found.headline()
+    short, limited = triage(traces).endings
+    assert (short.failed, short.succeeded, limited.failed, limited.succeeded) == (12, 0, 6, 0)
+    assert "These are 12 of 12 failed ones and 0 of 12 succeeded ones." in short.words
 
 
 def test_logs_that_state_no_results_state_no_ends(tmp_path: Path) -> None:
@@ -106,3 +129,11 @@ def test_sessions_and_samples_that_end_at_a_limit_are_named(tmp_path: Path) -> N
         path = tmp_path / f"{place}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in log))
         assert any("at a limit" in one.words for one in endings(read(path))) == is_limited, place
+
+
+@pytest.mark.parametrize(("reasons", "is_limited"), [(["stop", "length"], True), (["stop"], False), ([], False)])
+def test_a_limit_in_an_array_of_an_export_is_named(tmp_path: Path, reasons: list[str], is_limited: bool) -> None:
+    """Exporters write reasons as an array, as the convention says, and it was never unpacked."""
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": reasons}
+    (tmp_path / "log.json").write_text(json.dumps(spans_request([span(1, 0, 0, 1, attributes)])))
+    assert bool(endings(read(tmp_path))) == is_limited

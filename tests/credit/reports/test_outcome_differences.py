@@ -90,5 +90,47 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     once = [row for row in found.rows if not row.same_as]
     assert rows["traces with bob"].p == rows["agents"].p == rows["agents"].least * sum(row.p == row.p for row in once)
     stars = sum(row.stands_out for row in once)
-    assert f"{stars} of {len(once)} numbers that were looked at differ" in found.lines()[1]
+    starred = sum(row.stands_out for row in found.rows)
+    said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance, in {starred} rows: those that say"
+    assert starred > stars and found.lines()[1].startswith(said)
     assert "traces with bob" not in found.headline()
+
+
+def mixed(folder: Path, *tasks: str) -> OutcomeDifferences:
+    """Tasks by the outcomes of their traces, failed ones with another event."""
+    lines = []
+    for task, outcomes in enumerate(tasks):
+        for i, outcome in enumerate(outcomes):
+            events = [{"id": f"e{k}", "type": "message", "agent": "a"} for k in range(1 + (outcome == "0"))]
+            lines.append({"trace_id": f"{task}.{i}", "task_id": f"q{task}", "events": events, "edges": [],
+                          "rewards": {"team": int(outcome)}})  # fmt: skip
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return outcome_differences(credit.read(log))
+
+
+def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_both(tmp_path: Path) -> None:
+    """Means of 20 against 20 traces stood below "55 traces failed, 45 succeeded"."""
+    some = mixed(tmp_path, *["0011"] * 10, *"0" * 35, *"1" * 25)
+    said = "20 failed and 20 succeeded of these were compared."
+    assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
+    assert some.lines()[0].endswith(said) and said in some.headline() and said in some.as_json()["headline"]
+    between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
+    assert not between.within and between.compared == (12, 10)
+    assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
+    every = mixed(tmp_path, *["0011"] * 10)
+    assert every.compared == (20, 20) and not any("of these" in text for text in (*every.lines(), every.headline()))
+
+
+def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
+    """ "1 of 1 number that were looked at differ" stood above 15 rows with a star, of which `events` came first."""
+    lines = []
+    for i in range(20):
+        events = [{"id": f"m{k}", "type": "message", "agent": "a"} for k in range(5 - i % 2)]
+        events += [{"id": "c", "type": "tool_call", "agent": "a", "tool": "sh", "status": "error"}] * (1 - i % 2)
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [],
+                      "rewards": {"team": i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
+    assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance, in 4 rows: those that")

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from credit.cli import cli
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -75,6 +77,23 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     assert [triage(read(log), most=most).left_out for most in (1, 3)] == [2, 0]
 
 
+def test_the_actions_of_most_tokens_are_counted_in_all_traces_and_not_in_those_named(tmp_path: Path) -> None:
+    """Ten actions were taken first and those alike were put together afterwards: "in 3 traces" of 40."""
+    lines = []
+    for i in range(40):
+        events = [{"id": f"e{k}", "type": "message", "agent": "a", "tokens": 50 + 10 * (k > i)} for k in range(4)]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [],
+                      "rewards": {"team": float(i % 2)}})  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = triage(read(log), most=3, texts=lambda rows, length: ["ls"] * len(rows))
+    assert [(one.why, one.traces) for one in found.suspects] == [
+        ("generated 60 tokens", 3),
+        ("generated 50 tokens", 40),
+    ]
+    assert (found.left_out, len(triage(read(log), most=3).suspects)) == (0, 3)  # without texts none is alike
+
+
 def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) -> None:
     event = {"id": "a", "type": "tool_call", "agent": "x", "tool": "web"}
     log = {"trace_id": "t", "task_id": "q", "schema_version": "1.0", "events": [event], "edges": []}
@@ -88,7 +107,7 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
-    assert found.quiet == "Nothing stands out: the logs state no error, and there is no loop."
+    assert found.quiet == "Nothing stands out: the logs call no event an error, and there is no loop."
 
 
 def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:
@@ -101,3 +120,20 @@ def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> No
     (tmp_path / "2.jsonl").write_text(text.replace('"agent": "a0"', f'"agent": "{alone}"'))
     found = {one.agent: one.traces for one in triage(read(tmp_path)).agents}
     assert found == {f"{alone} (native)": 1, f"{alone} (verifiers)": 1, "a1": 2}
+
+
+def test_the_tool_that_takes_most_of_the_time_is_named(tmp_path: Path) -> None:
+    """A tool took 59 % of the seconds, and only `credit costs --by tool` told."""
+    events, edges, now = [{"id": "m", "type": "message", "agent": "a", "t": 0}], [], 0
+    for i, (tool, seconds) in enumerate([("web", 30), ("sh", 10), ("web", 30)]):
+        events.append({"id": f"c{i}", "type": "tool_call", "agent": "a", "tool": tool, "t": now})
+        now += seconds
+        events.append({"id": f"r{i}", "type": "tool_result", "agent": "a", "t": now})
+        edges += [{"src": "m", "dst": f"c{i}", "type": "temporal"}, {"src": f"c{i}", "dst": f"r{i}", "type": "return"}]
+    log = {"trace_id": "t", "task_id": "q", "events": events, "edges": edges, "rewards": {}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
+    found = triage(read(tmp_path))
+    assert {row.tool: row.seconds for row in found.tools} == {"web": 60, "sh": 10}
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--by", "tool"]).stdout
+    assert found.slowest == "60 of 70 seconds of work are of tool web" and found.slowest in printed
+    assert "loops  seconds" in printed

@@ -973,17 +973,21 @@ def test_an_outcome_that_is_paid_twice_is_named_once() -> None:
             )
 
 
-@pytest.mark.parametrize("event_reward", [[1.0, 1, 0, 0], [1.0, 0, 0, 0], [0.0] * 4])
-def test_an_outcome_that_is_copied_to_every_row_is_named(event_reward: list[float]) -> None:
-    """The score in both columns, as trainers copy it to rows, counted twice without a word."""
+@pytest.mark.parametrize(
+    ("event_reward", "said"),
+    [([1.0, 1, 0, 0], "in every row"), ([0.0, 1, 0, 0], "in the sum of each trace"), ([0.0, 0.5, 0, 0], ""),
+     ([0.0] * 4, "")],
+)  # fmt: skip
+def test_an_outcome_that_is_paid_again_is_named(event_reward: list[float], said: str) -> None:
+    """The score in both columns, in each row or as the last step's reward, counted twice without a word."""
     rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "turn": [0, 1, 0, 1], "event_reward": event_reward}
     reward = np.array([1.0, 1, 0, 0])
-    again = event_reward[1] == 1
     for call in (RowAdvantages("mt_grpo"), credit.from_columns):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             call(**rows, reward=reward)  # type: ignore[operator]
-        assert ["the outcome again" in str(warning.message) for warning in seen] == [True] * again
+        texts = [str(warning.message) for warning in seen]
+        assert [said in text and "the outcome again" in text for text in texts] == [True] * bool(said)
 
 
 @pytest.mark.parametrize("strict", [False, True, "warn"])

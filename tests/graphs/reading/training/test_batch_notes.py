@@ -36,16 +36,20 @@ def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int
 
 @pytest.mark.parametrize(
     ("steps", "outcomes", "said"),
-    [([1, 1, 0, 0], [1, 1, 0, 0], True), ([1, 1, "", ""], [1, 1, "", ""], True), ([1, 0, 0, 0], [1, 1, 0, 0], False),
-     ([1, 1, 1, 1], [1, 1, 1, 1], False), ([0, 0, 0, 0], [0, 0, 0, 0], False)],
+    [([1, 1, 0, 0], [1, 1, 0, 0], "in every row"), ([1, 1, "", ""], [1, 1, "", ""], "in every row"),
+     ([0, 1, 0, 0], [1, 1, 0, 0], "in the sum of each trace"),
+     ([0.1, 0.2, 0.5, ""], [0.3, 0.3, 0.5, 0.5], "in the sum of each trace"),
+     ([0, 1, "", 1], [1, 1, 1, 1], "in the sum of each trace"), ([0, 1, 0, 0.5], [1, 1, 0, 0], ""),
+     ([1, 1, 1, 1], [1, 1, 1, 1], ""), ([0, 0, 0, 0], [0, 0, 0, 0], ""), ([0, 1, 0, 0], [1, 1, "", ""], "")],
 )  # fmt: skip
-def test_an_outcome_that_is_copied_to_every_row_is_named(
-    tmp_path: Path, steps: Sequence[object], outcomes: Sequence[object], said: bool
+def test_an_outcome_that_is_paid_again_is_named(
+    tmp_path: Path, steps: Sequence[object], outcomes: Sequence[object], said: str
 ) -> None:
+    """Copied to every row, or as the step's reward that it is the sum of, it counted twice without a word."""
     rows = [f"{t},q,{reward},{step}\n" for t, reward, step in zip("aabb", outcomes, steps, strict=True)]
-    third = "c,q,0,0\n" if "" in steps else ""  # outcomes that differ, beside a trace without one
+    third = "c,q,0,0\n" if steps == [1, 1, "", ""] else ""  # outcomes that differ, beside a trace without one
     path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows) + third)
-    assert noted(path) == ([("outcome-again", "the outcome again in every row")] if said else [])
+    assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else [])
 
 
 def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:

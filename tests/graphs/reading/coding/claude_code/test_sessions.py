@@ -6,6 +6,9 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
+from credit.reports.endings import endings
 from graphs.event_graph import EventType
 from graphs.logs import read
 from graphs.logs.read_logs import raw_record
@@ -145,6 +148,32 @@ def test_what_the_harness_says_is_no_event(tmp_path: Path) -> None:
         {"type": "of a later version", "uuid": "zz"},
     ]
     assert only(log.write(tmp_path / "x.jsonl")).ids == ["u0-None", "c1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "limited"),
+    [
+        ("API Error: 529 Overloaded", True, False),
+        ("API Error: Rate limit reached", True, False),
+        ("Claude AI usage limit reached|1767610800", False, True),
+        ("You've hit your weekly limit · resets 3pm", False, True),
+        ("Prompt is too long", False, True),
+    ],
+)
+def test_a_session_that_the_api_ended_says_so(tmp_path: Path, words: str, error: bool, limited: bool) -> None:
+    """Sessions that died of an overloaded API, or at the limit of a plan, looked like any other."""
+    log = Log()
+    log.human("hello")
+    log.reply("c1", text())
+    log.reply("e1", text(words), isApiErrorMessage=True)
+    log.human("still there?")
+    record = only(log.write(tmp_path / "x.jsonl"))
+    assert (record.error, "ended_at_limit" in record.metrics) == (words if error else "", limited)
+    found = endings(read(tmp_path / "x.jsonl"))
+    assert [one.traces for one in found] == [1] and ("error of the API" in found[0].words) == error
+    log.reply("c2", text())  # a second try went on
+    record = only(log.write(tmp_path / "y.jsonl"))
+    assert not record.error and not record.metrics
 
 
 def test_a_result_written_before_its_call_stands_behind_it(tmp_path: Path) -> None:

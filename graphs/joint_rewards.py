@@ -1,0 +1,60 @@
+"""Rewards of joint turns: what agents earned that acted at once is the turn's, whichever of its rows states it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from graphs.errors import expect
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["with_joint_rewards"]
+
+
+def with_joint_rewards(graph: EventGraph, context: Array | None, event_reward: Array | None) -> EventGraph:
+    """The graph with `joint_mask`; on the host.
+
+    A trace's actions in one context are a joint turn. A reward that stands before its last action would be no later
+    reward of the agents behind it, and what they did would have no part in it. A context to which an agent came back
+    after a decision in another one is none.
+
+    Args:
+      graph: the batch, padded or not.
+      context: int [E], ids of any range, -1 where the log has none; None where no event has one.
+      event_reward: float [E], NaN where the log has none; None where no event has one.
+
+    Returns:
+      The graph with `joint_mask` bool [E]; None where no reward stands before the last action of a joint turn.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=list("aabb"), agent=["x", "y"] * 2, reward=[0.0] * 4, event_reward=[1.0, 0, 0, 0],
+      ...     evidence={"context": ["q"] * 4})
+      >>> rows.gather(credit.discounted_return(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [1.0, 1.0, 0.0, 0.0]
+    """
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    if context is None or event_reward is None:
+        return dataclasses.replace(graph, joint_mask=None)
+    context, n = np.asarray(context), graph.num_events
+    acts = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (context >= 0))
+    trace, agent = np.asarray(graph.trace_ids)[acts].astype(np.int64), np.asarray(graph.agent_ids)[acts]
+    codes = np.unique(context[acts], return_inverse=True)[1]
+    decision = np.unique(trace * (n + 1) + codes, return_inverse=True)[1]
+    number = int(decision.max(initial=-1)) + 1
+    first, last = np.full(number, n), np.full(number, -1)
+    np.minimum.at(first, decision, acts)
+    np.maximum.at(last, decision, acts)
+    order = np.argsort(agent, kind="stable")  # the actions of each agent in their order
+    pair = agent[order].astype(np.int64) * (number + 1) + decision[order]
+    begins = np.concatenate([np.ones(min(1, len(pair)), bool), pair[1:] != pair[:-1]])
+    visits, times = np.unique(pair[begins], return_counts=True)
+    joint = np.isin(np.arange(number), visits[times > 1] % (number + 1), invert=True)
+    bounds = np.zeros(n + 1, np.int64)
+    np.add.at(bounds, first[joint], 1)
+    np.add.at(bounds, last[joint], -1)
+    joint_mask = np.cumsum(bounds)[:n] > 0
+    some = bool(np.nan_to_num(np.asarray(event_reward)[joint_mask]).any())
+    return dataclasses.replace(graph, joint_mask=joint_mask if some else None)

@@ -1,0 +1,175 @@
+"""Rewards of a joint turn count for all its actions, wherever they stand; a slow oracle moves them to its last one."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages
+from graphs.joint_rewards import with_joint_rewards
+from graphs.padding import Sizes, pad, unpad
+from graphs.structure.prefix import pack, prefix
+from graphs.structure.whole_groups import cut_groups
+
+METHODS: dict[str, dict[str, Any]] = {
+    "discounted_return": {"discount": 0.9},
+    "gae": {"lambda_": 0.5},
+    "turn_baseline": {},
+    "mt_grpo": {},
+    "igpo": {},
+    "hae": {},
+    "stop_credit": {},
+}
+VALUES = {"gae": ("value",), "hae": ("value", "value_high", "segment"), "stop_credit": ("stop_propensity",)}
+
+
+def moved(trace: list[int], agent: list[str], context: list[Any], step: list[float]) -> list[float]:
+    """By plain loops: each reward at the end of the joint turn that it stands in, and of the one that stands there."""
+    result = list(step)
+    for t in set(trace):
+        here = [i for i in range(len(trace)) if trace[i] == t]
+        spans = []
+        for c in {context[i] for i in here} - {None}:
+            of_turn = [i for i in here if context[i] == c]
+            back = any(
+                agent[i] == agent[j] == agent[k] and context[j] not in (None, c)
+                for i, k in itertools.combinations(of_turn, 2)
+                for j in range(i, k)
+            )
+            spans += [] if back else [(of_turn[0], of_turn[-1])]
+        for i in here:
+            ends = [last for first, last in spans if first <= i < last]
+            if ends:
+                result[max(ends)] += result[i]
+                result[i] = 0.0
+    return result
+
+
+def drawn(seed: int, *, joint: bool) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 7, 6)
+    trace = np.repeat(np.arange(6), lengths).tolist()
+    n = len(trace)
+    names = [None, "r", "s", "t"] if joint else [None]
+    context = [None if c is None else f"{t % 2}{c}" for t, c in zip(trace, rng.choice(names, n), strict=True)]
+    return {
+        "group": [t % 2 for t in trace],
+        "trace": trace,
+        "agent": rng.choice(["x", "y", "z"], n).tolist(),
+        "event_type": rng.choice(["message", "stop"], n).tolist(),
+        "reward": rng.integers(0, 3, 6).astype(float)[trace],
+        "event_reward": rng.integers(-2, 3, n).astype(float).tolist(),
+        "context": context,
+        "value": rng.random(n).round(2),
+        "value_high": rng.random(n).round(2),
+        "segment": rng.choice(["1", "2"], n).tolist(),
+        "stop_propensity": np.full(n, 0.5),
+    }
+
+
+def numbers(method: str, rows: dict[str, Any], *, stated: bool) -> np.ndarray:
+    names = VALUES.get(method, ())
+    told = ("context",) if stated and any(rows["context"]) else ()
+    evidence = {name: rows[name] for name in (*names, *told)}
+    columns = {name: rows[name] for name in ("group", "trace", "agent", "event_type", "reward", "event_reward")}
+    graph, reward, out = credit.from_columns(**columns, evidence=evidence, events=64, agents=64, traces=8)
+    graph = dataclasses.replace(graph, cluster_ids=None)  # contexts link traces, too; here is about rewards alone
+    given = {name: out.evidence[name] for name in names}
+    run = credit.METHODS[method].fn
+    result = run(graph, reward, event_reward=out.event_reward, **given, **METHODS[method])
+    return np.asarray(out.gather(np.stack([result.advantage, result.reason], 1)))
+
+
+@pytest.mark.filterwarnings("ignore:'event_reward' is the outcome again")
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_rewards_of_joint_turns_are_earned_at_their_last_action(method: str, joint: bool) -> None:
+    """Those before it were lost for all but the first agents of the turn, under a name that said unbiased."""
+    differ = 0
+    for seed in range(6):
+        rows = drawn(seed, joint=joint)
+        args = [rows[name] for name in ("trace", "agent", "context", "event_reward")]
+        expected = numbers(method, {**rows, "event_reward": moved(*args)}, stated=False)
+        got = numbers(method, rows, stated=True)
+        np.testing.assert_array_equal(got, expected)
+        differ += not np.array_equal(got, numbers(method, rows, stated=False))
+    assert bool(differ) == joint
+
+
+JOINT: dict[str, Any] = {
+    "group": ["q"] * 4,
+    "trace": list("aabb"),
+    "agent": ["x", "y"] * 2,
+    "turn": [0] * 4,
+    "reward": [0.0] * 4,
+}
+TREE = {"context": ["r"] * 4, "node": list("1122")}
+
+
+@pytest.mark.parametrize("method", ["turn_baseline", "c3", "rloo"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_reward_of_a_round_counts_for_all_its_agents_in_rows_and_in_files(
+    method: str, place: int, tmp_path: Path
+) -> None:
+    step = [0.0] * 4
+    step[place] = 1.0
+    credit_of = RowAdvantages(method, strict=True)
+    got = credit_of(**JOINT, event_reward=step, evidence=TREE).advantages
+    assert got.tolist() == [1, 1, -1, -1]
+    lines = [
+        {"trace_id": t, "task_id": "q", "rewards": {"team": 0.0}, "events": [
+            {"id": f"{t}{i}", "type": "message", "agent": "xy"[i], "context": "r", "node": t,
+             "event_reward": step[2 * k + i]}
+            for i in (0, 1)]}
+        for k, t in enumerate("ab")
+    ]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = credit.read(tmp_path / "log.jsonl")
+    assert np.asarray(credit.run(traces, method).advantage)[:4].tolist() == [1, 1, -1, -1]
+
+
+@pytest.mark.parametrize("method", ["turn_baseline", "discounted_return"])
+def test_the_gradient_of_each_agent_of_a_joint_turn_is_the_true_one(method: str) -> None:
+    """Over all choices of y in two traces: E[A (y - 1/2)] is the derivative 1/4 of y's mean; it was 0."""
+    credit_of = RowAdvantages(method)
+    total = 0.0
+    for first, second in itertools.product((0, 1), repeat=2):
+        step = [float(first), 0.0, float(second), 0.0]
+        got = np.asarray(credit_of(**JOINT, event_reward=step, evidence=TREE).advantages)[1::2]
+        total += float(np.mean(got * (np.array([first, second]) - 0.5))) / 4
+    assert total == pytest.approx(0.25)
+
+
+def test_a_chain_of_one_agent_keeps_the_rewards_of_its_own_events() -> None:
+    graph, reward, rows = credit.from_columns(**JOINT, event_reward=[1.0, 0, 0, 0], evidence=TREE)
+    got = credit.discounted_return(graph, reward, event_reward=rows.event_reward, along="agent").advantage
+    assert rows.gather(got).tolist() == [1, 0, 0, 0]
+
+
+def test_the_mask_goes_with_its_events() -> None:
+    graph, reward, rows = credit.from_columns(**JOINT, event_reward=[1.0, 0, 0, 0], evidence=TREE)
+    mask = np.asarray(graph.joint_mask)
+    assert mask[:4].tolist() == [True, False, True, False]
+    larger = pad(unpad(graph), Sizes(events=256, edges=4, agents=256, traces=256))
+    np.testing.assert_array_equal(unpad(larger).joint_mask, mask[:4])
+    assert with_joint_rewards(graph, rows.evidence["context"], np.zeros(graph.num_events)).joint_mask is None
+    cut = cut_groups(graph, 1)
+    assert cut.join_events(cut.graph.joint_mask).tolist() == mask.tolist() == pack(graph).joint_mask.tolist()
+    alone = prefix(graph, 0, 1)
+    got = credit.discounted_return(alone, reward, event_reward=rows.event_reward).advantage
+    assert float(np.asarray(got)[0]) == 1.0  # the turn's last action is not there
+
+
+def test_batches_of_joint_turns_are_compiled_by_warmup() -> None:
+    credit_of = RowAdvantages("turn_baseline", rows=8)
+    credit_of.warmup(evidence=["context", "node"], event_reward=True)
+    for step in ([1.0, 0, 0, 0], [0.0, 1, 0, 0]):
+        result = credit_of(**JOINT, event_reward=step, evidence=TREE)
+        assert result.metrics["credit/compilations"] == 0
