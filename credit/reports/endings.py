@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from credit.reports.tool_calls import ToolCalls
-from graphs.event_types import EventType
+from graphs.event_types import EdgeType, EventType
+from graphs.structure.forest import real_edges
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, IN_ERROR
@@ -85,14 +86,16 @@ def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarra
 def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Ways to end early, with the event at which each trace does, -1 where none, and whether its format tells.
 
-    A trace ends in a call without a result if no action comes after the call. A format tells of such ends where calls
-    have results in these logs, and of others where the log states one.
+    A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it. A
+    format tells of such ends where calls have results in these logs, and of others where the log states one.
     """
     graph, n = traces.graph, traces.sizes
     trace, kind = np.asarray(graph.trace_ids)[: n.events], np.asarray(graph.event_type)
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     open_, last = kind[: n.events] == int(EventType.TOOL_CALL), np.full(n.traces, -1)
     open_[calls.calls] = False
+    edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
+    open_[real_edges(graph)[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
     acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     np.maximum.at(last, trace[acts], acts)
     tells = np.isin(formats, formats[trace[calls.calls]])

@@ -108,6 +108,6 @@ def _contradiction(heading: Heading, other: Heading) -> Problem:
     expected = f"an id with one content: {place} is disputed or has another, so neither is read"
     if other.format != heading.format:
         why = f"{place} has it as {other.format}, so neither is read"
-        expected = f"a run in one format: {why}. Read the files of one alone"
+        expected = f"a run in one format: {why}. Read the files of one format alone"
     value = excerpt(heading.trace_id)
     return Problem("duplicate-trace", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)

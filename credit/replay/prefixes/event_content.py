@@ -45,10 +45,11 @@ class EventContent:
 def event_content(traces: Traces, without_content: WithoutContent = "differ") -> EventContent:
     """The content of each event of a log.
 
-    A key holds the type of the event, the agents that take part in it, its tool and status, and its content. Agents are
-    known by their order of appearance in the trace, with name and role, since ids of instances differ between runs.
-    Content is, as far as the log has it, `content_ref`, the token ids, or the chat message (an object with "role") that
-    the event was read from, without ids, times and costs. Events that end an agent or the run need none.
+    A key holds the type of the event, the agents that take part in it, its tool and status, what the log calls its
+    `alternative`, and its content. Agents are known by their order of appearance in the trace, with name and role,
+    since ids of instances differ between runs. Content is, as far as the log has it, `content_ref`, the token ids, or
+    the chat message (an object with "role") that the event was read from, without ids, times and costs. Events that end
+    an agent or the run need none.
 
     Args:
       traces: what was read; chat messages are read again from their files.
@@ -68,6 +69,7 @@ def event_content(traces: Traces, without_content: WithoutContent = "differ") ->
     tools, states, refs = (traces.events[name].to_pylist() for name in ("tool", "status", "content_ref"))
     messages = _messages(traces, [e for e, ref in enumerate(refs) if ref is None])
     tokens = _tokens(traces)
+    chosen = traces.evidence["alternative"].array[:n].tolist() if "alternative" in traces.evidence else [-1] * n
     keys: list[Hashable | None] = []
     for e in range(n):
         content: Hashable | None = refs[e]
@@ -76,7 +78,7 @@ def event_content(traces: Traces, without_content: WithoutContent = "differ") ->
         if content is None and without_content == "differ" and kinds[e] not in _NEEDS_NO_CONTENT:
             keys.append(None)
         else:
-            keys.append((kinds[e], actions[e], acting[e], named[e], tools[e], states[e], content))
+            keys.append((kinds[e], actions[e], acting[e], named[e], tools[e], states[e], chosen[e], content))
     return EventContent(keys, acting, _revealed(traces, messages))
 
 

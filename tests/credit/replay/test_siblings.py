@@ -86,6 +86,18 @@ def test_events_without_content_end_a_prefix_unless_they_are_equal_on_request(tm
         shared_prefixes(traces, without_content="maybe")  # type: ignore[arg-type]
 
 
+def test_actions_of_two_alternatives_are_not_equal(tmp_path: Path) -> None:
+    chosen = (("a", "good"), ("b", "good"), ("c", "bad"), ("d", "bad"))
+    log = [trace(name, [say(None, alternative=choice), say(None)]) for name, choice in chosen]
+    traces = read(tmp_path / "log.jsonl", log)
+    assert partners(traces, without_content="equal") == {
+        frozenset({"a/e0", "b/e0", "c/e0", "d/e0"}),
+        frozenset({"a/e1", "b/e1"}),
+        frozenset({"c/e1", "d/e1"}),
+    }
+    assert with_siblings(traces, shared_prefixes(traces, without_content="equal")).graph.cluster_ids is None
+
+
 def test_instances_are_known_by_their_order_name_and_role(tmp_path: Path) -> None:
     def team(name: str, first: str, role: str) -> dict[str, Any]:
         spawn = {"type": "spawn", "agent": "lead", "to": first, "role": role, "content_ref": "task"}

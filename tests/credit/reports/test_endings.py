@@ -32,6 +32,29 @@ def test_a_session_that_ends_in_a_call_without_a_result_is_named(tmp_path: Path,
         assert len(endings(read(log))) == (HUNG in rounds[-1]), rounds
 
 
+def test_a_call_that_a_person_interrupted_is_no_call_without_a_result(tmp_path: Path) -> None:
+    """A session "was cut short, or the call ended it", though the log said who had stopped it."""
+    for number, told in enumerate((False, True)):
+        session = [json.loads(line) for line in STATED["claude-code"]([["ls"], [HUNG]]).splitlines()]
+        last = session[-1]
+        (call,) = (block["id"] for block in last["message"]["content"] if block["type"] == "tool_use")
+        said = {
+            "type": "tool_result",
+            "tool_use_id": call,
+            "content": "[Request interrupted by user]",
+            "is_error": True,
+        }
+        answer = {
+            "type": "user",
+            "uuid": "stop",
+            "parentUuid": last["uuid"],
+            "message": {"role": "user", "content": [said]},
+        }
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in [*session, *[last | answer] * told]))
+        assert len(endings(read(path))) == (not told)
+
+
 def test_summary_and_report_name_runs_that_were_cut_short(tmp_path: Path) -> None:
     """Nothing said that a session had ended in a call whose result never came."""
     lines = []

@@ -96,7 +96,7 @@ def test_a_folder_with_a_run_in_two_formats_says_so(tmp_path: Path) -> None:
     """As the folder that `credit demo` writes, whose traces were two contents of one id, without a way out."""
     (tmp_path / "log.jsonl").write_text(native(1.0))
     otlp.write(read(tmp_path / "log.jsonl"), tmp_path / "otlp")
-    with pytest.raises(NothingReadError, match="Read the files of one alone") as caught:
+    with pytest.raises(NothingReadError, match="Read the files of one format alone") as caught:
         read(tmp_path)
     told = {Path(problem.file).name: problem.expected for problem in caught.value.problems}
     assert "spans.jsonl:1 has it as otlp" in told["log.jsonl"]

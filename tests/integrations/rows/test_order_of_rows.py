@@ -21,12 +21,14 @@ def drawn(seed: int, needs: tuple[str, ...]) -> dict[str, Any]:
     place, group = np.concatenate([*map(np.arange, LENGTHS)]), TRACE // 4
     agent = np.where(place == 0, "p", draw.choice(["p", "w", "v"], n))
     met = [f"{task}/{kind}" for task, kind in zip(group, draw.integers(0, 3, n), strict=True)]
-    chance = np.array([1 / met.count(one) for one in met])
+    # One row of a trace is a draw, which its neighbour continued from: other orders of several draws are refused.
+    draws = {"context": group, "node": TRACE // 2, "alternative": TRACE // 2}
     known: dict[str, Any] = {
         "stage": place // 2, "segment": place // 2, "tokens": draw.integers(1, 9, n), "greedy_reward": TRACE,
         "block": TRACE // 2, "tree": TRACE // 2, "solo_reward": draw.normal(size=8)[TRACE], "anchor": met,
-        "propensity": chance, "target_propensity": chance, "hindsight_log_prob": np.log(draw.uniform(0.1, 0.9, n)),
-        "context": met, "node": np.arange(n), "alternative": np.arange(n),
+        "propensity": np.full(n, 0.5), "target_propensity": np.full(n, 0.5),
+        "hindsight_log_prob": np.log(draw.uniform(0.1, 0.9, n)),
+        **{name: np.where(place == 0, ids, None) for name, ids in draws.items()},
     }  # fmt: skip
     return {
         "group": group, "trace": TRACE, "agent": agent, "parent": np.where(agent == "p", None, "p"),

@@ -266,10 +266,11 @@ def test_methods_name_the_columns_on_which_their_numbers_depend(name: str) -> No
         "event_reward": draw.normal(size=48),
     }  # fmt: skip
     known: dict[str, Any] = {"stage": traces % 2, "tokens": traces + 1, "block": traces // 2, "greedy_reward": traces}
-    known |= dict.fromkeys(("propensity", "target_propensity"), np.full(48, 1 / 8))  # of the eight rows of a context
+    known |= dict.fromkeys(("propensity", "target_propensity"), np.full(48, 1 / 4))  # of the four rows of a context
     known |= {"hindsight_log_prob": np.log(draw.uniform(0.1, 0.9, 48))}
     known |= {"tree": traces // 2, "segment": np.tile([0, 0, 1, 1, 2, 2], 8)}
-    known |= {key: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for key in ("context", "anchor")}
+    known |= {"anchor": [f"{traces[i] // 4}/{i % 3}" for i in range(48)]}
+    known |= {"context": [None if i % 6 else f"{traces[i] // 4}" for i in range(48)]}
     labels = {key: [f"{i}" for i in range(48)] for key in ("node", "alternative")}
     evidence = {key: {**labels, **known}.get(key, draw.uniform(0.1, 0.9, 48)) for key in entry.needs}
     advantages = RowAdvantages(name)
