@@ -26,7 +26,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
-from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -54,6 +54,8 @@ SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices a model of it"
 FIRST = ("success", "outcome")
 """What a change is judged by."""
+MONEY = ("money", "logged_money")
+"""What a sentence on a change names next."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 STATED = ("system", "model")
@@ -197,6 +199,7 @@ class SideComparison:
       sides: that are compared.
       rows, bounds, lost: what these functions find.
       task: of each trace: int [traces].
+      apart: sentences on models and systems that differ between the sides, and do not make them.
     """
 
     sides: Sides
@@ -204,6 +207,7 @@ class SideComparison:
     bounds: list[SideBound]
     lost: list[Uncompared]
     task: np.ndarray
+    apart: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -219,7 +223,7 @@ class SideComparison:
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
-        for row in self.rows:
+        for row in sorted(self.rows, key=lambda row: (row is not head, row.metric not in MONEY)):
             if row.stands_out or row is head:
                 few = f": too few tasks {'differ ' if row.paired else ''}to tell"
                 why = "" if row.stands_out or not least else few if row.p is None else ": within chance"
@@ -240,7 +244,7 @@ class SideComparison:
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        lines += [self._compared_traces()] if self.rows else []
+        lines += [self._compared_traces(), *self.apart] if self.rows else [*self.apart]
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
@@ -297,7 +301,23 @@ def compare_sides(
     """
     metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
     rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
-    return SideComparison(sides, rows, bounds_of_sides(traces, metrics, sides.side, prices), lost, task_ids(traces))
+    bounds = bounds_of_sides(traces, metrics, sides.side, prices)
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), _apart(traces, sides))
+
+
+def _apart(traces: Traces, sides: Sides) -> tuple[str, ...]:
+    """What else the log states otherwise of the sides, which may be what changed."""
+    found = []
+    for word in STATED:
+        stated = np.array([name or "none stated" for name in traces.traces[word].to_pylist()])
+        names = [tuple(np.unique(stated[sides.side == one]).tolist()) for one in (0, 1)]
+        if names[0] != names[1] and names != [(name,) for name in sides.names]:
+            first, second = (
+                ", ".join([printable(name, 60) for name in side[:MOST_TOLD]] + ["…"] * (len(side) > MOST_TOLD))
+                for side in names
+            )
+            found.append(f"the sides differ in {word}, too: {first} against {second}")
+    return tuple(found)
 
 
 def _short(value: float) -> str:

@@ -135,6 +135,19 @@ def test_tasks_of_one_side_change_nothing_where_others_are_on_both(tmp_path: Pat
     assert (said if shared else none) in told["lines"]
 
 
+def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
+    """Two weeks were compared without a word on the model, which had been replaced between them."""
+    lines = [dated(f"t{i}", f"q{i // 2}", 1 + i % 2, model=("small", "big")[i % 2], system="x") for i in range(4)]
+    log = write(tmp_path / "x.jsonl", lines)
+
+    def told(sides: str) -> list[str]:
+        lines = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)["lines"]
+        return [line for line in lines if "differ in" in line]
+
+    assert told("before=2023-11-16") == ["the sides differ in model, too: small against big"]
+    assert told("model=small,big") == told("model=big,small") == []
+
+
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
     """Success of 12 shared tasks, of which 3 differ, had "–" without a word, and stood far from errors and tokens."""
     call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": {}}
@@ -156,8 +169,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     printed = run(*command).stdout
     assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in printed
     assert (
-        "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; loops 0 to 1; "
-        in printed
+        "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; "
+        "money 0.00017 to 0.000178; loops 0 to 1; " in printed
     )
 
 
