@@ -219,7 +219,7 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did, and what else stands out or why nothing does."""
+        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what is not paired."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
@@ -237,6 +237,10 @@ class SideComparison:
             told.append(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance")
         elif not any(row.stands_out for row in self.rows):
             told.append(f"of {counted(len(least), 'tested metric')} none beyond chance")
+        apart = [row.metric for row in self.rows if not row.paired]
+        if apart:
+            of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
+            told.append(f"no task is on both sides{of}: those of one may be harder")
         return "; ".join(told)
 
     def lines(self) -> list[str]:
@@ -267,10 +271,7 @@ class SideComparison:
             alone = f"{len(first) - len(shared)} and {len(second) - len(shared)} tasks are on one side only"
             line = f"{before} and {after} of {line}; {alone}"
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
-        apart = [row.metric for row in self.rows if not row.paired]
-        of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
-        different = f"; no task is on both sides{of}: those of one may be harder"
-        return f"traces: {line}" + (selected if fewer else "") + (different if apart else "")
+        return f"traces: {line}" + (selected if fewer else "")
 
     def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
