@@ -26,7 +26,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
-from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -54,6 +54,8 @@ SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices a model of it"
 FIRST = ("success", "outcome")
 """What a change is judged by."""
+MONEY = ("money", "logged_money")
+"""What a sentence on a change names next."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 STATED = ("system", "model")
@@ -80,10 +82,10 @@ class SideDifference:
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that such a test would find in 4 of 5 cases; None where there is no interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
-      traces: how many of each side.
-      paired: whether tasks are compared with themselves.
+      traces: how many of each side, of these tasks.
+      paired: whether tasks are compared with themselves: where any has both sides.
       differing: how many of these tasks differ; None where tasks are not paired.
-      refused: the reasons of the sides' traces that have no number, and how many each has.
+      refused: reasons of traces without a number, and how many each has; of tasks with both sides, if `paired`.
     """
 
     metric: str
@@ -196,12 +198,16 @@ class SideComparison:
     Attributes:
       sides: that are compared.
       rows, bounds, lost: what these functions find.
+      task: of each trace: int [traces].
+      apart: sentences on models and systems that differ between the sides, and do not make them.
     """
 
     sides: Sides
     rows: list[SideDifference]
     bounds: list[SideBound]
     lost: list[Uncompared]
+    task: np.ndarray
+    apart: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -213,11 +219,11 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did, and what else stands out or why nothing does."""
+        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what is not paired."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
-        for row in self.rows:
+        for row in sorted(self.rows, key=lambda row: (row is not head, row.metric not in MONEY)):
             if row.stands_out or row is head:
                 few = f": too few tasks {'differ ' if row.paired else ''}to tell"
                 why = "" if row.stands_out or not least else few if row.p is None else ": within chance"
@@ -231,6 +237,10 @@ class SideComparison:
             told.append(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance")
         elif not any(row.stands_out for row in self.rows):
             told.append(f"of {counted(len(least), 'tested metric')} none beyond chance")
+        apart = [row.metric for row in self.rows if not row.paired]
+        if apart:
+            of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
+            told.append(f"no task is on both sides{of}: those of one may be harder")
         return "; ".join(told)
 
     def lines(self) -> list[str]:
@@ -238,7 +248,7 @@ class SideComparison:
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        lines += [self._compared_traces()] if self.rows else []
+        lines += [self._compared_traces(), *self.apart] if self.rows else [*self.apart]
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
@@ -253,9 +263,15 @@ class SideComparison:
                 most = "mostly " if len(row.refused) > 1 else ""
                 reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}"
                 fewer.setdefault(reason, []).append(row.metric)
-        line = f"traces: {int((self.sides.side == 0).sum())} and {int((self.sides.side == 1).sum())}"
+        of_side = [self.task[self.sides.side == one] for one in (0, 1)]
+        first, second = (np.unique(tasks) for tasks in of_side)
+        shared, line = np.intersect1d(first, second), f"{len(of_side[0])} and {len(of_side[1])}"
+        if len(shared) and len(shared) < max(len(first), len(second)):
+            before, after = (int(np.isin(tasks, shared).sum()) for tasks in of_side)
+            alone = f"{len(first) - len(shared)} and {len(second) - len(shared)} tasks are on one side only"
+            line = f"{before} and {after} of {line}; {alone}"
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
-        return line + (selected if fewer else "")
+        return f"traces: {line}" + (selected if fewer else "")
 
     def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
@@ -286,7 +302,23 @@ def compare_sides(
     """
     metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
     rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
-    return SideComparison(sides, rows, bounds_of_sides(traces, metrics, sides.side, prices), lost)
+    bounds = bounds_of_sides(traces, metrics, sides.side, prices)
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), _apart(traces, sides))
+
+
+def _apart(traces: Traces, sides: Sides) -> tuple[str, ...]:
+    """What else the log states otherwise of the sides, which may be what changed."""
+    found = []
+    for word in STATED:
+        stated = np.array([name or "none stated" for name in traces.traces[word].to_pylist()])
+        names = [tuple(np.unique(stated[sides.side == one]).tolist()) for one in (0, 1)]
+        if names[0] != names[1] and names != [(name,) for name in sides.names]:
+            first, second = (
+                ", ".join([printable(name, 60) for name in side[:MOST_TOLD]] + ["…"] * (len(side) > MOST_TOLD))
+                for side in names
+            )
+            found.append(f"the sides differ in {word}, too: {first} against {second}")
+    return tuple(found)
 
 
 def _short(value: float) -> str:
@@ -479,8 +511,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
     """Differences of metrics between two sides, second − first, with intervals over tasks.
 
-    Where `LEAST_TASKS` tasks have traces of both sides, each gives the difference of its two means: paired, so that
-    hard tasks weigh on both sides alike. Otherwise each side's tasks give one number each, and the interval is Welch's.
+    Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
+    weigh on both sides alike; other tasks are left out, and from `LEAST_TASKS` on there is a test. Otherwise each
+    side's tasks give one number each, and the interval is Welch's.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
 
@@ -592,15 +625,17 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     if not (before and after):
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
-    paired = len(shared) >= LEAST_TASKS
+    paired = len(shared) > 0
     error, freedom, test, differing = 0.0, 0.0, Dealt(1.0, 1.0), None
     if paired:
         first, second = first[i], second[j]
+        kept = np.isfinite(value) & np.isin(task, shared)
+        before, after = (int((kept & (side == one)).sum()) for one in (0, 1))
         apart = np.where(_alike(first, second), 0.0, second - first)
         differing = int(np.count_nonzero(apart))
         if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
-    elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
+    elif min(len(first), len(second)) >= LEAST_TASKS:
         both = np.concatenate([first, second])
         if _spread(both) > 0:
             parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
@@ -617,7 +652,10 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
     numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
-    counts = compared, (before, after), paired, differing, _refused(metric, side >= 0)
+    asked = side >= 0
+    if paired:  # a task of one side is not compared, whatever its numbers
+        asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
+    counts = compared, (before, after), paired, differing, _refused(metric, asked)
     return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
 
 

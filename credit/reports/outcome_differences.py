@@ -20,7 +20,7 @@ from credit.reports.trace_numbers import TeamFacts
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mean
-from graphs.text import counted
+from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
@@ -104,6 +104,8 @@ class OutcomeDifferences:
         without an interval those of more tasks. Of equal ones the means of the first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
       compared: how many failed and succeeded traces are of `tasks`; others are in no row.
+      models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
+        many. Empty where no model fails more often than another.
     """
 
     failed: int
@@ -115,6 +117,7 @@ class OutcomeDifferences:
     rows: tuple[Difference, ...]
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
+    models: tuple[tuple[str, int, int], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -198,7 +201,15 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        return [kinds, said, *owned]
+        return [kinds, said, *self._by_model(), *owned]
+
+    def _by_model(self) -> list[str]:
+        """That rows may tell models apart, where one fails more often than another."""
+        shown = [
+            f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:MOST]
+        ]
+        more = ["…"] * (len(self.models) > MOST)
+        return [f"Failed by model: {', '.join(shown + more)}; the rows mix models."] if shown else []
 
 
 def outcome_differences(
@@ -282,7 +293,26 @@ def outcome_differences(
     tasks = int(both.sum()) if within else int((~both).sum())
     both_kinds = int(failed.sum()), int((~failed).sum())
     compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
-    return OutcomeDifferences(*both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of)
+    mixed = _by_model(
+        [traces.traces["model"].to_pylist()[row] for row in scored[kept]], failed[kept], task[kept], within
+    )
+    return OutcomeDifferences(*both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of, models=mixed)
+
+
+def _by_model(
+    models: list[str | None], failed: np.ndarray, task: np.ndarray, within: bool
+) -> tuple[tuple[str, int, int], ...]:
+    """`OutcomeDifferences.models`, the most traces first."""
+    names, model = np.unique(
+        np.array([name or "none stated" for name in models], object).astype(str), return_inverse=True
+    )
+    stratum = task if within else np.zeros_like(task)
+    several = np.bincount(np.unique(np.stack([stratum, model]), axis=1)[0], minlength=stratum.max(initial=0) + 1) > 1
+    mixed = several[stratum]
+    bad, every = (np.bincount(model[rows], minlength=len(names)) for rows in (mixed & failed, mixed))
+    found = [(str(names[i]), int(bad[i]), int(every[i])) for i in np.argsort(-every, kind="stable") if every[i]]
+    alike = all(one[1] * found[0][2] == found[0][1] * one[2] for one in found)
+    return () if alike else tuple(found)
 
 
 def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:

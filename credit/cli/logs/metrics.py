@@ -210,8 +210,9 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     first, second = found.sides.heads
     text = (
         f"difference: {second} − {first}. "
-        f"paired: each task that both sides have is compared with itself. –: not tested. A test needs {LEAST_TASKS} "
-        f"tasks that both sides have and that differ, or, where they share none, {LEAST_TASKS} on each side. "
+        "paired: each task that both sides have is compared with itself, and others are left out. "
+        f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, "
+        f"or, where they share none, {LEAST_TASKS} on each side. "
         "no spread: all tasks differ alike, or those of a side are alike. "
         "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
         "tends to miss. "

@@ -103,11 +103,49 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(13)))
     told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
     row = next(row for row in told["differences"] if row["metric"] == "success")
-    assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [7, 6]
-    assert row["low"] is None and row["p"] is None and not row["paired"]
+    assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [6, 6]
+    assert row["low"] is None and row["p"] is None and row["paired"]
     printed = run("metrics", log, "--sides", table).stdout
-    assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
-    assert "\nWhat changed from before to after: success 0 to 1; too few tasks to test.\n" in printed
+    assert "1 trace without a side" in printed
+    assert "\ntraces: 6 and 6 of 7 and 6; 1 and 0 tasks are on one side only\n" in printed
+    assert "\nWhat changed from before to after: success 0 to 1; too few tasks differ to test.\n" in printed
+
+
+@pytest.mark.parametrize("shared", [0, 1, 6, 10])
+def test_tasks_of_one_side_change_nothing_where_others_are_on_both(tmp_path: Path, shared: int) -> None:
+    """Six tasks that were alike on both sides, and easy new ones, gave success 0.4 to 0.8; ten, the counts of all."""
+    lines, sides = [], ["trace,side"]
+    for side in (0, 1):
+        for i in range(14):
+            old = i < shared
+            for k in range(2):
+                name = f"s{side}-{i}-{k}"
+                lines.append(trace(name, f"q{i}" if old else f"q{side}-{i}", float(k == 0 if old else side)))
+                sides.append(f"{name},{('before', 'after')[side]}")
+    table = tmp_path / "sides.csv"
+    table.write_text("\n".join(sides))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    assert (row["difference"], row["tasks"], row["paired"]) == ((0, shared, True) if shared else (1, 28, False))
+    assert row["traces"] == [2 * shared or 28] * 2 and row["stands_out"] == (not shared)
+    kept, alone = (f"{count} and {count}" for count in (2 * shared, 14 - shared))
+    said = f"traces: {kept} of 28 and 28; {alone} tasks are on one side only"
+    assert (said if shared else "traces: 28 and 28") in told["lines"]
+    assert told["changed"].endswith("no task is on both sides: those of one may be harder") == (not shared)
+
+
+def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
+    """Two weeks were compared without a word on the model, which had been replaced between them."""
+    lines = [dated(f"t{i}", f"q{i // 2}", 1 + i % 2, model=("small", "big")[i % 2], system="x") for i in range(4)]
+    log = write(tmp_path / "x.jsonl", lines)
+
+    def told(sides: str) -> list[str]:
+        lines = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)["lines"]
+        return [line for line in lines if "differ in" in line]
+
+    assert told("before=2023-11-16") == ["the sides differ in model, too: small against big"]
+    assert told("model=small,big") == told("model=big,small") == []
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -131,8 +169,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     printed = run(*command).stdout
     assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in printed
     assert (
-        "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; loops 0 to 1; "
-        in printed
+        "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; "
+        "money 0.00017 to 0.000178; loops 0 to 1; " in printed
     )
 
 
@@ -145,7 +183,7 @@ def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None
 
     def changed(**metrics: TraceMetric) -> str:
         rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
-        return SideComparison(sides, rows, [], lost).changed()
+        return SideComparison(sides, rows, [], lost, np.unique(task, return_inverse=True)[1]).changed()
 
     few = "success 0 to 0.25: too few tasks differ to tell"
     assert changed(success=untested, x=same) == f"{few}; of 1 tested metric none beyond chance"
@@ -265,12 +303,12 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     sides = ("metrics", tmp_path / "old", tmp_path / "new", "--sides", f"{tmp_path}/old,{tmp_path}/new")
     told = json.loads(run(*sides, "--prices", table, "--json").stdout)
     rows = {row["metric"]: row for row in told["differences"]}
-    assert rows["input_tokens"]["traces"] == [4, 3]
+    assert rows["input_tokens"]["traces"] == [3, 3]
     assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
-    assert rows["money"]["traces"] == [3, 2]
+    assert rows["money"]["traces"] == [2, 2]
     assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
     shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
-    assert f"money (3 and 2: mostly {UNPRICED})" in shown and "traces: 4 and 4; a selection of them" in shown
+    assert f"money (2 and 2: mostly {UNPRICED})" in shown and "traces: 4 and 4; a selection of them" in shown
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
     assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout

@@ -134,3 +134,27 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
     assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance, in 4 rows: those that")
+
+
+def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
+    """Length stood out with a star where one model was long and failed often, without a word on models."""
+
+    def said(*tasks: str) -> list[str]:
+        """Traces of `A` and `a`, which failed, and of `B` and `b`, by model."""
+        lines = []
+        for task, traces in enumerate(tasks):
+            for i, trace in enumerate(traces):
+                events = [{"id": f"e{k}", "type": "message", "agent": "a"} for k in range(1 + (trace in "Aa"))]
+                model, rewards = ("small", "big")[trace in "AB"], {"team": int(trace in "Bb")}
+                lines.append({"trace_id": f"{task}.{i}", "task_id": f"q{task}", "events": events, "edges": [],
+                              "model": model, "rewards": rewards})  # fmt: skip
+        log = tmp_path / "log.jsonl"
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return [line for line in outcome_differences(credit.read(log)).lines() if "models" in line]
+
+    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; the rows mix models."]
+    assert said(*["AAAABabbbb"] * 10) == apart
+    assert said(*["ABab"] * 10) == []  # they fail alike
+    assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
+    assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == apart
+    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
