@@ -37,7 +37,7 @@ _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 def first_traces(number: int, files: int) -> int:
-    """How many traces of a file are looked at, of one of so many files: a file's first may lack what later ones have."""
+    """How many traces of one of so many files are looked at: the first may lack a key that later ones have."""
     return -(-LOOKED_AT // files) if number < LOOKED_AT else 0
 
 

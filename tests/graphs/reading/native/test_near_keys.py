@@ -56,7 +56,11 @@ def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
 def test_rewards_of_an_event_by_other_names_and_swapped_letters_are_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     rewards = ("reward", "process_reward", "stepReward", "PROCESS_REWARDS")
-    for wrong, key in [*((wrong, "event_reward") for wrong in rewards), ("vlaue", "value"), ("propnesity", "propensity")]:
+    for wrong, key in [
+        *((wrong, "event_reward") for wrong in rewards),
+        ("vlaue", "value"),
+        ("propnesity", "propensity"),
+    ]:
         path.write_text(log("a", {wrong: 0.5}))
         (problem,) = named(path)
         expected = f"the key {key!r}: this one is not read"
