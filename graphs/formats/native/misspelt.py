@@ -17,10 +17,11 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["LOOKED_AT", "first_traces", "may_be_near", "near_keys"]
+__all__ = ["LOOKED_AT", "bytes_looked_at", "may_be_near", "near_keys"]
 
 LOOKED_AT = 100
-"""Traces of a reading that are looked at: a program misspells a key in all traces that have it."""
+"""Files of a reading that are looked at: a program misspells a key in all traces that have it."""
+_BYTES = 1 << 18  # over all files: looking at a trace takes longer than reading it
 _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`, and is found by its ending
 
 _EVIDENCE = "evidence"
@@ -36,9 +37,9 @@ _MAYBE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
-def first_traces(number: int, files: int) -> int:
-    """How many traces of one of so many files are looked at: the first may lack a key that later ones have."""
-    return -(-LOOKED_AT // files) if number < LOOKED_AT else 0
+def bytes_looked_at(number: int, files: int) -> int:
+    """At how much of one of so many files to look: its first trace may lack a key that later ones have."""
+    return max(_BYTES // files, 1) if number < LOOKED_AT else 0
 
 
 def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
