@@ -385,7 +385,8 @@ def settle_alone(
       ...     m = members(graph, reward, event_reward, by=by, population="trace", aggregate="return")
       ...     (least, others), (most, _) = nth_of_others(m, 0), nth_of_others(m, -1)
       ...     mean = rloo(graph, reward, event_reward=event_reward, by=by).baseline
-      ...     middle = (mean * others - least - most) / jnp.maximum(others - 2, 1)
+      ...     n = others.astype(mean.dtype)
+      ...     middle = (mean * n - least - most) / jnp.maximum(n - 2, 1)
       ...     x, known = m.score[m.of_event], m.member_mask[m.of_event]
       ...     middle, reason = settle_alone(m, known, others < 1, x, middle, "refuse", few=others < 3)
       ...     return finish(graph, credit=x, baseline=middle, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),

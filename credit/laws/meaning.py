@@ -239,8 +239,9 @@ ONE_SAMPLE = (
 def replays(s: Subject) -> str:
     """A replay that repeats the outcome of its trace is no further sample: other traces have the numbers they had.
 
-    Tried on functions of your own without evidence. The library's methods are tried on every batch that small teams
-    with replays can draw.
+    And where a trace's own outcome is not in its baseline, the outcome of its replay is not in it either. Tried on
+    functions of your own without evidence. The library's methods are tried on every batch that small teams with replays
+    can draw.
     """
     if not s.is_own or s.needs or s.scope not in ("group", "batch"):
         raise NotApplicable("tried on functions of your own that compare traces and need no evidence")
@@ -258,6 +259,21 @@ def replays(s: Subject) -> str:
     )
     if detail := differ({"advantage": with_replays}, {"advantage": without}, others):
         return f"{detail}, as without the replays: {ONE_SAMPLE}"
+    logged, again = ([int(members[place]) for members in by_group] for place in (0, 1))
+    own, bound = np.isin(graph.trace_ids, logged) & graph.event_mask, 1 + np.abs(repeated[real]).max()
+
+    def moved(by: list[int], cluster: np.ndarray) -> str:
+        """How baselines of the first traces differ where the outcomes of the traces `by` are the greatest and least."""
+        of_clusters = dataclasses.replace(graph, cluster_ids=cluster.astype(np.int32))
+        found = []
+        for extreme in (bound, -bound):
+            reward = repeated.copy()
+            reward[by] = extreme
+            found.append(s.once(dataclasses.replace(batch, graph=of_clusters, reward=reward))["baseline"])
+        return differ({"baseline": found[0]}, {"baseline": found[1]}, own)
+
+    if not moved(logged, np.arange(len(group))) and (detail := moved(again, cluster)):
+        return f"{detail}, as with another outcome of its replay: {ONE_SAMPLE}"
     return ""
 
 

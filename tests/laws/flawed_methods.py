@@ -195,6 +195,16 @@ def counts_each_replay(graph: Any, reward: Any, *, event_reward: Any = None) -> 
     return good(alone, reward, event_reward=event_reward)
 
 
+def is_compared_with_its_replays(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """Against the best of the others: to repeat an outcome changes no maximum, so only its own baseline tells."""
+    out, group = good(graph, reward, event_reward=event_reward), jnp.asarray(graph.group_ids)
+    x, there = jnp.nan_to_num(at_least_float32(reward)), jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
+    other = (group[:, None] == group[None]) & there[None] & ~jnp.eye(len(x), dtype=bool)
+    best = jnp.max(jnp.where(other, x[None], -jnp.inf), 1)
+    baseline = jnp.where(jnp.isfinite(best), best, 0)[jnp.asarray(graph.trace_ids)]
+    return replaced(out, baseline=jnp.where(out.valid, baseline, 0))
+
+
 def splits_units(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     return replaced(out, credit=jnp.where(out.valid, out.credit + check_event_array(graph, "e", event_reward)[0], 0))

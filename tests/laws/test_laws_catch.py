@@ -40,6 +40,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("no_event_reward", flawed.dislikes_no_event_reward, "credit of event"),
     ("no_event_reward", flawed.forgets_event_rewards, "read it, or leave the parameter out"),
     ("replays", flawed.counts_each_replay, "compare none with those of its own m.clusters.pair"),
+    ("replays", flawed.is_compared_with_its_replays, "as with another outcome of its replay"),
     ("unit", flawed.splits_units, "another event of its trace"),
     ("unit", flawed.names_no_unit, "unit is 'team'"),
 ]

@@ -42,8 +42,8 @@ def halved() -> RowAdvantages:
 def test_places_are_compared_exactly(order: Any) -> None:
     """Nanoseconds of one second are one float64: the rows of the first trace stood in the order of the batch."""
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1, 0, 0])}
-    got = halved()(**rows, event_reward=[0, 1, 0, 0], order=order)
-    assert got.advantages.tolist() == [1, 1.5, 0, 0]
+    got = halved()(**rows, event_reward=[0, 2, 0, 0], order=order)
+    assert got.advantages.tolist() == [1, 2.5, 0, 0]
 
 
 def views(words: list[str]) -> pa.Array:
@@ -183,10 +183,10 @@ def test_a_fault_in_a_row_without_a_reward_names_the_row_of_the_batch(order: Any
 def test_places_reach_an_actor_as_they_are(order: Any) -> None:
     """They went as float64, to which nanoseconds of one second are one number; times were refused."""
     reward = np.array([1.0, 1, 0, 0])
-    columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "event_reward": [0, 1, 0, 0], "order": order}
+    columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "event_reward": [0, 2, 0, 0], "order": order}
     sent, n = _sent(reward, columns)
     values, _, _ = RowActor("discounted_return", {"discount": 0.5}).compute(pickle.loads(pickle.dumps(sent)))
-    assert n == 4 and values.tolist() == [1, 1.5, 0, 0]
+    assert n == 4 and values.tolist() == [1, 2.5, 0, 0]
 
 
 @pytest.mark.slow
