@@ -65,6 +65,8 @@ class Ledger(Entries):
     def table(self, traces: Traces | Rows, level: TableLevel = "event") -> pa.Table:
         """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
 
+        The amounts of a trace that is not `scored` are null, in every form.
+
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
         unit down to `level` (role, agent, turn, event, type; or decision), amount, and, for events, stderr (null
         without a claim, infinite where no claim states one), claimed and noise (an entry within two standard errors of

@@ -54,7 +54,8 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> p
     event, unit = (np.concatenate([every * 0 - 1, x, np.tile(every * 0 - 1, 3)]) for x in (first, units))
     order = np.lexsort((kind, trace))
     kind, trace, event, unit = kind[order], trace[order], event[order], unit[order]
-    other, last = kind != 1, kind == 4
+    other, unscored = kind != 1, ~np.asarray(ledger.scored)[trace]
+    without_units = unscored | (kind == 4)
 
     part = ledger.partition
     start, end = np.moveaxis(np.asarray(part.trace_units).astype(np.int64), 1, 0)
@@ -73,7 +74,7 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> p
         "group": traces.traces["group"].take(pa.array(trace)),
         "entry": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int32()), pa.array(ENTRIES)),
         **{name: located[name] for name in names},
-        "amount": np.where(other, floats[kind, trace], totals.amount[unit]).astype(np.float64),
+        "amount": pa.array(np.where(other, floats[kind, trace], totals.amount[unit]).astype(np.float64), mask=unscored),
     }
     if level == "event":
         claimed, stderr = np.asarray(ledger.claimed), np.asarray(ledger.stderr)
@@ -82,9 +83,9 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> p
         stated = np.isfinite(stderr) & claimed
         columns["noise"] = pa.array(ledger.noise[event], mask=other | ~stated[event])
     whole = np.where(other, integers[np.minimum(kind, 3), trace], totals.units.sum(axis=1)[unit])
-    columns["units"] = pa.array(whole, mask=last)
-    columns["exponent"] = pa.array(np.asarray(part.exponent)[trace], mask=last)
+    columns["units"] = pa.array(whole, mask=without_units)
+    columns["exponent"] = pa.array(np.asarray(part.exponent)[trace], mask=without_units)
     for c, name in enumerate(ledger.channels):
         cell = np.ldexp(totals.units[:, c].astype(np.float64), totals.exponent)
-        columns[f"channel:{name}"] = pa.array(cell[unit], mask=other)
+        columns[f"channel:{name}"] = pa.array(cell[unit], mask=other | unscored)
     return pa.table(columns)

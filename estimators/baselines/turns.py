@@ -164,7 +164,8 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
         b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
 
     A turn is one agent's. Turns are numbered over all agents of a trace by the place of their first trainable action;
-    one in which only frozen agents act is none.
+    one in which only frozen agents act is none. The k-th turn earns what arrives, at events of any agent, from its
+    beginning to before the next turn of the trace begins.
     A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. So where lengths differ
     an offset of all rewards does not cancel: it enters the advantages of late turns. Subtract it first. Unbiased for
     the policy gradient whatever decides the number of turns: k is known before the turn is played, and the other traces
@@ -234,8 +235,9 @@ def mt_grpo(
 ) -> Credit:
     """Each turn's reward normalised among the turns of that number in the group, then summed from the turn on. Biased.
 
-    With r_jk what trace j earned in its k-th turn (the outcome in the last), and m_k, s_k the mean and the standard
-    deviation over the traces of the group that have a k-th turn,
+    With r_jk what trace j earned from the beginning of its k-th turn to before its next turn begins, at events of any
+    agent (the outcome in the last), and m_k, s_k the mean and the standard deviation over the traces of the group that
+    have a k-th turn,
 
         A_ik = Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)          without scale: G_ik − Σ_{l ≥ k, l < T_i} m_l
 

@@ -19,7 +19,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.formats.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.formats.native.batches import Faults, Record, read_records
-from graphs.formats.native.misspelt import LOOKED_AT, near_keys
+from graphs.formats.native.misspelt import bytes_looked_at, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import NonEmpty
 from graphs.problem_log import ProblemLog
@@ -98,16 +98,16 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
     groups: dict[str, int] = {}
     problems, faults = ProblemLog(), Faults()
     for number, source in enumerate(sources):
-        is_seen = number >= LOOKED_AT
+        left, keys = bytes_looked_at(number, len(sources)), set[tuple[str, str]]()
         try:
             for piece, length in _pieces(source):
                 if isinstance(piece, Problem):
                     problems.append(piece)
                     continue
                 line, offset, data = piece
-                if not is_seen:
-                    problems.extend(near_keys(data, source.name, line))
-                    is_seen = True
+                if left > 0:
+                    problems.extend(near_keys(data, source.name, line, keys))
+                    left -= len(data)
                 try:
                     seen = GLANCE.decode(data)
                 except JSON_ERRORS as error:

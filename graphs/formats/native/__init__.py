@@ -13,7 +13,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.formats.native.batches import Record, read_records
-from graphs.formats.native.misspelt import LOOKED_AT, may_be_near, near_keys
+from graphs.formats.native.misspelt import bytes_looked_at, may_be_near, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
@@ -83,13 +83,13 @@ def _records(sources: Sequence[Source], decoder: SlimDecoder) -> Iterator[Record
         except OSError as error:
             yield unreadable(source, error)
             continue
-        is_seen = number >= LOOKED_AT
+        left, seen = bytes_looked_at(number, len(sources)), set[tuple[str, str]]()
         for item in of_source(source, located):
             yield item
-            if not is_seen and isinstance(item, Record):
-                is_seen = True
+            if left > 0 and isinstance(item, Record):
+                left -= len(item.data)
                 if may_be_near(decoder.unknown, item.data):
-                    yield from near_keys(item.data, source.name, item.line)
+                    yield from near_keys(item.data, source.name, item.line, seen)
         source.release()
 
 

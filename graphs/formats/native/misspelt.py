@@ -17,10 +17,11 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["LOOKED_AT", "may_be_near", "near_keys"]
+__all__ = ["LOOKED_AT", "bytes_looked_at", "may_be_near", "near_keys"]
 
 LOOKED_AT = 100
-"""Files of a reading whose first trace is looked at: a program misspells a key in all traces that it writes."""
+"""Files of a reading that are looked at: a program misspells a key in all traces that have it."""
+_BYTES = 1 << 18  # over all files: looking at a trace takes longer than reading it
 _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`, and is found by its ending
 
 _EVIDENCE = "evidence"
@@ -36,21 +37,32 @@ _MAYBE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
+def bytes_looked_at(number: int, files: int) -> int:
+    """At how much of one of so many files to look: its first trace may lack a key that later ones have."""
+    return max(_BYTES // files, 1) if number < LOOKED_AT else 0
+
+
 def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
     """Whether `near_keys` may find one among unknown keys of a trace; for None, nobody has looked at them."""
     known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS, *TRACE_EVIDENCE)
     return unknown is None or any(_nearest(key, known) for key in unknown) or b'"evidence"' in data
 
 
-def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
+def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> Iterator[Problem]:
     """The keys of a trace, its events and its evidence that are not read and almost are, or are in another place.
 
     A key beside the one that it resembles means something else, and so does one that stands where it is read, too. A
     trace that cannot be decoded has none.
 
+    Args:
+      data: the trace.
+      file: where it stands.
+      line: the same.
+      seen: places and keys of the file's earlier traces, which are not named again; those of this one are added.
+
     Examples:
       >>> log = b'{"trace_id": "a", "rewards": {}, "events": [{"id": "0", "event_rewards": 0.5}]}'
-      >>> print(*near_keys(log, "log.jsonl", 1))
+      >>> print(*near_keys(log, "log.jsonl", 1, set()))
       log.jsonl:1: events[0].event_rewards is 0.5; expected the key 'event_reward': this one is not read [near-key]
     """
     try:
@@ -68,11 +80,14 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
     top = {key: (key, value) for key, value in document.items()}
     whole = {key: (f"{_EVIDENCE}.{key}", value) for key, value in evidence.items()}
     places = ((stated, EVENT_FIELDS), (whole, tuple(TRACE_EVIDENCE)), (top, Trace.__struct_encode_fields__))
-    for found, known in places:
-        for key, (field, value) in found.items():
+    for place, (found, known) in zip(_HOMES, places, strict=True):
+        fresh = [key for key in found if (place, key) not in seen]
+        seen.update((place, key) for key in fresh)
+        for key in fresh:
             if key in known:
                 continue
-            near = _nearest(key, tuple(name for name in known if name not in found))
+            field, value = found[key]
+            near = _nearest(key, tuple(name for name in known if (place, name) not in seen))
             expected = f"the key {near!r}: this one is not read" if near else ""
             for (home, names), (others, _) in zip(_HOMES.items(), places, strict=True):
                 if key in names:
@@ -83,9 +98,15 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
 
 @functools.lru_cache(maxsize=1024)  # the files of a log have the same keys
 def _nearest(key: str, known: tuple[str, ...]) -> str:
-    """The known key that differs in case, in what joins its words, in number, or in few letters; "" without one."""
-    forms = {_form(name): name for name in known}
-    near = difflib.get_close_matches(_form(key), forms, n=1, cutoff=_LIKE)
+    """The known key that differs in case, in what joins its words, in number, in order or a few letters; or "".
+
+    An event's reward of any other name, such as `step_reward`, may be its `event_reward`.
+    """
+    forms, form = {_form(name): name for name in known}, _form(key)
+    near = difflib.get_close_matches(form, forms, n=1, cutoff=_LIKE)
+    near += [name for name in forms if sorted(name) == sorted(form)]  # two letters of `vlaue` are a third of it
+    if not near and form.endswith("reward"):
+        near = [name for name in forms if forms[name] == "event_reward"]
     return forms[near[0]] if near else ""
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import credit
 from credit.ledger import Ledger, compose
+from credit.ledger.entry_rows import ENTRIES
 from estimators.base import Reason, finish
 from graphs.worlds import Bernoulli, World
 
@@ -246,6 +247,24 @@ def test_an_event_without_a_claim_states_no_error(world, tmp_path) -> None:
     entry = ledger.advantage("entry", limit=np.inf).credit
     valid = np.asarray(entry.valid)
     assert valid[actions].all() and np.isinf(np.asarray(entry.stderr)[valid & ~some]).all()
+
+
+def test_a_trace_without_an_outcome_has_no_amounts(world, tmp_path) -> None:
+    """Its rows said 0, as of a trace that earned nothing."""
+    traces, truth, _ = world
+    reward = np.array(traces.reward)
+    reward[1] = np.nan
+    ledger = compose(traces.graph, reward, [claim(traces.graph, truth)])
+    lacking = traces.traces["trace"][1].as_py()
+    for level in ("trace", "role", "turn", "event", "decision"):
+        rows = ledger.table(traces, level).to_pylist()
+        names = [name for name in rows[0] if name in ("amount", "units", "exponent") or name.startswith("channel:")]
+        assert len(names) == 4 and {row["entry"] for row in rows if row["trace"] == lacking} == set(ENTRIES)
+        assert all(row[name] is None for row in rows if row["trace"] == lacking for name in names)
+        assert all(row["amount"] is not None for row in rows if row["trace"] != lacking)
+    ledger.write(traces, path := tmp_path / "ledger.csv")
+    with path.open() as file:
+        assert {row["amount"] for row in csv.DictReader(file) if row["trace"] == lacking} == {""}
 
 
 def test_a_ledger_says_which_claims_hold_the_luck_after_the_last_action() -> None:

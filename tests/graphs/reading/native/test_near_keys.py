@@ -53,6 +53,33 @@ def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
             assert (problem.value, problem.expected) == ("0.5", expected), wrong
 
 
+def test_rewards_of_an_event_by_other_names_and_swapped_letters_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rewards = ("reward", "process_reward", "stepReward", "PROCESS_REWARDS")
+    for wrong, key in [
+        *((wrong, "event_reward") for wrong in rewards),
+        ("vlaue", "value"),
+        ("propnesity", "propensity"),
+    ]:
+        path.write_text(log("a", {wrong: 0.5}))
+        (problem,) = named(path)
+        expected = f"the key {key!r}: this one is not read"
+        assert (problem.field, problem.expected) == (f"events[1].{wrong}", expected)
+        path.write_text(log("a", {wrong: 0.5, key: 0.5}))
+        assert named(path) == []
+
+
+def test_a_key_that_only_a_later_trace_has_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    later = [log(f"t{number}", {"event_rewards": 0.5}, evidence={"policy_versions": 1}) for number in range(3)]
+    path.write_text(log("a") + log("b", {"latency": 1}) + "".join(later))
+    first, second = named(path)
+    assert (first.line, first.field) == (3, "events[1].event_rewards")
+    assert (second.line, second.field) == (3, "evidence.policy_versions")
+    path.write_text(log("a", {"event_reward": 0.5, "event_rewards": [0.5]}) + log("b", {"event_rewards": [0.5]}))
+    assert named(path) == []
+
+
 @pytest.mark.parametrize(("wrong", "key"), [("reward", "rewards"), ("evidences", "evidence"), ("Model", "model")])
 def test_misspelt_keys_of_a_trace_are_named(tmp_path: Path, wrong: str, key: str) -> None:
     path = tmp_path / "log.jsonl"
