@@ -21,7 +21,7 @@ __all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repe
 LOOP, PERIOD = 3, 5
 """A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
 the calls that one message asks for at once, with their arguments. A call that began after the result of the one before
-is a step of its own, and so is one that no message asks for. Where agents call each other by turns, each has a loop. Of
+begins a new step. So does a call that no message asks for. Where agents call each other by turns, each has a loop. Of
 steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance: with ten, one in 111 for
 p = 1 and one in 11,000 for p = 2."""
 

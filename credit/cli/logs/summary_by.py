@@ -292,7 +292,7 @@ def _count(number: int | None) -> str:
 
 
 def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[str]) -> bool:
-    """The events in a table, their texts below why where no room is left beside it. Whether all are of one trace."""
+    """Print the events as a table; a narrow one has each text below its reason. True if all are of one trace."""
     from rich.cells import cell_len
     from rich.text import Text
 
