@@ -7,7 +7,8 @@ agent's decisions. Their sum is one binomial draw, and `count` is their number. 
 agent one number gives the same on a thin log as on the full one, at a cost that does not grow with T. A test compares
 the two.
 
-A full log has the decisions of the thin one, shuffled. Each kind of number has its own generator (`Streams`). So trace number i is the same run, whatever the form of the log and the size of a batch.
+A full log has the decisions of the thin one, shuffled. Each kind of number has its own generator (`Streams`). So
+trace number i is the same run, whatever the form of the log and the size of a batch.
 
 Every log is padded to `ROOM` events, agents and traces, so a method compiles once for all T.
 """
