@@ -133,12 +133,17 @@ def first_of_decision(trace: np.ndarray, action_mask: np.ndarray, named: Sequenc
       >>> context = np.array([-1, 7, 7, 7])
       >>> first_of_decision(np.array([0, 0, 0, 1]), np.ones(4, bool), [context]).tolist()
       [0, 1, 1, 3]
+      >>> parent = np.array([5, 5, 5, -1])  # which an action that has a context is not judged by
+      >>> first_of_decision(np.array([0, 0, 0, 1]), np.ones(4, bool), [context, parent]).tolist()
+      [0, 1, 1, 3]
     """
     place = np.arange(len(trace))
     begin = place.copy()
+    open_mask = np.array(action_mask, bool)  # actions that no id has named
     for ids in named:
         if ids is not None and np.shape(ids) == trace.shape:
-            rows = np.flatnonzero(action_mask & (np.asarray(ids) >= 0) & (begin == place))
+            rows = np.flatnonzero(open_mask & (np.asarray(ids) >= 0))
+            open_mask[rows] = False
             _, dense = np.unique(np.asarray(ids)[rows], return_inverse=True)
             pairs = dense * np.int64(len(trace)) + trace[rows]  # one integer each: they sort faster
             _, first, decision = np.unique(pairs, return_index=True, return_inverse=True)
@@ -235,9 +240,9 @@ def _check_prefixes(
     if apart.any():
         at = int(np.argmax(apart))
         raise CreditError(
-            f"{_pair(second[other[at]], second[at], trace, names)} share a 'context', but state different values of "
-            "'alternative' at the decision before it; expected a context in several traces only where all before it is "
-            "equal. Give what followed each alternative a 'context' of its own"
+            f"{_pair(second[other[at]], second[at], trace, names)} share a 'context', but state different "
+            "agents or values of 'alternative' at the decision before it; expected a context in several traces only "
+            "where all before it is equal. Give what followed each alternative a 'context' of its own"
         )
 
 

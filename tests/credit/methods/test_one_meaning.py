@@ -100,7 +100,9 @@ ROUND = CHAIN | {"context": ["q|lead", "q|worker"] * 2}  # side by side, in a co
 @pytest.mark.parametrize("evidence", [CHAIN, ROUND, CHAIN | {"node": [None] * 4}])
 def test_a_context_below_two_choices_is_no_frozen_prefix(evidence: dict[str, list[Any]]) -> None:
     """The worker got the outcome of the lead's choice, as an unbiased difference from its sibling."""
-    with pytest.raises(credit.CreditError, match=r"traces 'a' and 'b' share a 'context', .*'alternative' .*before it"):
+    with pytest.raises(
+        credit.CreditError, match=r"'a' and 'b' share a 'context', .*agents or values of 'alternative' at .*before"
+    ):
         columns(**LEAD_AND_WORKER, evidence=evidence)
     with pytest.raises(credit.CreditError, match="traces 'a' and 'b' share a 'context'"):
         RowAdvantages("c3")(**LEAD_AND_WORKER, evidence=evidence)

@@ -67,7 +67,7 @@ def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) 
     for file in range(files):
         lines = []
         for number in range(file, traces, files):
-            events = []
+            events, chosen = [], ""
             for k in range(int(rng.integers(1, 7))):
                 evidence = {}
                 for key, spec in EVENT_EVIDENCE.items():
@@ -75,8 +75,10 @@ def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) 
                     evidence[key] = bool(rng.integers(2)) if key in FLAGS else drawn[spec.kind]
                 evidence |= {key: -evidence[key] for key in ("log_prob", "hindsight_log_prob")}
                 evidence["node"] = f"{number}.{k}"  # a node is one draw: traces that share one agree in what it says
+                evidence["context"] = f"after {chosen}"  # traces share one only where all before it is equal
                 del evidence["agent_reward"]  # an outcome of an agent is not compared with that of its trace
                 agent = ("planner", "solver", "critic")[int(rng.integers(3))]
+                chosen += f"{agent} {evidence['alternative']}, "
                 events.append({"id": f"e{k}", "t": k, "type": "message", "agent": agent} | evidence)
             trace = {"trace_id": f"t{number}", "task_id": f"q{number % groups}", "events": events}
             trace |= {"rewards": {"team": float(rng.integers(0, 9)) / 8}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
