@@ -144,7 +144,7 @@ class TeamWork:
         return numbered(value, few, self.facts.unread, (unknown, NO_CONTENT))
 
     def tool_spam(self) -> TraceMetric:
-        """Calls in later rounds of a loop, as `credit.reports.tool_calls.LOOP` has it / calls."""
+        """Calls in later rounds of a loop, as `credit.reports.call_loops.LOOP` has it / calls."""
         calls = ToolCalls(self.traces)
         total, again = np.bincount(self.trace[calls.rows], minlength=self.count), calls.calls_again()
         few = (total < 2, "the team made fewer than two tool calls")

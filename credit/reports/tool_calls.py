@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from credit.reports.call_loops import Loop, Steps, covered, repeated
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.outside_team import outside_team
@@ -16,14 +18,7 @@ from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repeated"]
-
-LOOP, PERIOD = 3, 5
-"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
-the calls that one message asks for at once, with their arguments. A call that began after the result of the one before
-begins a new step. So does a call that no message asks for. Where agents call each other by turns, each has a loop. Of
-steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance: with ten, one in 111 for
-p = 1 and one in 11,000 for p = 2."""
+__all__ = ["Failures", "ToolCalls", "call_mask"]
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -49,23 +44,6 @@ class Failures:
     mended: bool | None
     place: int
     streak: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Loop:
-    """Steps that an agent repeats in one order, as `LOOP` has it.
-
-    Attributes:
-      tools: of the calls of one round.
-      rows: of the first call of each step, in order.
-      times: how many whole rounds there are.
-      again: rows of all calls after the first round.
-    """
-
-    tools: tuple[str, ...]
-    rows: tuple[int, ...]
-    times: int
-    again: tuple[int, ...]
 
 
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
@@ -136,8 +114,7 @@ class ToolCalls:
 
     def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:
         """The rows before which the last outcome of their agent and tool is an error: bool [events]."""
-        tools = self._traces.events["tool"].combine_chunks().dictionary_encode().indices.fill_null(-1)
-        tool = tools.to_numpy(zero_copy_only=False).astype(np.int64)[rows] + 1
+        tool = self._tool_ids[rows] + 1
         key = self._agent[rows] * (tool.max(initial=0) + 1) + tool
         order = np.argsort(key, kind="stable")
         key, rows = key[order], rows[order]
@@ -154,151 +131,142 @@ class ToolCalls:
         return names
 
     @functools.cached_property
-    def _call_of(self) -> dict[int, int]:
-        return dict(zip(self.results.tolist(), self.calls.tolist(), strict=True))
+    def _tool_ids(self) -> np.ndarray:
+        """An integer for each name of a tool, -1 where an event has none: int [events]."""
+        return _ids(self._traces.events["tool"])
+
+    @functools.cached_property
+    def _call_of(self) -> np.ndarray:
+        """The call that an event is the result of, or the event itself: int [events]."""
+        calls = np.arange(len(self._agent))
+        calls[self.results] = self.calls
+        return calls
 
     def call_of(self, row: int) -> int:
         """The call that an event is the result of, or the event itself."""
-        return self._call_of.get(row, row)
+        return int(self._call_of[row])
 
     def failures(self) -> list[Failures]:
         """Errors of a call again and in a row, in order of the first of them."""
         wrong = self.errors
         keys = {row: (int(self._agent[row]), self._tool[row]) for row in self._outcomes.tolist()}
         tried = {key for row, key in keys.items() if wrong[row] and key[1] is not None}
-        texts = self._arguments(row for row, key in keys.items() if key in tried)
+        rows = np.array([row for row, key in keys.items() if key in tried], np.int64)
+        rows = rows[np.isin(self._call_of[rows], self.rows)]
+        texts = dict(zip(rows.tolist(), self._said(self._call_of[rows]).tolist(), strict=True))
         runs: list[list[int]] = []
         last: dict[tuple[int, str | None], int] = {}  # the run in a row that goes on, by agent and tool
-        again: dict[tuple[int, str | None, str], list[int]] = {}  # the errors of a call that goes on
-        repeated: list[list[int]] = []
+        again: dict[tuple[int, str | None, int], list[int]] = {}  # the errors of a call that goes on
+        repeats: list[list[int]] = []
         works: dict[tuple[int, str | None], int] = {}  # the last success, by agent and tool
-        mends: dict[tuple[int, str | None, str], int] = {}  # and by call
+        mends: dict[tuple[int, str | None, int], int] = {}  # and by call
         for row, key in keys.items():
-            call = (*key, texts.get(row, ""))
+            call = (*key, texts.get(row, -1))
             if not wrong[row]:
                 works[key] = mends[call] = row
                 last.pop(key, None)
                 again.pop(call, None)
                 continue
             run = runs[last[key]] if key in last and key[1] is not None else []
-            if run and run[-1] == self._call_of.get(row):  # the call and its result are one error
+            if run and run[-1] == self.call_of(row):  # the call and its result are one error
                 continue
             if not run:
                 last[key] = len(runs)
                 runs.append(run)
             run.append(row)
-            if call[2]:
+            if call[2] >= 0:
                 if call not in again:
-                    repeated.append(again.setdefault(call, []))
+                    repeats.append(again.setdefault(call, []))
                 again[call].append(row)
-        repeated = [rows for rows in repeated if len(rows) > 1]
-        told = set(itertools.chain.from_iterable(repeated))
+        repeats = [of for of in repeats if len(of) > 1]
+        told = set(itertools.chain.from_iterable(repeats))
         places = {row: (place, len(run)) for run in runs for place, row in enumerate(run, 1)}
         found = []
-        for rows in [*repeated, *([row for row in run if row not in told] for run in runs)]:
-            if rows:
-                key, text = keys[rows[-1]], texts.get(rows[-1], "")
-                mended = mends.get((*key, text), -1) > rows[-1] if text else None
-                same = len(rows) if rows[0] in told else 1
-                recovered = works.get(key, -1) > rows[-1]
-                found.append(Failures(key[1], tuple(rows), same, recovered, mended, *places[rows[0]]))
+        for of in [*repeats, *([row for row in run if row not in told] for run in runs)]:
+            if of:
+                key, text = keys[of[-1]], texts.get(of[-1], -1)
+                mended = mends.get((*key, text), -1) > of[-1] if text >= 0 else None
+                same = len(of) if of[0] in told else 1
+                recovered = works.get(key, -1) > of[-1]
+                found.append(Failures(key[1], tuple(of), same, recovered, mended, *places[of[0]]))
         return sorted(found, key=lambda run: run.rows[0])
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
         """As `LOOP` has them, in order of the first call."""
-        return self._repeats[0]
+        steps, found, _ = self._repeats
+        rows, begin = steps.rows, steps.begin
+        loops = []
+        for start, stop, period in found.tolist():
+            first, second = rows[begin[start] : begin[start + period]], rows[begin[start + period] : begin[stop]]
+            tools = dict.fromkeys(str(self._tool[row]) for row in first.tolist())
+            of_steps = tuple(rows[begin[start:stop]].tolist())
+            loops.append(Loop(tuple(tools), of_steps, (stop - start) // period, tuple(second.tolist())))
+        return sorted(loops, key=lambda loop: loop.rows[0])
 
     @property
     def uncompared(self) -> list[int]:
         """First calls of steps that might be of a loop, by their tools, but whose arguments the log lacks."""
-        return self._repeats[1]
+        steps, _, lacking = self._repeats
+        first: list[int] = steps.rows[steps.begin[lacking]].tolist()
+        return first
 
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        return self._where_compared([loop.rows[0] for loop in self.loops])
+        steps, found, _ = self._repeats
+        return self._where_compared(steps.rows[steps.begin[found[:, 0]]])
 
     def calls_again(self) -> np.ndarray:
         """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""
-        return self._where_compared(sorted({row for loop in self.loops for row in loop.again}))
+        steps, found, _ = self._repeats
+        return self._where_compared(steps.rows[covered(found, len(steps.agent), later=True)[steps.step]])
 
-    def _where_compared(self, rows: list[int]) -> np.ndarray:
+    def _where_compared(self, rows: np.ndarray) -> np.ndarray:
         n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
-        found, lacking = (np.bincount(trace[np.array(of, np.int64)], minlength=n) for of in (rows, self.uncompared))
-        return np.where(lacking > 0, np.nan, found)
+        steps, _, lacking = self._repeats
+        uncompared = steps.rows[steps.begin[lacking]]
+        found, lacks = (np.bincount(trace[of], minlength=n) for of in (rows, uncompared))
+        return np.where(lacks > 0, np.nan, found)
 
     @functools.cached_property
-    def _repeats(self) -> tuple[list[Loop], list[int]]:
-        answer = dict(zip(self.calls.tolist(), self.results.tolist(), strict=True))
-        time = self._traces.events["time"].to_numpy().astype(np.float64)
+    def _repeats(self) -> tuple[Steps, np.ndarray, np.ndarray]:
+        """The steps, what of them is `repeated`, and steps that might be by their tools, without arguments."""
+        time = self._traces.events["time"].to_numpy()
+        answer = np.arange(len(time))
+        answer[self.calls] = self.results
 
-        def came_after(call: int, row: int) -> bool:
-            """Whether a call began after the result of the one before, by its place and, where stated, its time."""
-            result = answer.get(call, row)
-            return result < row and not time[result] > time[row]
+        def after(call: np.ndarray, row: np.ndarray) -> np.ndarray:
+            """By the place of the result and, where stated, the times."""
+            result = answer[call]
+            told: np.ndarray = (result != call) & (result < row) & ~(time[result] > time[row])
+            return told
 
-        latest: dict[tuple[int, int], list[int]] = {}  # the step that goes on, by agent and message
-        agents: dict[int, list[list[int]]] = {}
-        for row in self.rows.tolist():
-            agent = int(self._agent[row])
-            step = latest.get((agent, int(self._message[row])))
-            if step is None or came_after(step[-1], row):
-                step = latest[agent, int(self._message[row])] = []
-                agents.setdefault(agent, []).append(step)
-            step.append(row)
+        steps = Steps(self.rows, self._agent[self.rows], self._message[self.rows], after)
+        tool = self._tool_ids[steps.rows]
+        # By their tools, so that only the records of these are looked up.
+        maybe = covered(repeated(steps.keys(tool)), len(steps.agent))
+        asked = np.flatnonzero(maybe[steps.step])
+        texts = self._said(steps.rows[asked])
+        called = np.full(len(tool), -1, np.int64)
+        called[asked] = np.where(texts < 0, -1, tool[asked] * (texts.max(initial=0) + np.int64(1)) + texts)
+        keys = steps.keys(called)
+        return steps, repeated(keys), np.flatnonzero(maybe & (keys < 0))
 
-        def known(step: list[int], names: Mapping[int, str | None] | list[str | None]) -> bool:
-            return all(names[row] for row in step)
-
-        maybe: list[list[int]] = []  # by their tools, so that only the records of these are looked up
-        for steps in agents.values():
-            keys = [frozenset(self._tool[row] for row in step) if known(step, self._tool) else i
-                    for i, step in enumerate(steps)]  # fmt: skip
-            within = {i for start, stop, _ in repeated(keys) for i in range(start, stop)}
-            maybe += [steps[i] for i in sorted(within)]
-        texts = dict.fromkeys(self.rows.tolist(), "") | self._arguments(itertools.chain.from_iterable(maybe))
-        loops = []
-        for steps in agents.values():
-            said = [frozenset((self._tool[row], texts[row]) for row in step) if known(step, texts) else i
-                    for i, step in enumerate(steps)]  # fmt: skip
-            for start, stop, period in repeated(said):
-                tools = dict.fromkeys(str(self._tool[row]) for step in steps[start : start + period] for row in step)
-                rows = tuple(step[0] for step in steps[start:stop])
-                again = tuple(itertools.chain.from_iterable(steps[start + period : stop]))
-                loops.append(Loop(tuple(tools), rows, (stop - start) // period, again))
-        return sorted(loops, key=lambda loop: loop.rows[0]), [step[0] for step in maybe if not known(step, texts)]
-
-    def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
-        """What each call executes, or the call that a result answers, as text; "" where the log has none.
+    def _said(self, calls: np.ndarray) -> np.ndarray:
+        """An integer for what each call executes, equal where that is; -1 where the log has none: int [calls].
 
         That is its arguments, or else the reference of its content, which is the same where the content is.
         """
-        calls = {row: self.call_of(row) for row in rows}
-        own = np.array(sorted(set(calls.values()) & set(self.rows.tolist())), np.int64)
-        said = zip(
-            call_arguments(self._traces, own, LONGEST),
-            self._traces.events["content_ref"].take(own).to_pylist(),
-            strict=True,
-        )
-        texts = dict(zip(own.tolist(), (text or ref or "" for text, ref in said), strict=True))
-        return {row: texts.get(call, "") for row, call in calls.items()}
+        said = _ids(self._traces.events["content_ref"].take(calls))
+        texts = call_arguments(self._traces, calls, LONGEST)
+        ids: dict[str, int] = {"": -1}
+        found = np.array([ids.setdefault(text, len(ids)) for text in texts], np.int64)
+        return np.where(found > 0, found + said.max(initial=0), said)
 
 
-def repeated(keys: Sequence[Hashable]) -> list[tuple[int, int, int]]:
-    """Stretches in which each key is the one before it by a period, over `LOOP` periods or more: start, stop, period.
-
-    Examples:
-      >>> repeated("xababab"), repeated("aaaa"), repeated("abab")
-      ([(1, 7, 2)], [(0, 4, 1)], [])
-    """
-    found: list[tuple[int, int, int]] = []
-    for period in range(1, PERIOD + 1):
-        start = 0
-        for same, pairs in itertools.groupby(zip(keys, keys[period:], strict=False), lambda pair: pair[0] == pair[1]):
-            length = len(list(pairs))
-            stop = start + length + period
-            # A stretch of a shorter period has the longer one, too.
-            if same and length >= (LOOP - 1) * period and not any(a <= start and stop <= b for a, b, _ in found):
-                found.append((start, stop, period))
-            start += length
-    return found
+def _ids(names: pa.ChunkedArray) -> np.ndarray:
+    """An integer for each name; -1 where it is null or empty: int [names]."""
+    encoded = names.combine_chunks().dictionary_encode()
+    ids = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    empty = pc.index(encoded.dictionary, "").as_py()
+    return np.where(ids == empty, -1, ids) if empty >= 0 else ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 import credit
-from credit.reports.tool_calls import PERIOD, ToolCalls, repeated
+from credit.reports.call_loops import LOOP, PERIOD, repeated
+from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.traces.batch import Traces
 
@@ -167,13 +169,88 @@ def test_steps_at_random_have_the_stated_number_of_loops(choices: int) -> None:
     draws, length = 40, 2000
     counts = [0] * (PERIOD + 1)
     for seed in range(draws):
-        keys = np.random.default_rng((choices, seed)).integers(choices, size=length).tolist()
-        for _, _, period in repeated(keys):
+        keys = np.random.default_rng((choices, seed)).integers(choices, size=length)
+        for _, _, period in repeated(keys).tolist():
             counts[period] += 1
     for period, count in enumerate(counts[1:], 1):
         expected = draws * length * (1 - 1 / choices) / choices ** (2 * period)
         assert count <= expected + 5 * expected**0.5 + 1  # a loop of a shorter period is counted there
         assert period > 1 or count >= expected - 5 * expected**0.5
+
+
+def plain_loops(agents: dict[str, list[frozenset[str] | None]]) -> list[tuple[str, int, int, int]]:
+    """Agent, first step, steps and period of each loop; a step that is None equals no other."""
+    found = []
+    for agent, steps in agents.items():
+        told: list[tuple[int, int]] = []
+        for period in range(1, PERIOD + 1):
+            same = [a is not None and a == b for a, b in zip(steps, steps[period:], strict=False)]
+            start = 0
+            for repeats, pairs in itertools.groupby(same):
+                size = len(list(pairs))
+                stop = start + size + period
+                # A stretch of a shorter period has the longer one, too.
+                if repeats and stop - start >= LOOP * period and not any(a <= start and stop <= b for a, b in told):
+                    told.append((start, stop))
+                    found.append((agent, start, stop - start, period))
+                start += size
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_loops_are_those_of_a_plain_count(tmp_path: Path, seed: int) -> None:
+    """Messages that ask for several calls, calls of no message, without arguments or results, agents by turns."""
+    rng = np.random.default_rng(seed)
+    events: list[dict[str, Any]] = []
+    edges: list[dict[str, str]] = []
+    steps: dict[str, list[frozenset[str] | None]] = {"a": [], "b": []}
+    calls: dict[str, list[list[str]]] = {"a": [], "b": []}
+    drawn: dict[str, list[tuple[tuple[str, str | None], ...]]] = {"a": [], "b": []}
+    for turn in range(120):
+        agent = "ab"[int(rng.integers(2))]
+        asked: tuple[tuple[str, str | None], ...]
+        if drawn[agent] and rng.random() < 0.75:  # what the agent did one to five steps ago
+            asked = drawn[agent][-min(int(rng.choice([1, 2, 2, 3, 5])), len(drawn[agent]))]
+        else:
+            texts = [f"x{k}" for k in range(3)] + ([None] if rng.random() < 0.1 else [])
+            asked = tuple(
+                (f"tool{rng.integers(2)}", texts[int(rng.integers(len(texts)))]) for _ in range(rng.integers(1, 4))
+            )
+        drawn[agent].append(asked)
+        by_message = bool(rng.integers(2))
+        if by_message:
+            events.append({"id": f"m{turn}", "type": "message", "agent": agent})
+        made = []
+        for k, (tool, text) in enumerate(rng.permutation(np.array(asked, object)).tolist()):
+            name = f"c{turn}.{k}"
+            said = {} if text is None else {"arguments": text}
+            events.append({"id": name, "type": "tool_call", "agent": agent, "tool": tool} | said)
+            made.append((name, None if text is None else f"{tool} {text}"))
+            if by_message:
+                edges.append({"src": f"m{turn}", "dst": name, "type": "causal"})
+        for name, _ in made:
+            if rng.random() < 0.8:
+                events.append({"id": f"{name}.result", "type": "tool_result", "agent": agent})
+                edges.append({"src": name, "dst": f"{name}.result", "type": "causal"})
+        for names in [made] if by_message else [[one] for one in made]:
+            keys = [key for _, key in names if key is not None]
+            steps[agent].append(frozenset(keys) if len(keys) == len(names) else None)
+            calls[agent].append([name for name, _ in names])
+    (tmp_path / "log.jsonl").write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": edges}))
+    traces = credit.read(tmp_path / "log.jsonl")
+    names = traces.events["event"].to_pylist()
+    given = [(tuple(names[row] for row in loop.rows), loop.times, {names[row] for row in loop.again})
+             for loop in ToolCalls(traces).loops]  # fmt: skip
+    expected = []
+    for agent, start, size, period in plain_loops(steps):
+        whole = calls[agent][start : start + size]
+        again = {name for step in whole[period:] for name in step}
+        expected.append((tuple(step[0] for step in whole), size // period, again))
+    assert len(expected) > 3
+    assert sorted(given, key=str) == sorted(expected, key=str)
+    counted = set().union(*(again for _, _, again in expected))
+    numbers = ToolCalls(traces).calls_again()
+    assert np.isnan(numbers[0]) if ToolCalls(traces).uncompared else numbers[0] == len(counted)
 
 
 def test_a_command_is_the_same_whatever_it_is_said_to_be_for(tmp_path: Path) -> None:
