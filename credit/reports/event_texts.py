@@ -87,7 +87,9 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
 
     They are "" where the log has none. What else a record says, such as how its call ended, is no argument.
     """
-    return [executed(text) for text in _texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,)))]
+    said = list(_texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,))))
+    of_text = {text: executed(text) for text in set(said)}
+    return [of_text[text] for text in said]
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:

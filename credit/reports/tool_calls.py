@@ -260,7 +260,7 @@ class ToolCalls:
         said = _ids(self._traces.events["content_ref"].take(calls))
         texts = call_arguments(self._traces, calls, LONGEST)
         ids: dict[str, int] = {"": -1}
-        found = np.array([ids.setdefault(text, len(ids)) for text in texts], np.int64)
+        found = np.array([ids.setdefault(text, len(ids)) for text in texts] if any(texts) else -1, np.int64)
         return np.where(found > 0, found + said.max(initial=0), said)
 
 
