@@ -30,6 +30,7 @@ from credit.reports.trace_numbers import (
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
+from graphs.structure.host_ids import among
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     tokens = traces.evidence.get("tokens")
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
     amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
-    managing = np.isin(decision_kind(traces.graph)[:n], OF_TEAM)
+    managing = among(decision_kind(traces.graph)[:n], OF_TEAM)
     total, protocol = (np.bincount(of_event[mask], amount[mask], m) for mask in (action, action & managing))
     actions = np.bincount(of_event[action], minlength=m)
     uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")

@@ -9,8 +9,7 @@ import numpy as np
 
 from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
-from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import consecutive
+from graphs.structure.host_ids import among, by_id, consecutive
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
@@ -73,7 +72,9 @@ def date_text(seconds: float) -> str:
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:
+def durations(
+    traces: Traces, edges: tuple[np.ndarray, np.ndarray], causes: tuple[np.ndarray, np.ndarray]
+) -> Durations:
     """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
         end(e) = t(e) + seconds(e)                   seconds(e): as the log states it, else 0
@@ -98,7 +99,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
 
     Args:
       traces: what was read.
-      causes: of its events, as `TeamFacts.causes` has them.
+      edges, causes: of its events, as `TeamFacts` has them.
 
     Examples:
       >>> from credit.reports.trace_numbers import TeamFacts
@@ -159,14 +160,14 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     latest = _begun(traces, time, end)
     np.fmax.at(latest, receivers, end[senders])
     interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends
-    effect, caller = _asked(traces)
+    effect, caller = _asked(traces, edges)
     interval[effect[~np.isnan(own[caller])]] = 0.0
     event = np.where(np.isnan(own), interval, own)
     added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
     event[person] = added[person] = 0.0
-    idle = _idle(traces, time, end, ~np.isnan(own))
+    idle = _idle(traces, edges, np.stack([time, end]), ~np.isnan(own))
     idle[person] = 0.0
     absent = np.zeros(n)
     if person.any():
@@ -180,35 +181,40 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
 
 
-def _idle(traces: Traces, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
+def _idle(
+    traces: Traces, edges: tuple[np.ndarray, np.ndarray], times: np.ndarray, stated: np.ndarray
+) -> np.ndarray:
     """`Durations.idle`, of all events.
 
     Args:
       traces: what was read.
-      time, end: of each event.
+      edges: the logged ones.
+      times: float64 [2, events]: the time of an event, and its end.
       stated: whether the log states its seconds.
     """
-    graph, n = traces.graph, len(time)
-    kind, trace = np.asarray(graph.event_type)[:n], np.asarray(graph.trace_ids)[:n]
-    senders, receivers = real_edges(graph)
-    runs = (kind[senders] == int(EventType.TOOL_CALL)) & (kind[receivers] == int(EventType.TOOL_RESULT))
-    end, stated = end.copy(), stated.copy()
-    np.fmax.at(end, senders[runs], time[receivers[runs]])
-    stated[senders[runs]] = True
+    (time, end), (senders, receivers), n = times, edges, len(stated)
+    graph, trace = traces.graph, np.asarray(traces.graph.trace_ids)[:n]
+    kind = np.asarray(graph.event_type)[:n]
+    called, answers = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
+    runs = np.flatnonzero(called[senders] & answers[receivers])
+    callers, stated = senders[runs], stated.copy()
+    np.fmax.at(end, callers, time[receivers[runs]])
+    stated[callers] = True
     unstated = np.bincount(trace[np.asarray(graph.action_mask)[:n] & ~stated], minlength=traces.sizes.traces) > 0
     return np.where(unstated[trace], np.nan, _since_previous(time, end, trace))
 
 
-def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+def _asked(traces: Traces, edges: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
-    graph, (senders, receivers) = traces.graph, real_edges(traces.graph)
+    graph, (senders, receivers) = traces.graph, edges
     agent, kind, action = (np.asarray(ids) for ids in (graph.agent_ids, graph.event_type, graph.action_mask))
-    made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
-    made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
+    effect = ~action & among(kind, (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
+    made = np.flatnonzero(action[senders] & effect[receivers])
+    made = made[agent[senders[made]] == agent[receivers[made]]]
     caller = np.full(traces.sizes.events, -1)
     np.maximum.at(caller, receivers[made], senders[made])  # the latest, whatever the order of edges
-    effect = np.flatnonzero(caller >= 0)
-    return effect, caller[effect]
+    asked = np.flatnonzero(caller >= 0)
+    return asked, caller[asked]
 
 
 def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -235,9 +241,10 @@ def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
 def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The latest end of the events of the same instance, or trace, that come before each in time: float64 [events].
 
-    Minus infinity where none does. Events of one time come in the order of the log.
+    Minus infinity where none does. Events of one time come in the order of the log. Ends that are NaN, in traces that
+    have no durations, are passed over.
     """
-    order = np.argsort(of, kind="stable")
+    order = by_id(of)
     before, after = consecutive(of, order)
     if np.any(time[after] < time[before]):  # most logs are in the order of time
         order = np.lexsort((time, of))
@@ -246,12 +253,11 @@ def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarr
     if end is time:
         latest[after] = time[before]
         return latest
-    by_end = np.argsort(end, kind="stable")
-    rank = np.empty(len(end), np.int64)
-    rank[by_end] = np.arange(len(end))
-    greatest = np.empty(len(end), np.int64)  # rank up to here among the events of the same id
-    greatest[order] = np.maximum.accumulate(of[order].astype(np.int64) * len(end) + rank[order]) % len(end)
-    latest[after] = end[by_end[greatest[before]]]
+    ends = np.empty(len(end), np.complex128)  # NumPy orders complex numbers by the real part, then by the other
+    ends.real, ends.imag = of[order], end[order]
+    greatest = np.empty(len(end))  # up to here among the events of the same id
+    greatest[order] = np.fmax.accumulate(ends).imag
+    latest[after] = greatest[before]
     return latest
 
 

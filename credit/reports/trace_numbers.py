@@ -137,7 +137,7 @@ class TeamFacts:
     @functools.cached_property
     def durations(self) -> Durations:
         """How long each event took."""
-        return durations(self.traces, self.causes)
+        return durations(self.traces, self.edges, self.causes)
 
     @functools.cached_property
     def seconds_on_path(self) -> np.ndarray:

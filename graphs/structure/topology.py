@@ -43,7 +43,7 @@ from graphs.event_graph import EdgeType, EventGraph, EventType
 from graphs.event_types import STATED_TOPOLOGIES
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
-from graphs.structure.host_ids import distinct
+from graphs.structure.host_ids import among, distinct
 
 __all__ = ["ROLE_WORDS", "TOPOLOGIES", "TeamForms", "debates", "team_forms", "topology"]
 
@@ -153,9 +153,9 @@ def _links(graph: EventGraph) -> _Links:
     agents, kinds = np.asarray(graph.agent_ids), np.asarray(graph.event_type)
     links = np.flatnonzero(np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers]))
     senders, receivers = senders[links], receivers[links]
-    quiet = np.isin(np.asarray(graph.edge_type)[links], (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+    quiet = among(np.asarray(graph.edge_type)[links], (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
     for ends in (senders, receivers):
-        quiet |= np.isin(kinds[ends], (EventType.SPAWN, EventType.RETURN))
+        quiet |= among(kinds[ends], (EventType.SPAWN, EventType.RETURN))
     return _Links(agents[senders], agents[receivers], ~quiet)
 
 
@@ -213,7 +213,7 @@ def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:
     first = np.full(graph.num_traces, graph.num_events)
     chosen = np.flatnonzero(action)
     np.minimum.at(first, trace[chosen], chosen)
-    outside = np.isin(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
+    outside = among(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
     events = np.flatnonzero(outside & np.asarray(graph.event_mask))
     result = np.zeros(graph.num_traces, bool)
     result[trace[events[events > first[trace[events]]]]] = True
