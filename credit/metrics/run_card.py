@@ -18,8 +18,7 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
-from graphs.structure.forest import spawn_forest
-from graphs.structure.topology import TOPOLOGIES, team_forms
+from graphs.structure.topology import TOPOLOGIES
 from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -62,11 +61,10 @@ def run_card(traces: Traces) -> list[CardLine]:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     found = survey(traces)
-    forms = team_forms(traces.graph, traces.agents["role"].to_pylist())
-    facts = TeamFacts(traces, forms)
+    facts = TeamFacts(traces)
     lines = [
         *_tasks(traces, found),
-        *_teams(traces, found, forms.form[: traces.sizes.traces]),
+        *_teams(facts, found),
         *_measured(facts),
         *_costs(facts, found),
         *_evidence(traces, found),
@@ -115,9 +113,10 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     ]
 
 
-def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
-    graph = traces.graph
-    depth = int(spawn_forest(graph).depth[: traces.sizes.agents].max(initial=0))
+def _teams(facts: TeamFacts, found: Survey) -> list[CardLine]:
+    traces, graph = facts.traces, facts.traces.graph
+    forms = facts.forms.form[: traces.sizes.traces]
+    depth = int(facts.forms.forest.depth[: traces.sizes.agents].max(initial=0))
     kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
     counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
     edges = f"{traces.sizes.edges / max(traces.sizes.events, 1):.3g} an event" if traces.sizes.edges else ""

@@ -135,7 +135,9 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 
 def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    steps = critical_steps(traces.graph, facts.stages)
+    stated = traces.evidence.get("stage")
+    stage = facts.forms.stage if stated is None else stated.array
+    steps = critical_steps(traces.graph, stage, main=facts.forms.main)
     idle = (facts.counts.actions == 0, NO_ACTION)
     lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
     return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}

@@ -12,7 +12,7 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
-from graphs.structure.topology import TOPOLOGIES, TeamForms, debates
+from graphs.structure.topology import TeamForms
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -66,14 +66,14 @@ class TeamFacts:
 
     Args:
       traces: what was read.
-      forms: the `team_forms` of it, where they are known.
     """
 
-    def __init__(self, traces: Traces, forms: TeamForms | None = None) -> None:
-        self.traces, self._forms = traces, forms
-        n = traces.sizes.events
-        self.agent, self.trace = np.asarray(traces.graph.agent_ids)[:n], np.asarray(traces.graph.trace_ids)[:n]
-        self.action = np.asarray(traces.graph.action_mask)[:n]
+    def __init__(self, traces: Traces) -> None:
+        self.traces = traces
+        graph, n = traces.graph, traces.sizes.events
+        # In the width of indices: NumPy converts others each time.
+        self.agent, self.trace = (np.asarray(ids)[:n].astype(np.intp) for ids in (graph.agent_ids, graph.trace_ids))
+        self.action, self.kind = np.asarray(graph.action_mask)[:n], np.asarray(graph.event_type)[:n]
 
     @functools.cached_property
     def counts(self) -> TeamCounts:
@@ -93,20 +93,12 @@ class TeamFacts:
     @functools.cached_property
     def debates(self) -> np.ndarray:
         """The traces that are debates: bool [traces]."""
-        found: np.ndarray = (
-            debates(self.traces.graph, self.traces.agents["role"].to_pylist())
-            if self._forms is None
-            else self._forms.form == TOPOLOGIES.index("debate")
-        )
-        return found[: self.traces.sizes.traces]
+        return self.forms.debates[: self.traces.sizes.traces]
 
     @functools.cached_property
-    def stages(self) -> np.ndarray | None:
-        """The stage of each event by which critical steps count, int [E]: stated or known; None where it is neither."""
-        stated = self.traces.evidence.get("stage")
-        if stated is not None:
-            return stated.array
-        return None if self._forms is None else self._forms.stage
+    def forms(self) -> TeamForms:
+        """The topologies, with all that it takes to tell them."""
+        return TeamForms(self.traces.graph, self.traces.agents["role"].to_pylist())
 
     @functools.cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
@@ -137,7 +129,7 @@ class TeamFacts:
     @functools.cached_property
     def durations(self) -> Durations:
         """How long each event took."""
-        return durations(self.traces, self.edges, self.causes)
+        return durations(self)
 
     @functools.cached_property
     def seconds_on_path(self) -> np.ndarray:
@@ -185,11 +177,23 @@ class TeamFacts:
         useful[self.agent[self.order.reachable(target, backward=True)]] = True
         return useful
 
+    @functools.cached_property
+    def _first(self) -> np.ndarray:
+        """The first event of each trace; events of a trace stand together."""
+        new = np.ones(len(self.trace), bool)
+        new[1:] = self.trace[1:] != self.trace[:-1]
+        return np.flatnonzero(new)
+
+    def of_traces(self, least: np.ufunc, value: np.ndarray, none: float) -> np.ndarray:
+        """The least or the greatest, by `np.fmin` and its like, of numbers of the events of each trace: [traces]."""
+        found = np.full(self.traces.sizes.traces, none, value.dtype)
+        rows = self.trace[self._first]
+        found[rows] = least(found[rows], least.reduceat(value, self._first))
+        return found
+
     def greatest(self, value: np.ndarray) -> np.ndarray:
         """The greatest of numbers of events, 0 or more, in each trace: [traces]."""
-        most = np.zeros(self.traces.sizes.traces, value.dtype)
-        np.maximum.at(most, self.trace, value)
-        return most
+        return self.of_traces(np.maximum, value, 0)
 
 
 def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:

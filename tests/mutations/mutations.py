@@ -87,7 +87,7 @@ _CORE = (
              "a critic who does nothing counts"),
     Mutation(_TOPOLOGY, "~(_spawned(graph, forest, first, second) | _spawned(graph, forest, second, first))",
              "~_spawned(graph, forest, first, second)", "an agent debates with the one that it spawned"),
-    Mutation(_TOPOLOGY, "stage = derived_stages(graph, hub)", "stage = np.zeros(graph.num_events, np.int32)",
+    Mutation(_TOPOLOGY, "return derived_stages(self.graph, self._rules.hub)", "return np.zeros(self.graph.num_events, np.int32)",
              "workers one after the other are a swarm"),
     Mutation(_GROUPS, 'GROUP_KEYS = ("task", "model", "system")', 'GROUP_KEYS = ("task", "model")',
              "runs under two harnesses are compared"),
