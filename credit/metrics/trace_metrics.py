@@ -25,7 +25,6 @@ from credit.reports.trace_numbers import (
     divided,
     numbered,
     of_whole_traces,
-    untold_shape,
 )
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
@@ -120,13 +119,13 @@ def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     longest = facts.greatest(facts.order.longest(facts.action.astype(np.int64))[0])
     actions = facts.counts.actions
-    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *untold_shape(facts))}
+    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *facts.untold_shape)}
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    refused = (*why, *untold_shape(facts), (~(path > 0), "no event took time"))
+    refused = (*why, *facts.untold_shape, (~(path > 0), "no event took time"))
     return {
         "parallelism_seconds": numbered(divided(seconds.work, path), *refused),
         "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),
@@ -146,7 +145,7 @@ def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric
 def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     graph, n, m = facts.traces.graph, facts.traces.sizes.events, facts.traces.sizes.traces
     acts, members, actions = facts.counts
-    trace, agent, useful = facts.trace, facts.agent, facts.reaching_answer
+    useful = facts.reaching_answer
     owner = np.asarray(graph.agent_trace)
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
@@ -159,14 +158,15 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     valid = np.asarray(options.credit.valid)[:n]
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
-    known = valid & np.isfinite(error)
-    earned = np.bincount(agent[known], amount[known], graph.num_agents)
-    doubt = np.bincount(agent[known], error[known], graph.num_agents)  # errors of one trace add up at worst
-    stated = np.bincount(agent[known], minlength=graph.num_agents) == acts
+    known = np.flatnonzero(valid & np.isfinite(error))
+    agent, trace, amount, error = (x[known] for x in (facts.agent, facts.trace, amount, error))
+    earned = np.bincount(agent, amount, graph.num_agents)
+    doubt = np.bincount(agent, error, graph.num_agents)  # errors of one trace add up at worst
+    stated = np.bincount(agent, minlength=graph.num_agents) == acts
     lacks = np.bincount(owner[(acts > 0) & ~stated], minlength=m) > 0
     beyond = np.bincount(owner[(acts > 0) & beyond_two_errors(earned, doubt)], minlength=m)
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
-    squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
+    squares, noise = (np.bincount(trace, x**2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
     of_returns = (
         np.full(m, options.credit.estimand not in OF_ACTIONS),
@@ -205,13 +205,14 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
     amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
     managing = among(decision_kind(traces.graph)[:n], OF_TEAM)
-    total, protocol = (np.bincount(of_event[mask], amount[mask], m) for mask in (action, action & managing))
-    actions = np.bincount(of_event[action], minlength=m)
-    uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")
-    empty = (total == 0, "the actions generated no token")
-    return messages | {
-        "protocol_overhead": numbered(divided(protocol, total), (actions == 0, NO_ACTION), uncounted, empty)
-    }
+    chosen, of_team, uncounted = map(np.flatnonzero, (action, action & managing, action & ~known))
+    total, protocol = (np.bincount(of_event[rows], amount[rows], m) for rows in (chosen, of_team))
+    refused = (
+        (facts.counts.actions == 0, NO_ACTION),
+        (np.bincount(of_event[uncounted], minlength=m) > 0, "an action has no count of tokens"),
+        (total == 0, "the actions generated no token"),
+    )
+    return messages | {"protocol_overhead": numbered(divided(protocol, total), *refused)}
 
 
 def _debate(

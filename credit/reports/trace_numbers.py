@@ -11,7 +11,7 @@ from credit.reports.durations import Durations, durations
 from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import consecutive
+from graphs.structure.host_ids import by_id, consecutive
 from graphs.structure.topology import TeamForms
 from graphs.traces.batch import Traces
 
@@ -25,7 +25,6 @@ __all__ = [
     "divided",
     "numbered",
     "of_whole_traces",
-    "untold_shape",
 ]
 
 NO_ACTION = "the trace has no action"
@@ -79,9 +78,10 @@ class TeamFacts:
     def counts(self) -> TeamCounts:
         """Who acts, and how often."""
         graph, m = self.traces.graph, self.traces.sizes.traces
-        acts = np.bincount(self.agent[self.action], minlength=graph.num_agents)
+        chosen = np.flatnonzero(self.action)
+        acts = np.bincount(self.agent[chosen], minlength=graph.num_agents)
         members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
-        return TeamCounts(acts, members, np.bincount(self.trace[self.action], minlength=m))
+        return TeamCounts(acts, members, np.bincount(self.trace[chosen], minlength=m))
 
     @functools.cached_property
     def unread(self) -> tuple[np.ndarray, str]:
@@ -117,7 +117,7 @@ class TeamFacts:
         senders, receivers = self.edges
         before, after = consecutive(self.agent)
         unordered = np.ones(len(self.agent), bool)
-        unordered[receivers[self.agent[senders] == self.agent[receivers]]] = False
+        unordered[receivers[np.flatnonzero(self.agent[senders] == self.agent[receivers])]] = False
         added = unordered[after]
         return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
 
@@ -166,6 +166,15 @@ class TeamFacts:
         return linked
 
     @functools.cached_property
+    def untold_shape(self) -> tuple[tuple[np.ndarray, str], ...]:
+        """The traces whose edges do not tell what could run at once, with the reasons."""
+        _, members, actions = self.counts
+        bare = np.ones(len(members), bool)
+        bare[self.trace[self.edges[0]]] = False
+        apart = (members > 1) & ~self.linked, UNLINKED
+        return (lacking_traces(self.traces), LACKING), ((actions > 1) & bare, "the log states no edges"), apart
+
+    @functools.cached_property
     def reaching_answer(self) -> np.ndarray:
         """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A]."""
         chosen = np.flatnonzero(self.action)
@@ -198,19 +207,11 @@ class TeamFacts:
 
 def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     """How many different ids each of `count` traces has: int [count]."""
-    order = np.lexsort((ids, trace))
+    order = by_id(trace, ids)
     of_trace, ordered = trace[order], ids[order]
     new = np.ones(len(order), bool)
     new[1:] = (of_trace[1:] != of_trace[:-1]) | (ordered[1:] != ordered[:-1])
     return np.bincount(of_trace[new], minlength=count)
-
-
-def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
-    """The traces whose edges do not tell what could run at once, with the reasons."""
-    _, members, actions = facts.counts
-    edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
-    loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return (lacking_traces(facts.traces), LACKING), loose, ((members > 1) & ~facts.linked, UNLINKED)
 
 
 def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:

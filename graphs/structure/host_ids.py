@@ -27,15 +27,19 @@ def among(codes: np.ndarray, few: Iterable[int]) -> np.ndarray:
     return found
 
 
-def by_id(ids: np.ndarray) -> np.ndarray:
-    """The rows by id, those of one id as they are: int64 [N].
+def by_id(*ids: np.ndarray) -> np.ndarray:
+    """The rows by the first id, then by the next one, and rows whose ids are equal as they are: int64 [N].
 
     Examples:
-      >>> by_id(np.array([5, 2, 5])).tolist()
-      [1, 0, 2]
+      >>> by_id(np.array([5, 2, 5])).tolist(), by_id(np.array([5, 2, 5]), np.array([1, 1, 0])).tolist()
+      ([1, 0, 2], [1, 2, 0])
     """
-    few = ids.min(initial=0) >= 0 and ids.max(initial=0) <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
-    return np.argsort(ids.astype(np.uint16) if few else ids, kind="stable")
+    order = np.arange(len(ids[0]))
+    for column in reversed(ids):
+        of = column[order]
+        few = of.min(initial=0) >= 0 and of.max(initial=0) <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
+        order = order[np.argsort(of.astype(np.uint16) if few else of, kind="stable")]
+    return order
 
 
 def consecutive(ids: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

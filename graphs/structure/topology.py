@@ -44,7 +44,7 @@ from graphs.event_graph import EdgeType, EventGraph, EventType
 from graphs.event_types import STATED_TOPOLOGIES
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
-from graphs.structure.host_ids import among, distinct
+from graphs.structure.host_ids import among, by_id, distinct
 
 __all__ = ["ROLE_WORDS", "TOPOLOGIES", "TeamForms", "topology"]
 
@@ -250,7 +250,7 @@ def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarr
         np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & member[agent] & (agent != hub[trace])
     )
     role = np.asarray(graph.agent_role_ids)[agent[events]]
-    order = np.lexsort((agent[events], role, stage[events], trace[events]))
+    order = by_id(trace[events], stage[events], role, agent[events])
     columns = np.stack([trace[events], stage[events], role, agent[events]])[:, order]
     together = (columns[:3, 1:] == columns[:3, :-1]).all(axis=0) & (columns[3, 1:] != columns[3, :-1])
     result = np.zeros(graph.num_traces, bool)
