@@ -12,7 +12,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.host_ids import earlier_of_each
+from graphs.structure.host_ids import distinct, earlier_of_each
 from graphs.traces.batch import Traces
 
 __all__ = ["TeamWork"]
@@ -103,7 +103,7 @@ class TeamWork:
         rows, ids = rows[mine], ids[mine]
         # One number for a family and a content; one for these and a sibling, so that each sibling counts once.
         key, of_row = np.unique(family[rows] * (ids.max(initial=0) + 2) + ids, return_inverse=True)
-        mentions = np.unique(of_row * len(self.acts) + self.agent[rows])
+        mentions = distinct(of_row * len(self.acts) + self.agent[rows])
         shared = np.bincount(mentions // max(len(self.acts), 1), minlength=len(key))[of_row] > 1
         total = np.bincount(self.trace[rows], minlength=self.count)
         unknown = np.bincount(self.trace[rows][ids < 0], minlength=self.count) > 0
@@ -196,10 +196,10 @@ class TeamWork:
 
     def _pairs(self, unit: np.ndarray) -> _Pairs:
         """The neighbours among the units, which are turns or instances of events."""
-        rows = np.arange(len(self.agent))
+        rows, acted = np.arange(len(self.agent)), np.flatnonzero(self.action)
         first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
         first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
-        last[unit[self.action]] = rows[self.action]
+        last[unit[acted]] = acted
         units = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
         units = units[np.lexsort((first[units], self.parent[owner[units]]))]
         earlier, later = units[:-1], units[1:]

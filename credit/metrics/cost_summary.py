@@ -295,7 +295,7 @@ def _whole_costs(traces: Traces) -> dict[str, np.ndarray]:
     return {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
 
 
-def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
+def group_costs(traces: Traces, found: Survey | None = None, spent: np.ndarray | None = None) -> GroupCosts:
     """Tokens of a trace and of a group of K, and the part that is spent where a group teaches nothing.
 
         C(group) = K · C(trace)        K = traces / groups
@@ -306,6 +306,7 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
     Args:
       traces: what was read.
       found: what `survey` says of it, where that is known.
+      spent: the team's tokens of each real event, read and generated, where they are known: float64 [events].
 
     Examples:
       >>> import credit
@@ -314,10 +315,10 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
       1.5
     """
     n, m, found = traces.sizes.events, traces.sizes.traces, found or survey(traces)
+    if spent is None:
+        spent = token_counts(traces, "tokens") + token_counts(traces, "input_tokens")
     k = found.traces / found.groups
-    tokens = np.bincount(
-        np.asarray(traces.graph.trace_ids)[:n], token_counts(traces, "tokens") + token_counts(traces, "input_tokens"), m
-    )
+    tokens = np.bincount(np.asarray(traces.graph.trace_ids)[:n], spent, m)
     if lacking_traces(traces).any() or not np.isfinite(tokens).all():
         return GroupCosts(found.groups, found.traces, k, None, None, None)
     names = np.asarray([str(name) for name in traces.traces["group"].to_pylist()], object)

@@ -18,6 +18,7 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
+from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES
 from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
@@ -93,9 +94,9 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
         for name in ("task", "system")
     }
     names, model = event_models(traces)
-    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    action = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    used = np.unique(trace[action].astype(np.int64) * len(names) + model[action])  # by trace and model
+    used = distinct(trace[action].astype(np.int64) * len(names) + model[action])  # by trace and model
     models = collections.Counter(names[number % len(names)] for number in used.tolist())
     sizes = ", ".join(f"{counted(count, 'group')} of {size}" for size, count in found.group_sizes.items())
     versions = traces.evidence.get("policy_version")
@@ -147,8 +148,9 @@ def _measured(facts: TeamFacts) -> list[CardLine]:
 
 def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    costs, groups = event_costs(traces, facts=facts), group_costs(traces, found)
-    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    costs = event_costs(traces, facts=facts)
+    groups = group_costs(traces, found, costs.tokens + costs.input_tokens)
+    action = facts.action
     lines, lacks_lines = [], bool(lacking_traces(traces).any())
     for name, item, lacks in (
         ("tokens", "tokens generated", "tokens of its actions"),
