@@ -11,7 +11,6 @@ from credit.metrics.message_contents import content_ids, team_messages, text_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
-from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.host_ids import distinct, earlier_of_each
 from graphs.traces.batch import Traces
 
@@ -162,16 +161,11 @@ class TeamWork:
         work &= self.acts[self.agent[senders]] > 0
         start = np.zeros(len(self.agent), bool)
         start[receivers[work]] = True
-        reached = self._logged.reachable(start, ends=joins)
+        reached = self.facts.logged.reachable(start, ends=joins)
         total = np.bincount(self.trace[joins], minlength=self.count)
         value = divided(np.bincount(self.trace[joins & ~reached], minlength=self.count), total)
         alone = (self.members < 2, "fewer than two agents act")
         return numbered(value, (self.actions == 0, NO_ACTION), alone, self.apart, (total == 0, "nothing is aggregated"))
-
-    @functools.cached_property
-    def _logged(self) -> EdgeOrder:
-        """The logged edges in the order in which paths are walked."""
-        return EdgeOrder(*self.facts.edges)
 
     @functools.cached_property
     def _siblings(self) -> np.ndarray:
@@ -190,7 +184,7 @@ class TeamWork:
             now = word == number
             bits = np.zeros(len(self.agent), np.uint64)
             np.bitwise_or.at(bits, start[now], mark[now])
-            ordered[now] = (self._logged.spread(bits)[end[now]] & mark[now]) > 0
+            ordered[now] = (self.facts.logged.spread(bits)[end[now]] & mark[now]) > 0
         turns = len(pairs[0].trace)
         return _Neighbours(pairs[0], ordered[:turns]), _Neighbours(pairs[1], ordered[turns:])
 

@@ -153,9 +153,9 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
     if options.credit is None:
         return found
-    from estimators.base import OF_ACTIONS
+    from estimators.base import OF_ACTIONS, Reason
 
-    valid = np.asarray(options.credit.valid)[:n]
+    valid = np.asarray(options.credit.reason)[:n] == Reason.VALID
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
     known = np.flatnonzero(valid & np.isfinite(error))

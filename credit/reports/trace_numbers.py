@@ -118,13 +118,20 @@ class TeamFacts:
         before, after = consecutive(self.agent)
         unordered = np.ones(len(self.agent), bool)
         unordered[receivers[np.flatnonzero(self.agent[senders] == self.agent[receivers])]] = False
-        added = unordered[after]
+        added = np.flatnonzero(unordered[after])
+        if not len(added):
+            return self.edges
         return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
 
     @functools.cached_property
     def order(self) -> EdgeOrder:
         """The causes in the order in which paths are walked."""
         return EdgeOrder(*self.causes)
+
+    @functools.cached_property
+    def logged(self) -> EdgeOrder:
+        """The logged edges in that order."""
+        return self.order if self.causes is self.edges else EdgeOrder(*self.edges)
 
     @functools.cached_property
     def durations(self) -> Durations:
