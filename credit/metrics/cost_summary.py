@@ -150,9 +150,7 @@ def cost_units(by: str) -> tuple[str, ...]:
     return parts
 
 
-def _units(
-    traces: Traces, parts: tuple[str, ...], outside: np.ndarray
-) -> tuple[list[tuple[str, bool]], np.ndarray]:
+def _units(traces: Traces, parts: tuple[str, ...], outside: np.ndarray) -> tuple[list[tuple[str, bool]], np.ndarray]:
     """The units in order of appearance, each with whether it is outside the team, and the unit of each event."""
     columns = [_named(traces, part) for part in parts]
     others, other = _named(traces, "role" if "role" in parts else "agent")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.event_facts import EventFacts
 from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
 from graphs.structure.host_ids import among, by_id
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
-
-if TYPE_CHECKING:
-    from credit.reports.trace_numbers import TeamFacts
 
 __all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions"]
 
@@ -75,7 +73,7 @@ def date_text(seconds: float) -> str:
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def durations(facts: TeamFacts) -> Durations:
+def durations(facts: EventFacts) -> Durations:
     """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
         end(e) = t(e) + seconds(e)                   seconds(e): as the log states it, else 0
@@ -180,7 +178,7 @@ def durations(facts: TeamFacts) -> Durations:
     return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
 
 
-def _idle(facts: TeamFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
+def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
     """`Durations.idle`, of all events.
 
     Args:
@@ -202,7 +200,7 @@ def _idle(facts: TeamFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarra
     return np.where(unstated[trace], np.nan, since)
 
 
-def _asked(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray]:
+def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
     (senders, receivers), agent, action = facts.edges, facts.agent, facts.action
     effect = ~action & among(facts.kind, (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
@@ -214,7 +212,7 @@ def _asked(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray]:
     return asked, caller[asked]
 
 
-def _begun(facts: TeamFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
+def _begun(facts: EventFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.

@@ -136,7 +136,8 @@ class _Steps:
         steps = zip(*self._listed, strict=True)
         if weight is None:
             for tail, head in steps:
-                held[head] |= held[tail]
+                if held[tail]:
+                    held[head] |= held[tail]
             return np.fromiter(held, start.dtype, len(held))
         added = weight.tolist() if exact else list(weight)
         for tail, head in steps:
