@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from graphs.event_types import EdgeType, EventType
-from graphs.structure.host_ids import by_id
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import Tokens
 
@@ -158,7 +157,8 @@ def derive_turns(
         return np.zeros(0, np.int32)
     activated = np.zeros(n, bool)
     activated[receivers[(agents[senders] != agents[receivers]) & (edge_type != EdgeType.TEMPORAL)]] = True
-    order = by_id(agents)
+    few = agents.max() <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
+    order = np.argsort(agents.astype(np.uint16) if few else agents, kind="stable")
     agent_sorted = agents[order]
     begins = np.ones(n, bool)
     begins[1:] = (
