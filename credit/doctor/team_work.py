@@ -194,7 +194,9 @@ class TeamWork:
         first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
         first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
         last[unit[acted]] = acted
-        units = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
+        sibling = np.zeros(len(self.acts), bool)
+        sibling[self._siblings] = True
+        units = np.flatnonzero((last >= 0) & sibling[owner])
         units = units[np.lexsort((first[units], self.parent[owner[units]]))]
         earlier, later = units[:-1], units[1:]
         pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])

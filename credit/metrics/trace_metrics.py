@@ -159,7 +159,7 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
     known = np.flatnonzero(valid & np.isfinite(error))
-    agent, trace, amount, error = (x[known] for x in (facts.agent, facts.trace, amount, error))
+    agent, trace, amount, error = facts.agent[known], facts.trace[known], amount[known], error[known]
     earned = np.bincount(agent, amount, graph.num_agents)
     doubt = np.bincount(agent, error, graph.num_agents)  # errors of one trace add up at worst
     stated = np.bincount(agent, minlength=graph.num_agents) == acts

@@ -165,7 +165,8 @@ def durations(facts: EventFacts) -> Durations:
     event[person] = added[person] = 0.0
     idle = _idle(facts, time, end.copy(), ~np.isnan(own))
     idle[person] = 0.0
-    absent, waits = np.zeros(n), np.zeros(m)
+    absent: np.ndarray = np.zeros(n)
+    waits: np.ndarray = np.zeros(m)
     if person.any():
         begun = np.where(np.isnan(own), time - interval, time)
         begun[effect] = (time - interval)[effect]  # its caller was writing
