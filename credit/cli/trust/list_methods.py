@@ -74,8 +74,9 @@ def methods(
         return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page
+        from credit.methods.published import is_named
 
-        if paths[0] != paths[0].rstrip("/") or Path(paths[0]).suffix:
+        if paths[0] != paths[0].rstrip("/") or (Path(paths[0]).suffix and not is_named(paths[0])):
             raise click.BadParameter(f"{paths[0]!r} does not exist; expected logs or a method", param_hint="PATH")
         page = method_page(paths[0])
         print_json(page.as_json()) if as_json else _print_page(page)
@@ -117,8 +118,6 @@ def _print_catalog(as_json: bool) -> None:
 def _print_page(page: MethodPage) -> None:
     console = stdout()
     console.print(words(page.name, "bold"))
-    if page.method and page.method != page.name:
-        console.print(words(f"computed by {page.method}"))
     for title, rows in (
         ("", page.facts),
         ("Needs from the log", page.needs),
@@ -138,6 +137,8 @@ def _print_page(page: MethodPage) -> None:
         console.print(table)
     if page.docstring:
         console.print()
+        if page.method != page.name:
+            console.print(words(f"{page.method}, in general", "bold"))
         for line in page.docstring.splitlines():
             console.print(words(line), soft_wrap=True)
     if page.method:
