@@ -256,7 +256,8 @@ def _biases(given: Mapping[str, Any], seen: Seen | None) -> Iterator[tuple[bool 
         else:
             yield answer("a trace has several samples of one key{here}, which enter each other's baseline", repeated)
     if population == "row" and rewarded is not False:
-        yield None if rewarded is None else False, "an action gets the outcome and its own reward, not the rewards at later events"
+        why = "an action gets the outcome and its own reward, not the rewards at later events"
+        yield None if rewarded is None else False, why
     if given.get("filters", "none") != "none":
         yield False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
     finer = finer_than_trace(given.get("by"))

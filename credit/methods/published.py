@@ -56,7 +56,8 @@ class Published:
 
     @property
     def status(self) -> str:
-        """Its own or that of its entry in `METHODS`, "reconstructed" for a `function`, "not fitted", "not computable"."""
+        """Its own, else that of its entry in `METHODS`; "reconstructed" of a `function`, "not fitted", "not computable".
+        """
         from credit.methods.registry import METHODS
 
         if self.method is not None:

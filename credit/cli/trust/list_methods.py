@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,7 @@ def _print_page(page: MethodPage) -> None:
             console.print(words(line), soft_wrap=True)
     if page.method:
         console.print()
-        console.print(words(f"run: credit assign runs/ --method {page.name} -o advantages.parquet"), soft_wrap=True)
+        console.print(words(f"run: credit assign runs/ --method {shlex.quote(page.name)} -o advantages.parquet"), soft_wrap=True)
 
 
 _FUNCTIONS = ("fn", "state")  # of a row of METHODS, which no JSON holds
