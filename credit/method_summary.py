@@ -257,7 +257,11 @@ class Summary:
 
 def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[str, Any]) -> dict[str, int]:
     """What a comparison by a key shows of its bias, in the counts of which `Summary.seen` is made."""
-    from credit.methods.running import has_agent_outcomes, implied, with_key  # not by the module, as for `reason_counts`
+    from credit.methods.running import (
+        has_agent_outcomes,
+        implied,
+        with_key,
+    )  # not by the module, as for `reason_counts`
     from estimators.base import Reason
     from estimators.options import takes_key
     from graphs.keys import event_keys

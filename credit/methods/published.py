@@ -56,8 +56,7 @@ class Published:
 
     @property
     def status(self) -> str:
-        """Its own, else that of its entry in `METHODS`; "reconstructed" of a `function`, "not fitted", "not computable".
-        """
+        """Its own or that of its entry in `METHODS`, "reconstructed" of a `function`, or why logs give none."""
         from credit.methods.registry import METHODS
 
         if self.method is not None:

@@ -25,7 +25,8 @@ __all__ = ["train"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 LEGEND = (
-    "rows: in the order of --tasks, then of --methods. share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
+    "rows: in the order of --tasks, then of --methods. "
+    "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end. events to 90 %: evidence included. difference: of the area from the "
     "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
     "for rounding. {rate}{common}"
@@ -78,7 +79,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas, also by published names; your own as module:function; compositions and oracles. "
+              help="Methods, by commas, also published names; yours as module:function; compositions and oracles. "
                    f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*', or your own `LearningTask` as module:name; "
@@ -90,7 +91,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
-              help="By commas; that with the largest mean area on other seeds counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
+              help="By commas; the largest mean area decides.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
 @click.option("--common-rates", callback=_rates, metavar="NUMBERS", default=None,
               help="By commas; train all at each of them, too, and show the differences at one rate.")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
@@ -327,5 +328,9 @@ def _by_length(
             _within(_events(row["events_to_90"]), row["events_interval"], _events),
         )))  # fmt: skip
     stdout().print(table)
-    rate = f" rate: of the least median on five other seeds{TAKEN.format(mark='')}." if rates is None or len(rates) > 1 else ""
+    rate = (
+        f" rate: of the least median on five other seeds{TAKEN.format(mark='')}."
+        if rates is None or len(rates) > 1
+        else ""
+    )
     stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}{rate}", soft_wrap=True)

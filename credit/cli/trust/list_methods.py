@@ -144,7 +144,9 @@ def _print_page(page: MethodPage) -> None:
             console.print(words(line), soft_wrap=True)
     if page.method:
         console.print()
-        console.print(words(f"run: credit assign runs/ --method {shlex.quote(page.name)} -o advantages.parquet"), soft_wrap=True)
+        console.print(
+            words(f"run: credit assign runs/ --method {shlex.quote(page.name)} -o advantages.parquet"), soft_wrap=True
+        )
 
 
 _FUNCTIONS = ("fn", "state")  # of a row of METHODS, which no JSON holds
