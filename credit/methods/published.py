@@ -96,8 +96,8 @@ def find_method(name: str) -> Method:
     method, paper = METHODS[home], None if name in METHODS else PUBLISHED.get(key_of(name))
     if paper is None:
         return method
-    reference = {"reference": f"{paper.paper}; computed by {home}"} if paper.paper else {}
-    method = dataclasses.replace(method, **reference, **paper.differs)
+    reference = f"{paper.paper}; computed by {home}" if paper.paper else method.reference
+    method = dataclasses.replace(method, reference=reference, **paper.differs)
     if not paper.options:
         return method
     fn, state = functools.partial(method.fn, **paper.options), method.state

@@ -90,7 +90,7 @@ def test_a_replay_without_an_outcome_is_not_named() -> None:
 def test_a_method_that_answers_the_replay_is_not_named() -> None:
     _, _, rows = logged("r")
     summary = Summary()
-    summary.add(rows.traces, credit.run(rows, "reinforce_batch"))
+    summary.add(rows.traces, credit.run(rows, "reinforce_batch"), "reinforce_batch", {})
     assert not summary.elsewhere
 
 
