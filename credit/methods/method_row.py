@@ -226,7 +226,7 @@ class Method:
         given = self.given(options)
         for name, value in given.items() if self.unbiased else ():
             if name in defaults and name not in OF_KEYS and repr(value) != repr(defaults[name]):
-                return None, f"it is stated of {name}={defaults[name]}"
+                return None, f"that it has no bias is known of {name}={defaults[name]} only"
         decided, why = decided_by(given.get("by")) if takes_key(self.fn) else ("before", "")
         if decided != "before":
             return (None if self.unbiased and decided == "by the log" else False), why
