@@ -23,6 +23,7 @@ from graphs.formats.common.chat import Chat, Message, ToolCall, add_messages
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.rollouts.rows import run_of
 from graphs.reading.addresses import real_folder
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
 from graphs.reading.files import short_names, systems
@@ -94,6 +95,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value", "non-finite-reward", and
     of Parquet files "bad-header", "bad-parquet", "too-large".
     """
+    sources, copies = without_copied_files(sources)
+    yield from copies
     names, system_of = short_names(sources), systems("art", {source.name: _of_model(source.name) for source in sources})
     for source in sources:
         rows = _table if is_parquet(source) else _groups

@@ -24,7 +24,7 @@ from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
-from graphs.reading.files import short_names
+from graphs.reading.files import canonical, short_names
 from graphs.reading.keys import has_key, opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
@@ -126,7 +126,7 @@ def _record(messages: list[Document], trace: str, place: Place) -> TraceRecord:
         ids.append(message.id or "")
         chat.add(str(index), message, where, field)
     # Of all ids: runs that go on from one state, or were given one message as their task, have some in common.
-    record.run = run_digest(ids) if all(ids) else ""
+    record.run = run_digest(ids if all(ids) else [canonical(raw).decode() for raw, _ in messages])
     return record
 
 

@@ -24,6 +24,7 @@ from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place
+from graphs.reading.files import canonical
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["Info", "Stats", "Trajectory", "is_mini", "read_mini"]
@@ -154,8 +155,8 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
         elif message.role not in ("system", "user", "developer", "exit"):
             expected = "system, user, assistant, tool or exit"
             chat.refuse("bad-value", where, f"{field}.role", message.role, expected)
-    if any(math.isfinite(time) for time in record.times):  # without times two runs may have equal messages
-        record.run = run_digest(record.group_id, record.model, [time for time in record.times if math.isfinite(time)])
+    times = [time for time in record.times if math.isfinite(time)]  # without any two runs may have equal messages
+    record.run = run_digest(record.group_id, record.model, times or canonical(data).decode())
     return chat.finish()
 
 

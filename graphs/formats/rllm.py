@@ -24,6 +24,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Message, OpenCalls, decode_messages
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import real_folder
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document, Place, Places, documents
 from graphs.reading.files import canonical, systems
@@ -79,6 +80,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "no-events".
     """
+    sources, copies = without_copied_files(sources)
+    yield from copies
     system_of = systems("rllm", {source.name: _run_folder(source.name) for source in sources})
     lone: list[tuple[TraceRecord, float | None]] = []
     several = False

@@ -26,7 +26,7 @@ from graphs.formats.mini_swe_agent import Info, Stats, Trajectory, is_mini, read
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents, stem
-from graphs.reading.files import short_names, systems
+from graphs.reading.files import canonical, short_names, systems
 from graphs.reading.keys import opening, opening_of
 from graphs.reading.source import Source
 from graphs.text import excerpt
@@ -259,6 +259,7 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
         chat.reply(str(index), where, [(str(index), tool)] if tool else [])
         if tool and step.observation is not None:
             chat.result(f"{index}/result", where, str(index), f"trajectory[{index}].observation")
-    if any(step.execution_time is not None for step in steps):  # without times two runs may have equal steps
-        record.run = run_digest(instance, record.model, steps)
+    timed = any(step.execution_time is not None for step in steps)  # without times two runs may have equal steps
+    if steps:
+        record.run = run_digest(instance, record.model, steps if timed else canonical(data).decode())
     return chat.finish()

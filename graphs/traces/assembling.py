@@ -75,11 +75,11 @@ def assemble(
             waiting.flush()
             parts.append(item)
     waiting.flush()
-    parts, of_copies = without_copies(parts)
-    problems.extend(of_copies)
+    parts, found = without_copies(parts, problems)
+    told = tuple(ProblemLog(found))
     if not parts:
-        raise NothingReadError("no trace could be read", tuple(problems))
-    return _join(parts, reward, check_group_by(group_by), to, tuple(problems), tuple(ignored))
+        raise NothingReadError("no trace could be read", told)
+    return _join(parts, reward, check_group_by(group_by), to, told, tuple(ignored))
 
 
 class _Waiting:

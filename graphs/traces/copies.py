@@ -8,7 +8,7 @@ Otherwise neither is, since nothing says which is right.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,16 @@ from graphs.traces.part import Heading, Part
 __all__ = ["digest", "without_copies"]
 
 
-def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
-    """The parts with each run once, and a problem for each trace that is left out.
+def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[list[Part], list[Problem]]:
+    """The parts with each run once, and the problems, one more for each trace that is left out.
 
-    The first of several equal traces stays ("repeated-run", which is information). Of traces that contradict each other
-    none stays ("duplicate-trace").
+    The first of several equal traces stays ("repeated-run", which is information); what was wrong with it is not said
+    of the others again. Of traces that contradict each other none stays ("duplicate-trace").
     """
     first: dict[str, tuple[int, int]] = {}  # a run, or an id -> part and row
     dropped: dict[int, set[int]] = {}
-    problems: list[Problem] = []
+    found: list[Problem] = []
+    originals: dict[tuple[str, str], Heading] = {}  # file and trace of a copy -> what is read in its place
     disputed: set[tuple[int, int]] = set()
     for number, part in enumerate(parts):
         for row, heading in enumerate(part.headings):
@@ -41,15 +42,27 @@ def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
             if original_place not in disputed and digest(part, row) == digest(
                 parts[original_place[0]], original_place[1]
             ):
-                problems.append(_copy(heading, original))
+                found.append(_copy(heading, original))
+                if heading.file != original.file:
+                    originals[heading.file, heading.trace_id] = original
                 continue
-            problems.append(_contradiction(heading, original))
+            found.append(_contradiction(heading, original))
             if original_place not in disputed:
                 disputed.add(original_place)
                 dropped.setdefault(original_place[0], set()).add(original_place[1])
-                problems.append(_contradiction(original, heading))
+                found.append(_contradiction(original, heading))
     kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
-    return kept, problems
+    return kept, [*_without_echoes(problems, originals), *found]
+
+
+def _without_echoes(problems: Iterable[Problem], originals: dict[tuple[str, str], Heading]) -> Iterator[Problem]:
+    said: set[tuple[object, ...]] = set()
+    for problem in problems:
+        original = originals.get((problem.file, problem.trace))
+        what = problem.kind, problem.field, problem.value, problem.count
+        if original is None or (original.file, original.trace_id, *what) not in said:
+            said.add((problem.file, problem.trace, *what))
+            yield problem
 
 
 def digest(part: Part, row: int) -> bytes:

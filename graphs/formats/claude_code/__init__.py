@@ -22,6 +22,7 @@ from graphs.formats.claude_code.events import write_events
 from graphs.formats.claude_code.lines import Line, Transcript, identify, read_lines
 from graphs.formats.claude_code.links import Chain, chains_of, conversations, find_spawns
 from graphs.formats.claude_code.threads import foreign_agent, foreign_session, missing_parent
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.damage import MISSING_PART
 from graphs.reading.decode import content
 from graphs.reading.find import files_beside, identity
@@ -65,36 +66,40 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     `graphs.reading.find.files_beside`. Named, and read: "missing-subagent" (the lines of an agent that was started are
     not there), "repeated-messages" (a session has model calls of another one, which it went on from; they count twice).
     """
-    sessions: list[tuple[Source, set[str]]] = []  # with the keys that its members share with it
-    members: list[Source] = []
+    sessions: list[tuple[Source, str, str]] = []  # with its folder and its id
+    members: list[tuple[Source, str]] = []  # with the agent
     of_key: dict[str, list[int]] = {}  # session id or folder -> indices of members
     for source in sources:
         try:
             session, agent = identify(source)
         except (OSError, TraceError):
             session, agent = None, None  # `read_lines` names what is wrong
-        keys = {f"id {session}"} if session else set()
-        folder = _folder_of_member(source)
+        name, folder = f"id {session}" if session else "", _folder_of_member(source)
         if agent is not None or folder is not None:
-            for key in keys | ({folder} if folder else set()):
+            for key in {name, folder or ""} - {""}:
                 of_key.setdefault(key, []).append(len(members))
-            members.append(source)
+            members.append((source, agent or _agent_of(source)))
         else:
-            sessions.append((source, keys | ({_real(_folder(source.path))} if source.path else set())))
+            sessions.append((source, _real(_folder(source.path)) if source.path else "", name))
         if source.path is not None:
             source.release()
     claimed: set[int] = set()
     of_call: dict[str, str] = {}  # model call -> the first session that has it
-    for source, keys in sessions:
-        of_session = sorted({index for key in keys for index in of_key.get(key, ())})
-        claimed.update(of_session)
-        beside, problems = _beside(source, {identity(members[index].path) for index in of_session})
+    for source, folder, name in sessions:
+        own, of_id = of_key.get(folder, []), of_key.get(name, [])
+        claimed.update(own, of_id)
+        beside, problems = _beside(source, {identity(members[index][0].path) for index in (*own, *of_id)})
         yield from problems
-        for found in _read_session(source, [members[index] for index in of_session] + beside):
+        # A copy of the session has sub-agents of its own beside it: those of the other would be there twice.
+        agents = {members[index][1] for index in own} | {_agent_of(found) for found in beside}
+        present = [*own, *(index for index in of_id if members[index][1] not in agents)]
+        parts, copies = without_copied_files([members[index][0] for index in sorted({*present})] + beside)
+        yield from copies
+        for found in _read_session(source, parts):
             yield found
             if isinstance(found, TraceRecord):
                 yield from _repeated(found, of_call)
-    for index, member in enumerate(members):
+    for index, (member, _) in enumerate(members):
         if index not in claimed and member.is_named:
             yield from _read_session(member, [])
         elif index not in claimed:
@@ -120,6 +125,11 @@ def _repeated(record: TraceRecord, of_call: dict[str, str]) -> Iterator[Problem]
             record.trace_id,
         )  # fmt: skip
     of_call |= {name: record.trace_id for name in calls if name not in of_call}
+
+
+def _agent_of(source: Source) -> str:
+    """The agent that a file's name tells."""
+    return _folder(Path(source.name)).name.removeprefix("agent-")
 
 
 def _real(folder: Path) -> str:

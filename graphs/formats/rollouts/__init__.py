@@ -30,6 +30,7 @@ from graphs.formats.rollouts.rows import ROW, SKYRL, VERL, Row, read_row
 from graphs.formats.rollouts.tinker import TINKER, TinkerRow, read_tinker
 from graphs.formats.rollouts.trl import read_completions
 from graphs.reading.addresses import real_folder
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.documents import Document, documents
 from graphs.reading.files import short_names, systems
 from graphs.reading.json_problems import JSON_ERRORS
@@ -70,6 +71,8 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     its rows read: "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a
     `uid`, `step` or `_ng_task_index` that some rows have and others do not.
     """
+    sources, copies = without_copied_files(sources)
+    yield from copies
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
     for item in _read(sources):

@@ -18,6 +18,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.verifiers.episodes import read_episode
 from graphs.formats.verifiers.results import Result, read_result
 from graphs.formats.verifiers.wire import AgentTrace, Episode, Node
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.documents import documents
 from graphs.reading.files import Tasks, short_names
 from graphs.reading.keys import opening
@@ -47,6 +48,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     "bad-value", "disagreeing-rewards", "disagreeing-metrics", "ambiguous-id". Named, though nothing is wrong:
     "no-events", an episode in which no agent was run.
     """
+    sources, copies = without_copied_files(sources)
+    yield from copies
     tasks, names = Tasks(), short_names(sources)
     for source in sources:
         for document in documents(source):

@@ -200,7 +200,7 @@ def test_an_openhands_stream_that_lacks_an_event_is_refused(tmp_path: Path) -> N
 def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     for run in ("a", "b"):
         for name in ("repo__repo-1", "repo__repo-2"):
-            write(tmp_path / run / name / f"{name}.traj", SWE_AGENT)
+            write(tmp_path / run / name / f"{name}.traj", SWE_AGENT | {"environment": run})
     results = {"resolved": ["repo__repo-1"], "generated": ["repo__repo-1", "repo__repo-2"]}
     write(tmp_path / "a" / "results.json", results)
     write(tmp_path / "b" / "report.json", {"resolved_ids": [], "submitted_ids": ["repo__repo-1"]})
@@ -232,7 +232,7 @@ def test_swe_agent_results_of_a_leaderboard_are_of_the_run_above_their_folder(tm
         "a": {"no_generation": [], "generated": ["repo__repo-1"], "resolved": ["repo__repo-1"]},
         "b": {"total_instances": 1, "submitted_ids": ["repo__repo-1"], "resolved": [], "unresolved_ids": []},
     }.items():
-        write(tmp_path / run / "trajs" / "repo__repo-1.traj", SWE_AGENT)
+        write(tmp_path / run / "trajs" / "repo__repo-1.traj", SWE_AGENT | {"environment": run})
         write(tmp_path / run / "results" / "results.json", results)
     traces = read(tmp_path)
     assert traces.problems == () and traces.reward[:2].tolist() == [1, 0]
@@ -240,7 +240,7 @@ def test_swe_agent_results_of_a_leaderboard_are_of_the_run_above_their_folder(tm
 
 def test_swe_agent_results_that_cannot_be_read_refuse_their_folder(tmp_path: Path) -> None:
     for run in ("a", "b"):
-        write(tmp_path / run / "repo__repo-1.traj", SWE_AGENT)
+        write(tmp_path / run / "repo__repo-1.traj", SWE_AGENT | {"environment": run})
         write(tmp_path / run / "results.json", {"resolved": ["repo__repo-1"], "generated": ["repo__repo-1"]})
     results = tmp_path / "a" / "results.json"
     results.write_text(results.read_text()[:-4])

@@ -291,7 +291,7 @@ def test_columns_of_one_name_and_infinite_rewards_are_refused(tmp_path: Path) ->
 def test_runs_in_two_folders_are_not_compared(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        write(tmp_path / name, [VERL, VERL | {"score": 0.0}])
+        write(tmp_path / name, [VERL | {"output": f"of {name}"}, VERL | {"score": 0.0}])
     groups = read(tmp_path).traces["group"].to_pylist()
     assert groups[0] == groups[1] and groups[2] == groups[3] and groups[0] != groups[2]
     assert len(set(read(tmp_path, group_by="task").traces["group"].to_pylist())) == 1
