@@ -90,17 +90,19 @@ CHECKS: Mapping[str, Check] = {
     "serial_collapse": Check(
         "turns of sub-agents that wait for the one before / neighbouring turns of sub-agents of one agent",
         0.75,
-        "reward parallelism, or a shorter critical path, beside the outcome; a pipeline by design is no fault",
+        "start sub-agents together where none needs the answer of another; a pipeline by design is no fault. When "
+        "training: reward parallelism, or a shorter critical path, beside the outcome",
     ),
     "dominant_agent": Check(
         "greatest share of actions of one agent, 0 if all are equal and 1 if it acts alone",
         0.7,
-        "pay agents for their own part (agent-wise baselines, shapley), or drop the others",
+        "give the others work of their own, or drop them. When training: pay agents for their own part (agent-wise "
+        "baselines, shapley)",
     ),
     "free_riding": Check(
         "agents that the last action does not depend on, or that only repeat others / agents",
         0.1,
-        "pay agents by difference rewards, and do not start these",
+        "do not start these, or have the last agent read what they found. When training: pay by difference rewards",
     ),
     "pseudo_parallelism": Check(
         "pairs of sub-agents that could run at once and did not / those that could",
@@ -111,27 +113,30 @@ CHECKS: Mapping[str, Check] = {
     "duplicated_work": Check(
         "messages and calls of sub-agents that a sibling has, too / all of theirs",
         0.35,
-        "split the task before starting sub-agents, and pay for what is new",
+        "split the task before starting sub-agents, and tell each its part. When training: pay for what is new",
     ),
     "communication_padding": Check(
         "messages that repeat an earlier one / messages",
         0.35,
-        "put a price on tokens (a channel with a negative weight)",
+        "tell agents to point to what was said, and not to repeat it. When training: put a price on tokens (a channel "
+        "with a negative weight)",
     ),
     "tool_spam": Check(
         "calls in later rounds of a loop (the same calls in one order, 3 or more times in a row) / calls",
         0.35,
-        "put a price on calls, and pay for outcomes and not for calls",
+        "see what the calls came back with, and stop an agent at the second equal one. When training: put a price on "
+        "calls, and pay for outcomes and not for calls",
     ),
     "aggregation_leakage": Check(
         "aggregations that no work of another agent reached / aggregations",
         0.25,
-        "pay the aggregation against the best of its inputs, and log what it read",
+        "hand the work to the agent that sums it up, and log what it read. When training: pay the aggregation against "
+        "the best of its inputs",
     ),
     "verifier_drift": Check(
         "correlation of verdicts, at equal outcomes, with the rank of the policy's version",
         None,
-        "judge old traces again with the verifier of today, and train on the outcome until both agree",
+        "judge old traces again with the verifier of today. When training: train on the outcome until both agree",
     ),
     "verifier_collusion": Check(
         "by how much the verdict on failed traces of a task is higher with an agent or a model",
@@ -141,12 +146,12 @@ CHECKS: Mapping[str, Check] = {
     "verdict_disagreement": Check(
         "traces whose verdict is not their outcome / traces with both",
         DISAGREEING,
-        "find out which of the two is right in the traces named, before training on either",
+        "find out which of the two is right in the traces named, before acting or training on either",
     ),
     "idle_groups": Check(
         "groups that teach nothing / groups",
         MOST,
-        "see `credit validate`: drop them, sample more traces of them, or change the tasks",
+        "see `credit validate`: run these tasks more often, or change them. When training: drop them",
     ),
     "mixed_groups": Check(
         "groups of several models, systems or versions of the policy / groups",
@@ -157,7 +162,7 @@ CHECKS: Mapping[str, Check] = {
     "exploding_advantages": Check(
         "greatest |advantage| of a trace / root mean square over traces of other groups",
         TIMES,
-        "look at the outcome of these traces, clip outcomes, or give the scale a floor",
+        "look at the outcome of these traces. When training: clip outcomes, or give the scale a floor",
     ),
 }
 """Every check: what it measures, its limit, and what to do."""

@@ -167,10 +167,10 @@ def triage(
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop; only
-      where there are none, the actions that generated the most tokens. Those of traces that succeeded come last. A run
-      of errors is of one tool and one agent (`Failures`). Calls that failed again come first, then longer runs, then
-      errors after which the tool did not succeed again, then those after which only other calls of it did, then later
-      ones.
+      where there are none, the actions that generated the most tokens. Those of traces that succeeded come last:
+      where all outcomes are equal, of those above 0. A run of errors is of one tool and one agent (`Failures`). Calls
+      that failed again come first, then longer runs, then errors after which the tool did not succeed again, then those
+      after which only other calls of it did, then later ones.
 
     Examples:
       >>> import credit
@@ -187,7 +187,7 @@ def triage(
     loops = [(loop.rows[0], _loop_words(loop)) for loop in calls.loops if told.isdisjoint(loop.rows)]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     cut = least_success(outcome, success_at)
-    succeeded = outcome >= cut
+    succeeded = outcome > 0 if math.isnan(cut) else outcome >= cut
     passed = None if math.isnan(cut) else np.where(np.isfinite(outcome), succeeded, np.nan)
     texts = texts or functools.partial(event_texts, traces)
     suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)

@@ -267,6 +267,14 @@ def test_what_could_run_at_once_is_not_known_where_edges_have_no_order() -> None
     assert "does not show what could run at once" in advice[1]
 
 
+def test_advice_says_first_what_a_person_with_agents_can_do() -> None:
+    """A lead who trains nothing was told to put a price on tokens."""
+    for check in CHECKS.values():
+        to_do, *training = check.advice.split("When training: ")
+        assert to_do and not any(word in to_do for word in ("reward", "channel", "pay ", "price", "train on", "clip"))
+        assert all(training)
+
+
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     lines = [one(i, i // 4, evidence={"policy_version": int(i == 0)}) for i in range(40)]
     for i in (0, 1, 2, 3):

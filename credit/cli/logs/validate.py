@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["validate"]
 
+LINE = 280  # characters of names together
 NO_EVIDENCE = "none beyond outcomes; credit choose says what could be logged"
 EVIDENCE = "evidence: what methods can use from the log, and how many events or traces have it"
 
@@ -244,6 +246,12 @@ def _list_names(console: Console, title: str, names: Iterable[str], *, all_: boo
     listed = list(names)
     if not listed:
         return
-    shown = listed if all_ else listed[:SHOWN]
+    shown = listed if all_ else _first(listed)
     more = f", … and {len(listed) - len(shown)} more; --all lists them" if len(shown) < len(listed) else ""
     console.print(words(f"{title}: {', '.join(shown)}{more}"), soft_wrap=True)
+
+
+def _first(names: Sequence[str]) -> Sequence[str]:
+    """As many as are read at one glance: ids may be long."""
+    ends = itertools.accumulate(len(name) + 2 for name in names[:SHOWN])
+    return names[: max(1, sum(end <= LINE for end in ends))]

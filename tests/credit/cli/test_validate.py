@@ -259,6 +259,15 @@ def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> N
     assert "problems (1040)" in short and "… and 1020 more; `credit validate --all` lists those of logs" in short
 
 
+def test_long_names_are_counted_before_they_fill_the_screen(tmp_path: Path) -> None:
+    """Twenty ids of 36 characters stood in one line of 760."""
+    log = write(tmp_path / "x.jsonl", [trace(f"t{i}", f"{i:02d}-{'x' * 33}", 1.0) for i in range(30)])
+    short, every = (run("validate", log, *option).output for option in ((), ("--all",)))
+    (line,) = (line for line in short.splitlines() if line.startswith("Groups of one"))
+    assert line.count("x, ") == 7 and line.endswith("… and 23 more; --all lists them")
+    assert f"29-{'x' * 33}" in every
+
+
 def test_what_was_expected_of_many_files_is_written_once(tmp_path: Path) -> None:
     """Each unknown file had the names of all formats."""
     for number in range(3):

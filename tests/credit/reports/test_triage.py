@@ -75,6 +75,8 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     found = triage(read(log)).suspects
     assert [(one.trace, one.outcome) for one in found] == [("unknown", None), ("bad", 0.0), ("good", 1.0)]
     assert [triage(read(log), most=most).left_out for most in (1, 3)] == [2, 0]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines if line["trace_id"] != "bad"))
+    assert [one.outcome for one in triage(read(log)).suspects] == [None, 1.0], "one outcome told nobody a success"
 
 
 def test_the_actions_of_most_tokens_are_counted_in_all_traces_and_not_in_those_named(tmp_path: Path) -> None:
