@@ -155,8 +155,9 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
         elif message.role not in ("system", "user", "developer", "exit"):
             expected = "system, user, assistant, tool or exit"
             chat.refuse("bad-value", where, f"{field}.role", message.role, expected)
-    times = [time for time in record.times if math.isfinite(time)]  # without any two runs may have equal messages
-    record.run = run_digest(record.group_id, record.model, times or canonical(data).decode())
+    times = [time for time in record.times if math.isfinite(time)]
+    # A file's name may be the instance alone, but its content has the task: what is equal is a copy under another name.
+    record.run = run_digest(record.model, times or canonical(data).decode())
     return chat.finish()
 
 

@@ -259,7 +259,7 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
         chat.reply(str(index), where, [(str(index), tool)] if tool else [])
         if tool and step.observation is not None:
             chat.result(f"{index}/result", where, str(index), f"trajectory[{index}].observation")
-    timed = any(step.execution_time is not None for step in steps)  # without times two runs may have equal steps
-    if steps:
-        record.run = run_digest(instance, record.model, steps if timed else canonical(data).decode())
+    if steps:  # without times two runs may have equal steps, but `history` has the task
+        timed = any(step.execution_time is not None for step in steps)
+        record.run = run_digest(record.model, steps if timed else canonical(data).decode())
     return chat.finish()

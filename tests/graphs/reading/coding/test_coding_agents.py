@@ -200,7 +200,7 @@ def test_an_openhands_stream_that_lacks_an_event_is_refused(tmp_path: Path) -> N
 def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     for run in ("a", "b"):
         for name in ("repo__repo-1", "repo__repo-2"):
-            write(tmp_path / run / name / f"{name}.traj", SWE_AGENT | {"environment": run})
+            write(tmp_path / run / name / f"{name}.traj", SWE_AGENT | {"environment": f"{run}/{name}"})
     results = {"resolved": ["repo__repo-1"], "generated": ["repo__repo-1", "repo__repo-2"]}
     write(tmp_path / "a" / "results.json", results)
     write(tmp_path / "b" / "report.json", {"resolved_ids": [], "submitted_ids": ["repo__repo-1"]})
@@ -223,6 +223,27 @@ def test_swe_agent_steps_with_equal_times_are_one_run(tmp_path: Path) -> None:
     traces = read(tmp_path)
     assert traces.traces["trace"].to_pylist() == ["a/repo__repo-1"]
     assert [problem.kind for problem in traces.problems] == ["repeated-run"]
+
+
+def test_swe_agent_and_mini_of_another_name_are_one_run_where_times_tell_it(tmp_path: Path) -> None:
+    """The instance is the file's name, and `x (1).traj` was a further instance."""
+    for name in ("swe_agent/sums-1/sums-1.traj", "mini_swe_agent.traj.json"):
+        folder = tmp_path / name.partition("/")[0].partition(".")[0]
+        folder.mkdir()
+        for copied in ("x", "x (1)"):
+            suffix = ".traj.json" if name.endswith(".json") else ".traj"
+            (folder / f"{copied}{suffix}").write_bytes((RECORDINGS / name).read_bytes())
+        traces = read(folder)
+        assert traces.sizes.traces == 1 and [problem.kind for problem in traces.problems] == ["repeated-run"], name
+
+
+def test_swe_agent_files_without_times_are_one_run_where_all_is_equal(tmp_path: Path) -> None:
+    for run in ("a", "b", "c"):
+        write(tmp_path / run / "repo__repo-1.traj", SWE_AGENT | ({"environment": "c"} if run == "c" else {}))
+    write(tmp_path / "c" / "repo__repo-1 copy.traj", SWE_AGENT)
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["a/repo__repo-1", "c/repo__repo-1"]
+    assert [problem.kind for problem in traces.problems] == ["repeated-run"] * 2
 
 
 def test_swe_agent_results_of_a_leaderboard_are_of_the_run_above_their_folder(tmp_path: Path) -> None:
