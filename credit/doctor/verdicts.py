@@ -15,7 +15,7 @@ from credit.metrics.message_contents import text_ids
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
-from graphs.task_means import LEAST_TASKS, share_interval
+from graphs.task_means import LEAST_TASKS, mean_of_tasks
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -54,7 +54,7 @@ class Disagreement(NamedTuple):
 
     Attributes:
       share: of the traces of a task, mean over tasks; NaN where nothing can be compared.
-      low, high: its 95 % interval over tasks (`share_interval`); NaN with fewer than `LEAST_TASKS` of them, and equal
+      low, high: its 95 % interval over tasks (`mean_of_tasks`); NaN with fewer than `LEAST_TASKS` of them, and equal
         to the share where all tasks have it.
       traces: that were compared.
       rows: of the traces that disagree.
@@ -81,10 +81,9 @@ def disagreement(traces: Traces) -> Disagreement:
             continue
         of_task = np.unique(task[known], return_inverse=True)[1]
         shares = np.bincount(of_task, passed != succeeded) / np.bincount(of_task)
-        share = float(shares.mean())
-        low, high = (share, share) if np.ptp(shares) <= 0 else share_interval(shares)
-        if len(shares) < LEAST_TASKS:
-            low = high = nothing
+        share, low, high, _ = mean_of_tasks(shares, LEAST_TASKS, each=1)[0]
+        if len(shares) >= LEAST_TASKS and np.ptp(shares) <= 0:
+            low = high = share
         rows = np.flatnonzero(known)[passed != succeeded]
         lenient, strict = int(np.sum(passed & ~succeeded)), int(np.sum(succeeded & ~passed))
         words = (
