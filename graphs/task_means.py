@@ -147,16 +147,11 @@ def difference_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, f
     return other - one - math.hypot(other - lower, high - one), other - one + math.hypot(higher - other, one - low)
 
 
-def mean_of_tasks(numbers: np.ndarray, least: int = LEAST_OF_ANY, each: int = LEAST_EACH_SIDE) -> tuple[TaskMean, str]:
+def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
     """The mean of one number a task with its interval, and why there is none: "" where there is one.
 
     Numbers that are 0 or 1 have that of a chance (`_of_coins`), others `mean_interval`, and those from 0 to 1 end
     there. Nothing is tested: p is NaN.
-
-    Args:
-      numbers: float [G], finite.
-      least: tasks for an interval.
-      each: of these above the mean, and below it, unless all numbers are 0 or 1.
 
     Examples:
       >>> found, _ = mean_of_tasks(np.array([1.0] + [0.0] * 39))
@@ -164,14 +159,14 @@ def mean_of_tasks(numbers: np.ndarray, least: int = LEAST_OF_ANY, each: int = LE
       (0.0027, 0.1109)
     """
     mean = float(np.mean(numbers)) if len(numbers) else math.nan
-    if len(numbers) < least:
-        return TaskMean(mean, *(math.nan,) * 3), f"fewer than {least} tasks"
+    if len(numbers) < LEAST_OF_ANY:
+        return TaskMean(mean, *(math.nan,) * 3), f"fewer than {LEAST_OF_ANY} tasks"
     margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
     sides = np.sum(numbers > mean + margin), np.sum(numbers < mean - margin)
     if min(sides) > 0 and _are_coins(numbers):
         return TaskMean(mean, *_of_coins(numbers), math.nan), ""
-    if min(sides) < each:
-        words = f"fewer than {each} tasks above the mean, or below it"
+    if min(sides) < LEAST_EACH_SIDE:
+        words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
         return TaskMean(mean, *(math.nan,) * 3), words
     low, high = mean_interval(numbers)
     if numbers.min() >= 0 and numbers.max() <= 1:

@@ -86,7 +86,7 @@ def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -
         assert "no spread" in line and line.split()[6] == "*", line
     lines[1]["rewards"] = {"team": 0.0}
     row = found()["success"]
-    assert 0.75 < row["low"] < row["high"] == 1 and row["p"] < 1e-6
+    assert 0.75 < row["low"] < 29 / 30 < row["high"] <= 1 and row["p"] < 1e-6
 
 
 def test_too_few_tasks_for_so_many_metrics_are_said() -> None:

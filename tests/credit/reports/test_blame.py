@@ -101,7 +101,7 @@ def test_no_interval_of_a_share_leaves_0_to_1() -> None:
     traces = batch(*((f"g{i}", "aab", int(i == 0), "a") for i in range(48)))
     (step, _) = number_scores(blame_cases(traces), np.tile([0.0, 1.0, 1.0, 1.0], 48), "first")
     assert 0.85 < step.hits_low < step.hits < step.hits_high < 1
-    assert 0 < step.rank_low < step.rank < step.rank_high < 0.2
+    assert math.isnan(step.rank_low)  # one rank of 48 says nothing of how large others are
     assert _with_interval(step.hits, step.hits_low, step.hits_high).startswith("0.979 (0.9")
 
 
