@@ -183,8 +183,8 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
     see most drifts, a drift that is not found is no answer. No check of behaviour and of collusion has a trace that
     lacks lines, since these may be what it counts. The last four checks are facts of the log without a test:
-    how often verdicts say otherwise than outcomes is surely above the limit; more than half
-    of the groups teach nothing; a group is of several policies; an advantage is above its limit.
+    how often verdicts say otherwise than outcomes is surely above the limit; more than half of the groups teach
+    nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.
