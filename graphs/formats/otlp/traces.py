@@ -230,7 +230,7 @@ def _write_stated(record: TraceRecord, tree: Tree) -> Written:
         record.instances[name] = Agent(name=span.name, role=role, parent=instance[tree.owner[span_id]])
     events = [event for span in spans.values() for event in _stated_events(tree, span, instance)]
     events.sort(key=lambda event: event.marks.get("index", -1))
-    team = Team(record, "stated")
+    team = Team(record, "stated", sorts=True)
     calls = _Calls()
     opened: dict[str, int] = {}
     for position, (span, closing, event_type, agent, time, columns, marks, is_call) in enumerate(events):
