@@ -390,7 +390,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
-        yield "retries", np.where(states, count(of_calls["retries"]), np.nan)
+        yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
     for what, at, tells in ends(traces, calls):
         yield what, np.where(tells, at >= 0, np.nan)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
+from credit.cli.shared.answers import amount, explained, json_option, plain_table, print_json, starred, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
@@ -208,18 +208,20 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
     first, second = found.sides.heads
-    text = (
-        f"difference: {second} − {first}. "
-        "paired: each task that both sides have is compared with itself, and others are left out. "
-        f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, "
-        f"or, where they share none, {LEAST_TASKS} on each side. "
-        "no spread: all tasks differ alike, or those of a side are alike. "
-        "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
-        "tends to miss. "
-        f"{starred('all rows', sum(row.low is not None for row in found.rows))} "
-        "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
-        "`credit costs` has sums of what events took."
-    )
+    text = explained(
+        table,
+        ("", f"difference: {second} − {first}."),
+        ("", "paired: each task that both sides have is compared with itself, and others are left out."),
+        ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
+              f"share none, {LEAST_TASKS} on each side."),
+        ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
+        ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones "
+             "it tends to miss."),
+        ("", starred("all rows", sum(row.low is not None for row in found.rows))),
+        ("≥", "≥: the known part, not compared."),
+        ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
+                               "what events took."),
+    )  # fmt: skip
     console.print(words(text), soft_wrap=True)
 
 

@@ -128,16 +128,25 @@ def starred(rows: str, intervals: int) -> str:
 
 
 def explained(table: Table, *sentences: tuple[str, str]) -> str:
-    """A legend without the sentences on what the table does not have: each beside how a cell that it is about begins.
+    """A legend without the sentences on what the table does not have.
+
+    Before each stands how a cell that it is about begins. Behind `NAME: ` it is one of the column of this name.
 
     Examples:
       >>> table = plain_table("agent", "#tokens")
-      >>> table.add_row("a", "≥ 5")
-      >>> explained(table, ("", "tokens: generated."), ("≥", "≥: at least."), ("–", "–: not known."))
+      >>> table.add_row("–", "≥ 5")
+      >>> explained(table, ("tokens: ", "tokens: generated."), ("≥", "≥: at least."), ("tokens: –", "–: not known."))
       'tokens: generated. ≥: at least.'
+      >>> explained(table, ("errors: ", "errors: of calls."))
+      ''
     """
-    cells = ["", *(str(cell) for column in table.columns for cell in column.cells)]
-    return " ".join(sentence for begin, sentence in sentences if any(cell.startswith(begin) for cell in cells))
+
+    def is_there(where: str) -> bool:
+        name, _, begin = where.rpartition(": ")
+        columns = [column.cells for column in table.columns if not name or str(column.header) == name]
+        return not where or any(str(cell).startswith(begin) for cells in columns for cell in cells)
+
+    return " ".join(sentence for where, sentence in sentences if is_there(where))
 
 
 def plain_table(*columns: str) -> Table:
