@@ -24,6 +24,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
+from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
 from credit.telling_apart import NOTHING_DISTINGUISHES, tells_apart
 from estimators.base import Credit
@@ -92,7 +93,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "legend": LEGEND,
         "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
-        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)),
+        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts))
+        | {"legend": TRIAGE},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),
         "sides": None,
         "ledger": None,
