@@ -12,7 +12,7 @@ from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.method_summary import empty_notes, ended_note
-from credit.metrics.side_differences import compare_sides
+from credit.metrics.side_differences import compare_sides, with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
@@ -102,7 +102,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     }
     if findings.sides is not None:
         credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
-        measured = trace_metrics(traces, MetricOptions(findings.success_at, credit))
+        measured = with_costs(
+            traces, trace_metrics(traces, MetricOptions(findings.success_at, credit)), findings.prices
+        )
         compared = compare_sides(traces, findings.sides, measured, findings.prices)
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads}
     if ledger is not None:

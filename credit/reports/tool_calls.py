@@ -134,7 +134,9 @@ class ToolCalls:
         order = np.lexsort([at, key])
         key, ends, failed = key[order], ends[order], failed[order]
         last = np.maximum.accumulate(np.where(ends, np.arange(len(key)), 0))
-        before = np.append(0, last)[: len(key)]  # the outcome of the same call before; the first row where there is none
+        before = np.append(0, last)[
+            : len(key)
+        ]  # the outcome of the same call before; the first row where there is none
         again = (key[before] == key) & ends[before] & failed[before] & ~ends
         retry, untold = np.zeros(n, bool), np.zeros(n, bool)
         retry[np.concatenate([call, call])[order][again]] = True
