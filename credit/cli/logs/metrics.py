@@ -221,8 +221,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
               f"share none, {LEAST_TASKS} on each side."),
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
-        ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones "
-             "it tends to miss."),
+        ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller "
+             "ones it tends to miss."),
         ("", starred("all rows", sum(row.low is not None for row in found.rows))),
         ("≥", "≥: the known part, not compared."),
         ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
