@@ -221,7 +221,7 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what is not paired."""
+        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what else is not alike."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
@@ -243,14 +243,14 @@ class SideComparison:
         if apart:
             of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
             told.append(f"no task is on both sides{of}: those of one may be harder")
-        return "; ".join(told)
+        return "; ".join([*told, *self.apart])
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        lines += [self._compared_traces(), *self.apart] if self.rows else [*self.apart]
+        lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:

@@ -442,7 +442,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
 def test_choose_leads_to_the_triage_where_no_outcome_is_known(tmp_path: Path, good: Path) -> None:
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, [("book", None)])])
     printed = run("choose", log).stdout
-    assert printed.splitlines()[-1] == f"to look at: credit summary {log}" and "no trace has an outcome" in printed
+    assert printed.splitlines()[0] == f"to look at: credit summary {log}" and "no trace has an outcome" in printed
     assert "to look at:" not in run("choose", good).stdout
 
 

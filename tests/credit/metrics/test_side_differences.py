@@ -142,8 +142,9 @@ def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", lines)
 
     def told(sides: str) -> list[str]:
-        lines = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)["lines"]
-        return [line for line in lines if "differ in" in line]
+        found = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
+        assert any(found["changed"] in line for line in found["lines"])
+        return [words for words in found["changed"].split("; ") if "differ in" in words]
 
     assert told("before=2023-11-16") == ["the sides differ in model, too: small against big"]
     assert told("model=small,big") == told("model=big,small") == []
