@@ -221,7 +221,7 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what else is not alike."""
+        """Success, or the outcome, whatever it did; what stands out or why nothing does; what else is not alike."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
