@@ -66,6 +66,9 @@ def _fan(
     rewards = {} if number in results.strayed else results.rewards[number]
     if not rewards:
         return
+    for event in document["events"][: places[0]]:
+        if "alternative" in event:  # without a node it would be a draw of each run's own
+            event.setdefault("node", f"{prefix.trace}/{event['id']}/logged")
     decision, here = document["events"][places[0]], f"{prefix.trace}/{prefix.decision}"
     decision.setdefault("context", here)
     decision.setdefault("node", f"{here}/logged")
