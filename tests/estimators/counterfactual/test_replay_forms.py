@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import csv
 import dataclasses
+import functools
 import itertools
 import json
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from credit.replay.run_results import Results
 from credit.replay.sibling_traces import lines_with_siblings
 from graphs.writers import native
 
-SIZES = {"events": 128, "traces": 64, "agents": 256}
+SIZES = {"events": 256, "traces": 64, "agents": 256}
 Choice = tuple[int, ...]
 
 
@@ -244,6 +245,11 @@ def from_table(drawn: Drawn, evidence: dict[str, list[Any]], folder: Path) -> cr
     return credit.read(folder / "log.csv")
 
 
+@functools.cache
+def of_rows(method: str) -> RowAdvantages:
+    return RowAdvantages(method, rows=SIZES["events"])
+
+
 def found(traces: credit.Traces, method: str) -> list[float | None]:
     result, n = credit.run(traces, method), traces.sizes.events
     valid = np.asarray(result.valid)[:n].tolist()
@@ -291,7 +297,7 @@ def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path:
         given = table(drawn)
         order = np.random.default_rng(seed).permutation(len(drawn.rows)) if drawn.own_nodes else np.arange(len(drawn.rows))
         shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}
-        result = RowAdvantages(method, rows=SIZES["events"])(
+        result = of_rows(method)(
             **{name: shuffled[name] for name in ("group", "trace", "agent")},
             reward=np.array(shuffled["reward"], np.float32),
             event_reward=np.array(shuffled["event_reward"], np.float32),
@@ -366,3 +372,35 @@ def test_replays_of_a_log_and_of_its_replays_are_one_sample_with_it(form: str, s
     for again in range(2):
         known, drawn = replayed(drawn, known, 2 * seed + again, tmp_path)
         assert clusters_in(known) == drawn.clusters()
+
+
+def test_c3_has_the_increments_as_its_means_whatever_was_met_by_chance() -> None:
+    """Every batch of three traces of two choices, and of a replay of the first from its second choice on."""
+    rng = np.random.default_rng(5)
+    first, second, worth = rng.uniform(0.2, 0.8), rng.uniform(0.2, 0.8, 2), rng.normal(size=(2, 2))
+    group, trace, reward, evidence, facts = [], [], [], {k: [] for k in ("context", "node", "alternative")}, []
+    for number, bits in enumerate(itertools.product((0, 1), repeat=7)):
+        a, b, replay, *others = bits
+        drawn = [((a, "a"), (b, "b")), ((a, "a"), (replay, "r")), ((others[0], "c"), (others[1], "d")),
+                 ((others[2], "e"), (others[3], "f"))]  # fmt: skip
+        draws = {name: (x, (first, second[path[0][0]])[k]) for path in drawn for k, (x, name) in enumerate(path)}
+        chance = float(np.prod([p if x else 1 - p for x, p in draws.values()]))
+        for i, path in enumerate(drawn):
+            for k, (x, name) in enumerate(path):
+                group.append(number)
+                trace.append(f"{number}/{i}")
+                reward.append(worth[path[0][0], path[1][0]])
+                evidence["context"].append(f"{number}" if k == 0 else f"{number}/{path[0][0]}")
+                evidence["node"].append(f"{number}/{name}")
+                evidence["alternative"].append(str(x))
+                facts.append((chance, tuple(y for y, _ in path[: k + 1]), name))
+    traces = credit.from_columns(group=group, trace=trace, reward=reward, evidence=evidence)[2].traces
+    value = {(x,): second[x] * worth[x, 1] + (1 - second[x]) * worth[x, 0] for x in (0, 1)}
+    value |= {(x, y): worth[x, y] for x in (0, 1) for y in (0, 1)}
+    value[()] = first * value[1,] + (1 - first) * value[0,]
+    for draw in "abrcdef":
+        for path in {path for _, path, name in facts if name == draw}:
+            rows = [(x, p) for (p, made, name), x in zip(facts, found(traces, "c3"), strict=True)
+                    if (made, name) == (path, draw) and x is not None]  # fmt: skip
+            expected = sum(x * p for x, p in rows) / sum(p for _, p in rows)
+            assert expected == pytest.approx(value[path] - value[path[:-1]], abs=1e-5)
