@@ -229,7 +229,8 @@
       picture.draw();
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
-      const marks = apart && units().length ? starred("Colour and *", "all rows", units()) : null;
+      const once = units().some((row) => row.rest) ? ", once where two are each other's rest: one comparison, seen from both sides" : "";
+      const marks = apart && units().length ? starred("Colour and *", `all rows${once}`, units()) : null;
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty, marks].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
         ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
