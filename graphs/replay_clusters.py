@@ -21,7 +21,8 @@ traces of this cluster are linked within their groups only.
 
 A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
 once asked of logs for `credit.off_policy`, would turn independent traces into replays. It is refused where that shows.
-So is a context whose traces chose different alternatives at the decision before it: they share no prefix.
+So is a context whose traces drew for themselves at the decision before it, unless they state one alternative there: the
+log does not show that they share a prefix.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def with_clusters(
 
     Raises:
       CreditError: ids are not integers [E], traces that share a node are not continued from one draw, or traces that
-        share a context chose differently before it.
+        share a context drew before it and are not known to have chosen alike.
 
     Example: three siblings that branch after their first action, and one trace of its own.
       Examples:
@@ -243,20 +244,25 @@ def _check_prefixes(
     place = _places(rows, np.asarray(context), trace)
     before, same = _row_before(rows, begin, trace)
     later = np.flatnonzero(same & (begin[rows] == rows) & (place[rows] >= 0))
-    later = later[drawn[begin[rows[before[later]]]]]
     second, earlier = rows[later], begin[rows[before[later]]]
-    _, here = np.unique(np.stack([np.asarray(graph.group_ids)[trace[second]], place[second]]), axis=1, return_inverse=True)
-    _, pair = np.unique(np.stack([here, place[earlier]]), axis=1, return_inverse=True)
-    order = np.lexsort([~told[earlier], draw[earlier], pair])  # of the traces of one draw, one that states its choice
-    _, first = np.unique(np.stack([pair, draw[earlier]])[:, order], axis=1, return_index=True)
-    second, earlier, here, pair = (ids[order[first]] for ids in (second, earlier, here, pair))
+    wide = np.int64(2 * n + 1)  # pairs are one integer each: they sort faster
+    here = np.asarray(graph.group_ids)[trace[second]] * wide + place[second]
+    _, here, shared = np.unique(here, return_inverse=True, return_counts=True)
+    kept = drawn[earlier] & (shared[here] > 1)
+    second, earlier, here = second[kept], earlier[kept], here[kept]
+    _, pair = np.unique(here * wide + place[earlier], return_inverse=True)
+    # Of the traces of one draw, one that states its choice.
+    of_draw, first = np.unique((pair * wide + draw[earlier]) * 2 + ~told[earlier], return_index=True)
+    first = first[np.diff(of_draw // 2, prepend=-1) > 0]
+    second, earlier, here, pair = (ids[first] for ids in (second, earlier, here, pair))
 
     at = np.arange(len(pair))
     _, lead, number = np.unique(pair, return_index=True, return_counts=True)
     other = np.where(lead[pair] == at, at + (number[pair] > 1), lead[pair])
     untold = ~told[earlier] & (other != at)
     apart = (said[:, earlier] != said[:, earlier[other]]).any(axis=0)
-    first_of = np.unique(here, return_index=True)[1][here]
+    _, begins, number = np.unique(here, return_index=True, return_inverse=True)
+    first_of = begins[number]
     elsewhere = (np.asarray(context)[np.stack([earlier, earlier[first_of]])] >= 0).all(axis=0)
     elsewhere &= ~_precedes(earlier, second[first_of], place, begin, rows, trace)
     elsewhere &= ~_precedes(earlier[first_of], second, place, begin, rows, trace)

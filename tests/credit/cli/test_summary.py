@@ -116,7 +116,9 @@ def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert all(row["low"] is not None for row in rows.values())
     assert {name: row["rest"] for name, row in rows.items()} == {"search": "book", "book": "search"}
     text = run("summary", tmp_path / "y", "--by", "tool", "-m", "discounted_return").stdout
-    assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(text.split())
+    assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.slow

@@ -282,7 +282,9 @@ def reasons(method: str, evidence: dict[str, list], **changes: Any) -> set[str]:
     rows = TEAM | {"reward": REWARD} | changes
     unread = set() if method == "off_policy" else {"alternative"}
     graph, reward, found = credit.from_columns(**rows, evidence=evidence)
-    result = getattr(estimators, method)(graph, reward, **{name: found.evidence[name] for name in evidence.keys() - unread})
+    result = getattr(estimators, method)(
+        graph, reward, **{name: found.evidence[name] for name in evidence.keys() - unread}
+    )
     by_row = RowAdvantages(method)(**rows, evidence=evidence)
     assert by_row.valid.tolist() == found.gather(result.valid).tolist()
     return {REASONS[code] for code in found.gather(result.reason).tolist()}

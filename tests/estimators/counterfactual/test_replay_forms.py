@@ -67,8 +67,12 @@ class Drawn:
                 mine.append(self.play(task, source.steps[: self.rng.integers(len(source.steps))]))
             self.traces += [mine[i] for i in self.rng.permutation(len(mine))]
         self.own_nodes = bool(seed % 2)  # agents of a joint turn have a node each; without a context, in one order
-        self.rows = [(trace, k, agent) for trace in self.traces for k, step in enumerate(trace.steps)
-                     for agent in (step.agents if self.own_nodes else self.rng.permutation(step.agents).tolist())]
+        self.rows = [
+            (trace, k, agent)
+            for trace in self.traces
+            for k, step in enumerate(trace.steps)
+            for agent in (step.agents if self.own_nodes else self.rng.permutation(step.agents).tolist())
+        ]
 
     def play(self, task: str, frozen: list[Step]) -> Played:
         steps = list(frozen)
@@ -179,7 +183,9 @@ class Tree:
         return mean(children) + (trace.steps[k].earned if earned else 0)
 
     def rivals(self, context: str) -> list[str]:
-        return sorted({t.steps[k].draw for t in self.traces for k in range(len(t.steps)) if self.context(t, k) == context})
+        return sorted(
+            {t.steps[k].draw for t in self.traces for k in range(len(t.steps)) if self.context(t, k) == context}
+        )
 
     def c3(self, trace: Played, k: int) -> float | None:
         own, rivals = trace.steps[k].draw, self.rivals(self.context(trace, k))
@@ -276,7 +282,9 @@ def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: 
     same(found(traces, "rloo"), [by_trace[t.name] for t, _, _ in drawn.rows])
 
 
-@pytest.mark.parametrize("form", ["fan+fan_node", "context+node", "context+node+alternative", "situation+node+alternative"])
+@pytest.mark.parametrize(
+    "form", ["fan+fan_node", "context+node", "context+node+alternative", "situation+node+alternative"]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path: Path) -> None:
     """At every door: columns, rows of a trainer, native lines and a table."""
@@ -295,7 +303,9 @@ def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path:
             assert clusters_in(traces) == drawn.clusters()
             same(found(traces, method), wanted)
         given = table(drawn)
-        order = np.random.default_rng(seed).permutation(len(drawn.rows)) if drawn.own_nodes else np.arange(len(drawn.rows))
+        order = (
+            np.random.default_rng(seed).permutation(len(drawn.rows)) if drawn.own_nodes else np.arange(len(drawn.rows))
+        )
         shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}
         result = of_rows(method)(
             **{name: shuffled[name] for name in ("group", "trace", "agent")},

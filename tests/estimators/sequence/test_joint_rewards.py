@@ -34,7 +34,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "hae": {},
     "stop_credit": {},
 }
-VALUES = {"gae": ("value",), "critic": ("value",), "hae": ("value", "value_high", "segment"), "stop_credit": ("stop_propensity",)}
+VALUES = {
+    "gae": ("value",),
+    "critic": ("value",),
+    "hae": ("value", "value_high", "segment"),
+    "stop_credit": ("stop_propensity",),
+}
 
 
 def moved(trace: list[int], agent: list[str], context: list[Any], step: list[float]) -> list[float]:
