@@ -535,7 +535,8 @@ def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     assert json.loads(run("summary", log, "--json").stdout)["suspects"][0]["text"].startswith(f"{error} ← cd /testbed")
     monkeypatch.setenv("COLUMNS", columns)
     printed = run("summary", log).stdout.partition("Look at these first")[2].partition("The first one")[0]
-    assert printed.count(error) == 4 and "error of execute_b" in printed
+    read = " ".join(printed.split())  # rich 13 has a column less than rich 15, and breaks lines elsewhere
+    assert read.count(error) == 4 and "error of execute_b" in read
     head, row = printed.splitlines()[1:3]
     assert columns == "50" or (head.split()[:5] == ["trace", "outcome", "#", "agent", "why"] and row.split()[2] == "2")
 
