@@ -211,7 +211,7 @@ def _check_prefixes(
     begin: np.ndarray,
     names: Sequence[str] | None,
 ) -> None:
-    """Refuse contexts whose traces drew for themselves at the decision before it, unless the log says: they chose alike.
+    """Refuse contexts whose traces drew for themselves at the decision before it, unless they are known to agree.
 
     Nodes tell draws apart, and an alternative without a node is a draw of its own. Choices are alike where all agents
     state theirs, in one context. A decision of which an action has neither is not compared: it may be frozen. Contexts

@@ -273,7 +273,7 @@ def clusters_in(traces: credit.Traces) -> list[int]:
 
 
 @pytest.mark.parametrize("form", REPLAYED)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: int) -> None:
     drawn = Drawn(seed)
     traces = from_columns(drawn, columns_of(drawn, form))
@@ -285,7 +285,7 @@ def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: 
 @pytest.mark.parametrize(
     "form", ["fan+fan_node", "context+node", "context+node+alternative", "situation+node+alternative"]
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path: Path) -> None:
     """At every door: columns, rows of a trainer, native lines and a table."""
     drawn = Drawn(100 + seed)
@@ -303,9 +303,7 @@ def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path:
             assert clusters_in(traces) == drawn.clusters()
             same(found(traces, method), wanted)
         given = table(drawn)
-        order = (
-            np.random.default_rng(seed).permutation(len(drawn.rows)) if drawn.own_nodes else np.arange(len(drawn.rows))
-        )
+        order = np.random.default_rng(seed).permutation(len(drawn.rows))
         shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}
         result = of_rows(method)(
             **{name: shuffled[name] for name in ("group", "trace", "agent")},
@@ -408,9 +406,10 @@ def test_c3_has_the_increments_as_its_means_whatever_was_met_by_chance() -> None
     value = {(x,): second[x] * worth[x, 1] + (1 - second[x]) * worth[x, 0] for x in (0, 1)}
     value |= {(x, y): worth[x, y] for x in (0, 1) for y in (0, 1)}
     value[()] = first * value[1,] + (1 - first) * value[0,]
+    given = found(traces, "c3")
     for draw in "abrcdef":
         for path in {path for _, path, name in facts if name == draw}:
-            rows = [(x, p) for (p, made, name), x in zip(facts, found(traces, "c3"), strict=True)
+            rows = [(x, p) for (p, made, name), x in zip(facts, given, strict=True)
                     if (made, name) == (path, draw) and x is not None]  # fmt: skip
             expected = sum(x * p for x, p in rows) / sum(p for _, p in rows)
             assert expected == pytest.approx(value[path] - value[path[:-1]], abs=1e-5)
