@@ -273,9 +273,9 @@ def _check_prefixes(
     ):
         if wrong.any():
             found = int(np.argmax(wrong))
-            pair_of = sorted((second[found], second[beside[found]]))
+            one, two = sorted((int(second[found]), int(second[beside[found]])))
             raise CreditError(
-                f"{_pair(*pair_of, trace, names)} share a 'context', but {why}; expected a context in several traces "
+                f"{_pair(one, two, trace, names)} share a 'context', but {why}; expected a context in several traces "
                 "only where all before it is equal. Give what followed each alternative a 'context' of its own. Where "
                 "they chose alike, give the decision one 'context' and 'alternative'; to replays, one 'node', too"
             )
