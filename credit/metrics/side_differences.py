@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "COSTS",
     "SideBound",
     "SideComparison",
     "SideDifference",
@@ -44,6 +45,7 @@ __all__ = [
     "sides_of_folders",
     "stated_sides",
     "uncompared",
+    "with_costs",
 ]
 
 LEVEL = 0.05
@@ -219,7 +221,7 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what is not paired."""
+        """Success, or the outcome, whatever it did; what stands out or why nothing does; what else is not alike."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
@@ -241,14 +243,14 @@ class SideComparison:
         if apart:
             of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
             told.append(f"no task is on both sides{of}: those of one may be harder")
-        return "; ".join(told)
+        return "; ".join([*told, *self.apart])
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        lines += [self._compared_traces(), *self.apart] if self.rows else [*self.apart]
+        lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
@@ -292,17 +294,16 @@ class SideComparison:
 def compare_sides(
     traces: Traces, sides: Sides, measured: dict[str, TraceMetric], prices: Prices | None = None
 ) -> SideComparison:
-    """Compare two sides in success and costs, which are asked of a change first, and in other metrics.
+    """Compare two sides in success, costs and other metrics.
 
     Args:
       traces: what was read.
       sides: of these traces.
-      measured: what `trace_metrics` gives for them.
+      measured: what `with_costs` gives for them.
       prices: of models and tools.
     """
-    metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
-    rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
-    bounds = bounds_of_sides(traces, metrics, sides.side, prices)
+    rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
+    bounds = bounds_of_sides(traces, measured, sides.side, prices)
     return SideComparison(sides, rows, bounds, lost, task_ids(traces), _apart(traces, sides))
 
 
@@ -449,6 +450,27 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
         if not (side == number).any():
             raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
     return (folders[0], folders[1]), side
+
+
+COSTS: Mapping[str, str] = {
+    "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
+    "errors": "events, or calls of a tool, whose status the log calls an error",
+    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
+    "tokens": "tokens that the actions generated",
+    "input_tokens": "tokens that the actions read",
+    "money": "money at the prices of a table, `--prices`",
+    "logged_money": "money that the log states of the trace",
+    "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
+    "tool_calls": "calls of tools, and spawns by one",
+}
+"""What each number of `costs_of_traces` is."""
+
+
+def with_costs(
+    traces: Traces, measured: dict[str, TraceMetric], prices: Prices | None = None
+) -> dict[str, TraceMetric]:
+    """Metrics of `trace_metrics` with success first, then `costs_of_traces`, as they are asked of a run."""
+    return {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:

@@ -278,6 +278,9 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
     path = LOGS[log](tmp_path / "x.jsonl")
     shown = CliRunner().invoke(cli, ["choose", str(path)]).stdout
     found = choose(read(path), inputs=[str(path)])
+    # The answer stood below some 30 lines of reasons.
+    assert shown.startswith(f"to train: {found.command}\n" if found.command else "to train: nothing;")
+    assert shown.index("\nluck:") < shown.index("\nunit  ")
     monkeypatch.chdir(tmp_path)
     printed = re.findall(r"^[\w ]+: (credit .*)$", shown, re.MULTILINE)
     assert printed == [command for _, command, _ in found.commands] and printed

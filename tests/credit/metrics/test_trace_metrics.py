@@ -24,6 +24,7 @@ from credit.metrics.metric_summary import bands, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.reports.event_errors import error_mask
+from credit.reports.event_texts import event_texts
 from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
 from graphs.event_types import EdgeType, EventType
@@ -35,6 +36,7 @@ from graphs.traces.record import Agent, TraceRecord
 from graphs.worlds import FEWEST_AGENTS, TeamWorld
 from graphs.writers import otlp, survey
 from tests.definitions.samples import SAMPLES
+from tests.recordings.spans import agent, chat, spans_request, tool
 
 WITH_CREDIT = {"credited_agents", "signal_to_noise"}
 
@@ -203,6 +205,41 @@ def test_what_one_message_or_one_speaker_cannot_show_is_no_number(tmp_path: Path
     first = [calls[0], *(step | {"type": "tool_call", "tool": "web"} for step in calls[1:])]
     found = by_trace(native(tmp_path, DEBATE | {"events": first}))["debate"]
     assert found["message_redundancy"] == "the team wrote one message, which can repeat none"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "redundancy"),
+    [
+        (None, "", "the log has no content of its messages that can be compared"),  # the parts have ids alone
+        (None, "So.", 1 / 2),
+        ({"command": "ls"}, "", "the team wrote no message"),
+        ({"command": "ls", "cwd": "/"}, "So.", 1 / 2),
+    ],
+)
+def test_messages_of_spans_are_compared_by_what_they_say(
+    tmp_path: Path, asked: dict[str, str] | None, said: str, redundancy: float | str
+) -> None:
+    """Their JSON was, where ids of calls tell any two apart: two that say the same never repeated each other."""
+
+    def spoken(call_id: str) -> dict[str, Any]:
+        part = {"type": "tool_call", "id": call_id, "name": "t"} | ({"arguments": asked} if asked else {})
+        parts = [part, *([{"type": "text", "content": said}] if said else [])]
+        return {"attributes": {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}}
+
+    given = {"attributes": {"gen_ai.tool.call.arguments": json.dumps(asked)} if asked else {}}
+    spans = [agent(1, 0, 0, 9, "lead"), chat(2, 1, 1, 2), agent(3, 1, 2, 8, "worker"),
+             chat(4, 3, 3, 4, **spoken("x")), tool(5, 3, 4, 5, "x", **given),
+             chat(6, 3, 5, 6, **spoken("y")), tool(7, 3, 6, 7, "y", **given)]  # fmt: skip
+    (tmp_path / "spans.json").write_text(json.dumps(spans_request(spans)))
+    (found,) = by_trace(credit.read(tmp_path)).values()
+    assert found["message_redundancy"] == redundancy
+
+
+def test_the_status_of_a_span_is_no_text_of_its_message() -> None:
+    """Each message of MLflow's spans said `STATUS_CODE_OK`, so all repeated the first."""
+    traces = credit.read(Path(__file__).parents[2] / "recordings" / "spans_mlflow.json")
+    rows = np.flatnonzero(np.asarray(traces.graph.event_type)[: traces.sizes.events] == int(EventType.MESSAGE))
+    assert len(rows) and event_texts(traces, rows, 99) == [""] * len(rows)
 
 
 def test_a_trace_has_the_stages_that_its_own_log_states(tmp_path: Path) -> None:
