@@ -377,9 +377,11 @@ def checks_table() -> str:
 
 def metrics_table() -> str:
     """What each metric of a trace is."""
+    from credit.metrics.side_differences import COSTS
     from credit.metrics.trace_metrics import METRICS
 
-    return markdown_table(["name", "of a trace"], [[f"`{name}`", text] for name, text in METRICS.items()])
+    rows = {**METRICS, **COSTS}
+    return markdown_table(["name", "of a trace"], [[f"`{name}`", text] for name, text in rows.items()])
 
 
 def doctor_table() -> str:

@@ -60,10 +60,9 @@ def _without_words(traces: Traces, message: np.ndarray) -> list[int]:
     text = dict(zip(rows.tolist(), event_texts(traces, rows, LONGEST), strict=True))
     rest = {row: text[row] for row in senders.tolist()}
     pairs = zip(senders.tolist(), receivers.tolist(), strict=True)
-    for row, asked in sorted(
-        ((row, command_of(text[call])) for row, call in pairs), key=lambda call: -len(call[1])
-    ):  # one may be a part of another
-        rest[row] = rest[row].replace(asked, "", 1)
+    for row, asked in sorted(((row, text[call]) for row, call in pairs), key=lambda call: -len(call[1])):
+        # One may be a part of another. A message has all arguments of a call, or the command alone.
+        rest[row] = rest[row].replace(asked if asked in rest[row] else command_of(asked), "", 1)
     return [row for row, left in rest.items() if text[row] and not left.strip()]
 
 

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, ROUNDING, holm
+from graphs.task_means import LEAST_TASKS, ROUNDING, difference_interval, holm, mean_interval
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "COSTS",
     "SideBound",
     "SideComparison",
     "SideDifference",
@@ -44,6 +45,7 @@ __all__ = [
     "sides_of_folders",
     "stated_sides",
     "uncompared",
+    "with_costs",
 ]
 
 LEVEL = 0.05
@@ -75,7 +77,8 @@ class SideDifference:
       metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
-      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike. Of a
+      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike, or those
+        of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
         differ.
@@ -219,7 +222,7 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did; what else stands out or why nothing does; what is not paired."""
+        """Success, or the outcome, whatever it did; what stands out or why nothing does; what else is not alike."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
         head = next((row for row in self.rows if row.metric in FIRST), None)
         told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
@@ -241,14 +244,14 @@ class SideComparison:
         if apart:
             of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
             told.append(f"no task is on both sides{of}: those of one may be harder")
-        return "; ".join(told)
+        return "; ".join([*told, *self.apart])
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        lines += [self._compared_traces(), *self.apart] if self.rows else [*self.apart]
+        lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
@@ -292,17 +295,16 @@ class SideComparison:
 def compare_sides(
     traces: Traces, sides: Sides, measured: dict[str, TraceMetric], prices: Prices | None = None
 ) -> SideComparison:
-    """Compare two sides in success and costs, which are asked of a change first, and in other metrics.
+    """Compare two sides in success, costs and other metrics.
 
     Args:
       traces: what was read.
       sides: of these traces.
-      measured: what `trace_metrics` gives for them.
+      measured: what `with_costs` gives for them.
       prices: of models and tools.
     """
-    metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
-    rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
-    bounds = bounds_of_sides(traces, metrics, sides.side, prices)
+    rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
+    bounds = bounds_of_sides(traces, measured, sides.side, prices)
     return SideComparison(sides, rows, bounds, lost, task_ids(traces), _apart(traces, sides))
 
 
@@ -451,6 +453,27 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     return (folders[0], folders[1]), side
 
 
+COSTS: Mapping[str, str] = {
+    "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
+    "errors": "events, or calls of a tool, whose status the log calls an error",
+    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
+    "tokens": "tokens that the actions generated",
+    "input_tokens": "tokens that the actions read",
+    "money": "money at the prices of a table, `--prices`",
+    "logged_money": "money that the log states of the trace",
+    "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
+    "tool_calls": "calls of tools, and spawns by one",
+}
+"""What each number of `costs_of_traces` is."""
+
+
+def with_costs(
+    traces: Traces, measured: dict[str, TraceMetric], prices: Prices | None = None
+) -> dict[str, TraceMetric]:
+    """Metrics of `trace_metrics` with success first, then `costs_of_traces`, as they are asked of a run."""
+    return {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
+
+
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, calls.
 
@@ -513,7 +536,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
 
     Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
     weigh on both sides alike; other tasks are left out, and from `LEAST_TASKS` on there is a test. Otherwise each
-    side's tasks give one number each, and the interval is Welch's.
+    side's tasks give one number each. Intervals are those of `graphs.task_means`.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
 
@@ -647,9 +670,11 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
     low, high, p, seen = None, None, test.p, None
     if error > 0:
-        low, high, welch, seen = _interval(difference, error, freedom)
+        low, high = mean_interval(apart) if paired else difference_interval(first, second)
+        welch, seen = _by_student(difference, error, freedom)
         p = p if paired else max(p, welch)
         low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
+        low, high, seen = (None, None, None) if math.isnan(low) else (low, high, seen)
     numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     asked = side >= 0
@@ -669,11 +694,9 @@ def _spread(values: np.ndarray) -> float:
     return 0.0 if _alike(values.min(), values.max()) else float(values.std(ddof=1))
 
 
-def _interval(difference: float, error: float, freedom: float) -> tuple[float, float, float, float]:
-    """Student's interval, its p-value, and the difference that the test finds with `POWER`."""
+def _by_student(difference: float, error: float, freedom: float) -> tuple[float, float]:
+    """Student's p-value, and the difference that the test finds with `POWER`."""
     from scipy.special import stdtr, stdtrit  # comes with JAX; slow to import
 
-    quantile = float(stdtrit(freedom, 0.975))
     p = 2 * float(stdtr(freedom, -abs(difference) / error))
-    half = quantile * error
-    return difference - half, difference + half, p, half + float(stdtrit(freedom, POWER)) * error
+    return p, float(stdtrit(freedom, 0.975) + stdtrit(freedom, POWER)) * error

@@ -12,7 +12,7 @@ from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.method_summary import empty_notes, ended_note
-from credit.metrics.side_differences import compare_sides
+from credit.metrics.side_differences import compare_sides, with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
@@ -24,6 +24,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
+from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
 from credit.telling_apart import NOTHING_DISTINGUISHES, tells_apart
 from estimators.base import Credit
@@ -92,7 +93,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "legend": LEGEND,
         "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
-        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)),
+        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts))
+        | {"legend": TRIAGE},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),
         "sides": None,
         "ledger": None,
@@ -100,7 +102,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     }
     if findings.sides is not None:
         credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
-        measured = trace_metrics(traces, MetricOptions(findings.success_at, credit))
+        measured = with_costs(
+            traces, trace_metrics(traces, MetricOptions(findings.success_at, credit)), findings.prices
+        )
         compared = compare_sides(traces, findings.sides, measured, findings.prices)
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads}
     if ledger is not None:

@@ -51,7 +51,7 @@ TRIED: _Tried = {
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
 has the status "error" tries `FAILED` first."""
-ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage"})
+ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
@@ -259,8 +259,10 @@ class _Record:
             return (_error(errors[0]),)
         for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
             texts = tuple(_below(value, keys, 0))
-            if texts and (kind in TRIED or any(text.strip() for text in texts)):
+            if kind in TRIED and texts:
                 return texts
+            if any(text.strip() for text in texts):
+                return tuple(map(_spoken, texts))
         return ()
 
     def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str:
@@ -288,6 +290,16 @@ class _Record:
             return None
         messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
+
+
+def _spoken(text: str) -> str:
+    """What the messages of a chat say that stand as JSON in a span's attribute; another text as it is."""
+    if text.startswith(("[", "{")) and ('"role"' in text or '"tool_calls"' in text):
+        with contextlib.suppress(*JSON_ERRORS):
+            chat = msgspec.json.decode(text)
+            if any("role" in part or "tool_calls" in part for part in _objects([chat], 0)):
+                return " ".join(said for said in _below(chat, SAID, 0) if said.strip())
+    return text
 
 
 def _error(text: str) -> str:

@@ -125,12 +125,16 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces failed, and what they have more and less of, `FIRST` first, three each; "" without any."""
+        """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
+
+        It is "" without any.
+        """
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
+        words += self._by_model(3)
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: dict[str, str] = {}
             for row in sorted(self.rows, key=lambda row: row.what not in FIRST):
@@ -203,13 +207,13 @@ class OutcomeDifferences:
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
         return [kinds, said, *self._by_model(), *owned]
 
-    def _by_model(self) -> list[str]:
+    def _by_model(self, most: int = MOST) -> list[str]:
         """That rows may tell models apart, where one fails more often than another."""
         shown = [
-            f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:MOST]
+            f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:most]
         ]
-        more = ["…"] * (len(self.models) > MOST)
-        return [f"Failed by model: {', '.join(shown + more)}; the rows mix models."] if shown else []
+        more = ["…"] * (len(self.models) > most)
+        return [f"Failed by model: {', '.join(shown + more)}; what differs mixes models."] if shown else []
 
 
 def outcome_differences(
@@ -390,7 +394,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
-        yield "retries", np.where(states, count(of_calls["retries"]), np.nan)
+        yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
     for what, at, tells in ends(traces, calls):
         yield what, np.where(tells, at >= 0, np.nan)

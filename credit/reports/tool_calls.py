@@ -65,7 +65,7 @@ class ToolCalls:
     Attributes:
       rows: of the calls, in order: int [calls].
       results, calls: of results that a call led to, and the call of each: int [results].
-      retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
+      retry: whether it is made again, arguments and all, after it failed: bool [calls].
       errors: whether the log calls an event an error: bool [number of real events].
       counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
 
@@ -101,30 +101,64 @@ class ToolCalls:
         outcome = is_call | is_result
         outcome[self.calls] = False
         outcome |= self.errors
-        self._outcome = outcome
         self._outcomes = np.flatnonzero(outcome)
         self.rows = np.flatnonzero(is_call)
 
-    @functools.cached_property
+    @property
     def retry(self) -> np.ndarray:
-        """Sorted out where it is asked for: costs need results alone."""
-        asked, failing = self._outcome.copy(), np.zeros(self._agent.max(initial=-1) + 1, bool)
-        asked[self.rows], failing[self._agent[self.errors]] = True, True
-        asked &= failing[self._agent]  # only after an error of its own does an agent try again
-        return self._after_error(np.flatnonzero(asked), self._outcome)[self.rows]
+        """Whether the last outcome of the same call of the agent was an error: bool [calls]."""
+        return self._retries[0]
 
-    def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:
-        """The rows before which the last outcome of their agent and tool is an error: bool [events]."""
-        tool = self._tool_ids[rows] + 1
-        key = self._agent[rows] * (tool.max(initial=0) + 1) + tool
-        order = np.argsort(key, kind="stable")
-        key, rows = key[order], rows[order]
-        last = np.maximum.accumulate(np.where(outcome[rows], np.arange(len(rows)), 0))
-        before = np.append(0, last)[: len(rows)]  # of an earlier row; the first row itself where there is none
-        after = np.zeros(len(outcome), bool)
-        after[rows] = (key[before] == key) & outcome[rows[before]] & self.errors[rows[before]]
-        after[rows[:1]] = False
-        return after
+    @property
+    def untold(self) -> list[int]:
+        """Calls after an error of their tool that may be retries, but for arguments that the log lacks."""
+        found: list[int] = self.rows[self._retries[1]].tolist()
+        return found
+
+    def retry_counts(self) -> np.ndarray:
+        """Retries of each trace, NaN where calls lack the arguments to tell: float [traces]."""
+        return self._where_told(self.rows[self.retry], self.untold)
+
+    @functools.cached_property
+    def _retries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which calls are retries, and which may be; sorted out where it is asked for: costs need results alone."""
+        rows, kind, said = self._of_failing
+        n, wrong = len(self._agent), self.errors[rows]
+        first, nameless = (np.full(kind.max(initial=-1) + 1, n) for _ in range(2))  # errors, by agent and tool
+        np.minimum.at(first, kind[wrong], rows[wrong])
+        np.minimum.at(nameless, kind[wrong & (said < 0)], rows[wrong & (said < 0)])
+        # Each call before its outcome, which for one without a result is its own row.
+        call = self._call_of[rows]
+        key = np.concatenate([kind, kind]) * (said.max(initial=0) + np.int64(2)) + np.concatenate([said, said]) + 1
+        at, ends = np.concatenate([call * 2, rows * 2 + 1]), np.repeat([False, True], len(rows))
+        failed = np.concatenate([wrong, wrong])
+        order = np.lexsort([at, key])
+        key, ends, failed = key[order], ends[order], failed[order]
+        last = np.maximum.accumulate(np.where(ends, np.arange(len(key)), 0))
+        before = np.append(0, last)[
+            : len(key)
+        ]  # the outcome of the same call before; the first row where there is none
+        again = (key[before] == key) & ends[before] & failed[before] & ~ends
+        retry, untold = np.zeros(n, bool), np.zeros(n, bool)
+        retry[np.concatenate([call, call])[order][again]] = True
+        untold[call] = (call > nameless[kind]) | ((said < 0) & (call > first[kind]))
+        retry &= ~untold
+        return retry[self.rows], untold[self.rows]
+
+    @functools.cached_property
+    def _of_failing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Outcomes of agents with tools that failed for them: their rows, agent and tool, and what was called.
+
+        The last is an integer of the call, equal where arguments are, -1 where the log has none, or a result does not
+        say whose it is: int [outcomes] each.
+        """
+        call = self._call_of[self._outcomes]
+        tool, called = self._tool_ids[call] + 1, np.isin(call, self.rows)
+        _, kind = np.unique(self._agent[call] * (tool.max(initial=0) + np.int64(1)) + tool, return_inverse=True)
+        fails = ((tool > 0) | called) & (np.bincount(kind, self.errors[self._outcomes]) > 0)[kind]
+        said = np.full(len(call), -1, np.int64)
+        said[fails & called] = self._said(call[fails & called])
+        return self._outcomes[fails], kind[fails], said[fails]
 
     @functools.cached_property
     def _tool(self) -> list[str | None]:
@@ -151,10 +185,8 @@ class ToolCalls:
         """Errors of a call again and in a row, in order of the first of them."""
         wrong = self.errors
         keys = {row: (int(self._agent[row]), self._tool[row]) for row in self._outcomes.tolist()}
-        tried = {key for row, key in keys.items() if wrong[row] and key[1] is not None}
-        rows = np.array([row for row, key in keys.items() if key in tried], np.int64)
-        rows = rows[np.isin(self._call_of[rows], self.rows)]
-        texts = dict(zip(rows.tolist(), self._said(self._call_of[rows]).tolist(), strict=True))
+        rows, _, said = self._of_failing
+        texts = dict(zip(rows.tolist(), said.tolist(), strict=True))
         runs: list[list[int]] = []
         last: dict[tuple[int, str | None], int] = {}  # the run in a row that goes on, by agent and tool
         again: dict[tuple[int, str | None, int], list[int]] = {}  # the errors of a call that goes on
@@ -215,18 +247,18 @@ class ToolCalls:
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
         steps, found, _ = self._repeats
-        return self._where_compared(steps.rows[steps.begin[found[:, 0]]])
+        return self._where_told(steps.rows[steps.begin[found[:, 0]]], self.uncompared)
 
     def calls_again(self) -> np.ndarray:
         """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""
         steps, found, _ = self._repeats
-        return self._where_compared(steps.rows[covered(found, len(steps.agent), later=True)[steps.step]])
+        again = covered(found, len(steps.agent), later=True)[steps.step]
+        return self._where_told(steps.rows[again], self.uncompared)
 
-    def _where_compared(self, rows: np.ndarray) -> np.ndarray:
+    def _where_told(self, rows: np.ndarray, untold: list[int]) -> np.ndarray:
+        """How many of the rows each trace has, NaN where it has one of `untold`."""
         n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
-        steps, _, lacking = self._repeats
-        uncompared = steps.rows[steps.begin[lacking]]
-        found, lacks = (np.bincount(trace[of], minlength=n) for of in (rows, uncompared))
+        found, lacks = (np.bincount(trace[of], minlength=n) for of in (rows, np.asarray(untold, np.int64)))
         return np.where(lacks > 0, np.nan, found)
 
     @functools.cached_property

@@ -57,7 +57,8 @@ class Workload:
       calls: tool calls.
       errors: events whose status the log calls an error, a call and its result once; None where no log of these formats
         states a status.
-      retries: calls of a tool whose previous call by the same agent ended in an error; None likewise.
+      retries: calls that an agent made again, arguments and all, after they failed; None likewise, and where there may
+        be some, had the log arguments of calls.
       loops: as of `LOOP`; None where there may be some, had the log arguments of calls.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
@@ -227,6 +228,7 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     used = collections.Counter(named[row] for row in called.tolist())
     again = collections.Counter(named[row] for row in called[calls.retry].tolist())
     looped = collections.Counter(tool for loop in calls.loops for tool in loop.tools)
+    untold = {named[row] for row in calls.untold} - again.keys()
     unknown = {named[row] for row in calls.uncompared} - looped.keys()
     failed: collections.Counter[str] = collections.Counter()
     for run in failures:
@@ -245,7 +247,8 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
     rows = []
     for tool, n in used.items():
-        errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
+        errors = failed[tool] if tool in known else None
+        retries = None if errors is None or tool in untold else again[tool]
         loops = None if tool in unknown else looped[tool]
         lacks = bool(lacking[list(where[tool])].any())
         rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), lacks))
@@ -264,14 +267,14 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
         workloads: list[int] = np.bincount(name_of[rows], inside[rows], width).astype(np.int64).tolist()
         return workloads
 
-    def where_stated(counts: list[int]) -> list[int | None]:
+    def where_stated(counts: list[int | None]) -> list[int | None]:
         return [number if states else None for number, states in zip(counts, stating, strict=True)]
 
-    def where_compared(counts: list[int]) -> list[int | None]:
-        return [number if number or not without else None for number, without in zip(counts, lacking, strict=True)]
+    def where_told(rows: np.ndarray, untold: list[int]) -> list[int | None]:
+        lacking = count(np.asarray(untold, np.int64))
+        return [number if number or not lacks else None for number, lacks in zip(count(rows), lacking, strict=True)]
 
     stating = count(has_statuses(traces)[trace])
-    lacking = count(np.asarray(calls.uncompared, np.int64))
 
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action
@@ -285,9 +288,9 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
         count(np.arange(n.events)),
         count(action),
         count(calls.rows),
-        where_stated(count(calls.counted)),
-        where_stated(count(calls.rows[calls.retry])),
-        where_compared(count(np.array([loop.rows[0] for loop in calls.loops], np.int64))),
+        where_stated([*count(calls.counted)]),
+        where_stated(where_told(calls.rows[calls.retry], calls.untold)),
+        where_told(np.array([loop.rows[0] for loop in calls.loops], np.int64), calls.uncompared),
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(took, name_of, width).tolist(),

@@ -206,10 +206,10 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
     keep_agents(listed)
     around = trace.nearest(lambda span_id: spans[span_id].kind in (Kind.AGENT, Kind.TOOL))
-    for span in listed:  # a turn of an agent states the agent's name, too
-        outer = spans.get(around.get(span.parent, ""))
-        if span.kind is Kind.AGENT and outer is not None and (outer.kind, outer.name) == (Kind.AGENT, span.name):
-            span.kind = Kind.OTHER
+    agents = {span.id: span.name for span in listed if span.kind is Kind.AGENT}
+    for span_id, name in agents.items():  # a turn of an agent states the agent's name, too, and so does a part of it
+        if agents.get(around.get(spans[span_id].parent, "")) == name:
+            spans[span_id].kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
     record.system = next((one.system for one in stated.values() if one.system), "")

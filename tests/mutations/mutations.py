@@ -213,7 +213,7 @@ _READERS = (
              "a scorer's model calls are the team's"),
     Mutation(_FORMATS + "weave.py", "TraceRecord(name, of.group or name,", "TraceRecord(name, name,",
              "examples of one row are no group"),
-    Mutation(_FORMATS + "braintrust.py", "(outer.kind, outer.name) == (Kind.AGENT, span.name)", "False",
+    Mutation(_FORMATS + "braintrust.py", "agents.get(around.get(spans[span_id].parent, \"\")) == name", "False",
              "each turn of an agent is an agent"),
     Mutation(_FORMATS + "braintrust.py", "span.kind, span.target = Kind.HANDOFF, metadata.to_agent",
              "span.kind, span.target = Kind.OTHER, metadata.to_agent", "a hand-over starts nobody"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -15,8 +15,9 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["card"]
 
 LEGEND = (
-    "In brackets: behind a name, its traces; behind a number, the 95 % interval over tasks. outcomes and "
-    "work: means over tasks. costs: means over traces; ≥: the log lacks lines, or the number of some calls."
+    ("", "In brackets: behind a name, its traces; behind a number, the 95 % interval over tasks."),
+    ("", "outcomes and work: means over tasks. costs: means over traces."),
+    ("≥", "≥: the log lacks lines, or the number of some calls."),
 )
 
 
@@ -43,5 +44,5 @@ def card(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json
         for line in lines:
             table.add_row(line.section, line.item, words(line.value), words(line.missing))
         stdout().print(table)
-        stdout().print(LEGEND, soft_wrap=True)
+        stdout().print(explained(table, *LEGEND), soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -28,11 +28,12 @@ SECONDS = (
 )
 MARKS = (
     ("≥", "≥: the log lacks lines, or the number of some calls."),
+    ("money: ≥", "money ≥: a count or a price of some events is missing."),
     ("–", "–: the log has the number of no call."),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
-MONEY = "money: at the table's prices; ≥: a count or a price of some events is missing."
+MONEY = "money: at the table's prices."
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import at_least
@@ -16,10 +16,13 @@ __all__ = ["traces"]
 SHOWN = 100  # traces that are listed unless all are asked for
 SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "errors")
 LEGEND = (
-    "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
-    "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
-    "last end, without waits for a person, real or simulated. ≥: the log lacks lines of the trace, or tokens of some "
-    "actions."
+    ("", "reward: the outcome. errors: events, or calls of a tool, whose status the log calls an error."),
+    ("", "wall clock: seconds from the first begin to the last end, without waits for a person, real or simulated."),
+    ("reward: –", "reward –: the log has none."),
+    ("errors: –", "errors –: no log of the format states a status."),
+    ("tokens: –", "tokens –: the log has no count."),
+    ("wall clock: –", "wall clock –: the times of the log do not tell."),
+    ("≥", "≥: the log lacks lines of the trace, or tokens of some actions."),
 )
 
 
@@ -78,7 +81,7 @@ def traces(
         stdout().print(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
-        stdout().print(LEGEND, soft_wrap=True)
+        stdout().print(explained(table, *LEGEND), soft_wrap=True)
         actions, counted = (sum(row[name] for row in rows) for name in ("actions", "actions_with_tokens"))
         if 0 < counted < actions:
             stdout().print(f"tokens: sums over {counted} of {actions} actions; the logs have no count of the others.")

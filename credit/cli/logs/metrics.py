@@ -1,4 +1,4 @@
-"""`credit metrics`: success, parallelism, useful agents, communication, errors, the course of the team, decisions."""
+"""`credit metrics`: success, errors, costs, parallelism, useful agents, communication, the course of the team."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
+from credit.cli.shared.answers import (
+    amount,
+    explained,
+    json_option,
+    plain_table,
+    print_json,
+    starred,
+    stderr,
+    stdout,
+    words,
+)
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
@@ -35,7 +45,7 @@ UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
 
 @click.command(
     cls=Command,
-    short_help="Measure success, parallelism, useful agents, communication and errors.",
+    short_help="Measure success, errors, costs, parallelism and communication.",
     examples="""
     credit metrics runs/
     credit metrics runs/ --by length --method rloo
@@ -50,7 +60,7 @@ UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
               help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
 @sides_option
-@takes_prices(", for money in --sides")
+@takes_prices(", for money")
 @click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
 @click.option("--method", "-m", default="rloo", show_default=True,
@@ -84,7 +94,7 @@ def metrics(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Measure traces: success, parallelism, useful agents, communication, errors and the size of the team.
+    """Measure traces: success, errors, tokens, money, time, parallelism, useful agents, communication, team size.
 
     A trace without a number has a reason, which is counted. Intervals are over tasks. --of team has births, deaths and
     the size of the team after each tenth of a trace's events; --of decisions the critical steps of the main agents'
@@ -99,12 +109,10 @@ def metrics(
             raise click.UsageError(f"{option} is for --of traces", ctx)
         _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
-    if prices is not None and sides is None:
-        raise click.UsageError("--prices is for --sides; `credit costs` has the money of all", ctx)
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import Sides, compare_sides
+    from credit.metrics.side_differences import Sides, compare_sides, with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
@@ -116,7 +124,7 @@ def metrics(
         vectors = read_array(Path(embeddings), "a .npy file of numbers, a row for each event")
     with working(stderr(), "measuring traces"):
         credit = _credit(traces, method, also, options)
-        found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
+        found = with_costs(traces, trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike)), prices)
         means = metric_means(traces, found, by)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices)
     if output is not None:
@@ -124,15 +132,13 @@ def metrics(
     if as_json:
         shown = {} if compared is None else compared.as_json()
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
-    elif compared is None:
-        _print(stdout(), means, by)
     else:
-        _print_sides(stdout(), compared)
-        for line in (
-            compared.lines()
-            + compared.without_number()
-            + ([] if prices is None else price_gaps(traces, prices).lines())
-        ):
+        if compared is None:
+            _print(stdout(), means, by)
+        else:
+            _print_sides(stdout(), compared)
+        lines = [] if compared is None else compared.lines() + compared.without_number()
+        for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
@@ -208,18 +214,20 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
     first, second = found.sides.heads
-    text = (
-        f"difference: {second} − {first}. "
-        "paired: each task that both sides have is compared with itself, and others are left out. "
-        f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, "
-        f"or, where they share none, {LEAST_TASKS} on each side. "
-        "no spread: all tasks differ alike, or those of a side are alike. "
-        "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
-        "tends to miss. "
-        f"{starred('all rows', sum(row.low is not None for row in found.rows))} "
-        "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
-        "`credit costs` has sums of what events took."
-    )
+    text = explained(
+        table,
+        ("", f"difference: {second} − {first}."),
+        ("", "paired: each task that both sides have is compared with itself, and others are left out."),
+        ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
+              f"share none, {LEAST_TASKS} on each side."),
+        ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
+        ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller "
+             "ones it tends to miss."),
+        ("", starred("all rows", sum(row.low is not None for row in found.rows))),
+        ("≥", "≥: the known part, not compared."),
+        ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
+                               "what events took."),
+    )  # fmt: skip
     console.print(words(text), soft_wrap=True)
 
 
@@ -242,19 +250,20 @@ def _table(traces: Traces, found: dict[str, TraceMetric]) -> Any:
 
 
 def _print(console: Console, means: list[MetricMean], by: str) -> None:
+    from credit.metrics.side_differences import COSTS
     from credit.metrics.trace_metrics import METRICS
 
     shown = [row for row in means if row.mean is not None]
     table = plain_table(*([by] if by != "all" else []), "metric", "#mean", "95 % interval", "#traces", "#tasks")
     for row in shown:
-        interval = "–" if row.low is None else f"{row.low:z.4g} to {row.high:z.4g}"
-        cells = (words(row.metric), f"{row.mean:z.4g}", interval, str(row.traces), str(row.tasks))
+        interval = "–" if row.low is None else f"{amount(row.low, 4)} to {amount(row.high, 4)}"
+        cells = (words(row.metric), amount(row.mean, 4), interval, str(row.traces), str(row.tasks))
         table.add_row(*([words(row.unit)] if by != "all" else []), *cells)
     console.print(table)
     for reason in sorted({row.without for row in shown if row.without}):
         console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
     for name in dict.fromkeys(row.metric for row in shown):
-        console.print(words(f"{name}: {METRICS[name]}"), soft_wrap=True)
+        console.print(words(f"{name}: {({**COSTS, **METRICS})[name]}"), soft_wrap=True)
     refused: dict[str, dict[str, int]] = {}
     for row in means:
         for reason, count in row.refused.items():

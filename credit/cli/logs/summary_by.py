@@ -25,6 +25,7 @@ from credit.cli.shared.answers import (
 from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
+from credit.reports.triage_legend import TRIAGE
 from graphs.text import at_least, counted, cut_id, printable
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
     "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. {starred}"
+    "95 % interval: over tasks."
 )
+NO_INTERVAL = "–: fewer than {least} tasks with a signal, or all are alike."
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
@@ -61,15 +63,6 @@ LEAST_ERROR = 36
 """Width of a line that an error is read on."""
 ROWS = 15
 """Agents, tools or other units of a table."""
-
-TRIAGE = (
-    "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
-    "retries: calls of a tool after an error of it. "
-    "loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the "
-    "log has no arguments. "
-    "tokens: generated. seconds: sums of what events took; waiting is nobody's. ≥: the log lacks lines, or tokens of "
-    "some actions. Most errors come first, then retries, loops, tokens and actions."
-)
 
 
 @click.command(
@@ -124,13 +117,14 @@ def summary(
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
+    from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     plain: dict[str, Any] = {}
     last: list[str] = []
-    paid = np.zeros(traces.sizes.traces, bool)
+    paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     if has_outcomes(traces):
         from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.corpus import divided_tasks
@@ -142,7 +136,8 @@ def summary(
             credit = run(traces, method, evidence=also, **options)
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         paid[np.asarray(traces.graph.trace_ids)[np.asarray(credit.valid)]] = True
-        told, differences = tells_apart(traces, credit, method), outcome_differences(traces, success_at=success_at)
+        told = tells_apart(traces, credit, method)
+        differences = outcome_differences(traces, success_at=success_at, calls=calls)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
             plain = {"by": by, "method": method, "units": [_finite(row) for row in rows],
@@ -158,7 +153,7 @@ def summary(
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most)
+    result = triage(traces, success_at=success_at, most=most, calls=calls)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     if as_json:
@@ -209,9 +204,17 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
         )
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    stars = starred("all rows", sum(math.isfinite(unit.low) for unit in units))
-    legend = LEGEND.format(method=method, least=LEAST_TASKS, starred=stars)
-    console.print(legend if by == "turn" else f"{legend} {ORDER}", soft_wrap=True)
+    once = ", once where two are each other's rest: one comparison, seen from both sides"
+    rows = f"all rows{once if any(unit.rest for unit in units) else ''}"
+    stars = starred(rows, sum(math.isfinite(unit.low) for unit in units))
+    legend = explained(
+        table,
+        ("", LEGEND.format(method=method)),
+        ("–", NO_INTERVAL.format(least=LEAST_TASKS)),
+        ("", stars),
+        *([] if by == "turn" else [("", ORDER)]),
+    )
+    console.print(legend, soft_wrap=True)
 
 
 def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
@@ -350,7 +353,8 @@ def _print_triage(
 ) -> None:
     if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-    console.print(_tool_table(result, all_) if by == "tool" else _agent_table(result, all_))
+    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_)
+    console.print(table)
     rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
     _print_rest(console, rows, what, all_)
     for line in costs:
@@ -374,7 +378,7 @@ def _print_triage(
                 f"The same command with {its}--number and its # in place of --around shows that row.", soft_wrap=True
             )
         console.print()
-    console.print(TRIAGE, soft_wrap=True)
+    console.print(explained(table, *TRIAGE), soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
     if 0 < known < actions:
         console.print(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["untrusted"]
 
 LEGEND = (
-    "reached: actions that are an untrusted event or depended on one. answers: traces whose last action is reached. "
-    "at risk: their part of all |credit − baseline|. ≥: the log lacks lines."
+    ("", "reached: actions that are an untrusted event or depended on one."),
+    ("", "answers: traces whose last action is reached. at risk: their part of all |credit − baseline|."),
+    ("at risk: –", "at risk –: no action has credit."),
+    ("≥", "≥: the log lacks lines."),
 )
 
 
@@ -80,5 +82,5 @@ def untrusted(
             risk = "–" if unit.credit_at_risk is None else f"{unit.credit_at_risk:.1%}"
             table.add_row(words(unit.unit), *(at_least(str(count), unit.lacks_lines) for count in counts), risk)
         stdout().print(table)
-        stdout().print(LEGEND, soft_wrap=True)
+        stdout().print(explained(table, *LEGEND), soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,17 +127,28 @@ def starred(rows: str, intervals: int) -> str:
     return f"* p < 0.05 with Holm's correction for {rows}{more}."
 
 
-def explained(table: Table, *sentences: tuple[str, str]) -> str:
-    """A legend without the sentences on what the table does not have: each beside how a cell that it is about begins.
+def explained(shown: Table | Sequence[Table], *sentences: tuple[str, str]) -> str:
+    """A legend without the sentences on what a table, or several, does not have.
+
+    Before each stands how a cell that it is about begins. Behind `NAME: ` it is one of the column of this name.
 
     Examples:
       >>> table = plain_table("agent", "#tokens")
-      >>> table.add_row("a", "≥ 5")
-      >>> explained(table, ("", "tokens: generated."), ("≥", "≥: at least."), ("–", "–: not known."))
+      >>> table.add_row("–", "≥ 5")
+      >>> explained(table, ("tokens: ", "tokens: generated."), ("≥", "≥: at least."), ("tokens: –", "–: not known."))
       'tokens: generated. ≥: at least.'
+      >>> explained(table, ("errors: ", "errors: of calls."))
+      ''
     """
-    cells = ["", *(str(cell) for column in table.columns for cell in column.cells)]
-    return " ".join(sentence for begin, sentence in sentences if any(cell.startswith(begin) for cell in cells))
+
+    columns = [column for table in (shown if isinstance(shown, Sequence) else [shown]) for column in table.columns]
+
+    def is_there(where: str) -> bool:
+        name, _, begin = where.rpartition(": ")
+        cells = (cell for column in columns if not name or str(column.header) == name for cell in column.cells)
+        return not where or any(str(cell).startswith(begin) for cell in cells)
+
+    return " ".join(sentence for where, sentence in sentences if is_there(where))
 
 
 def plain_table(*columns: str) -> Table:

@@ -32,9 +32,9 @@ __all__ = ["choose"]
 @json_option
 @click.pass_context
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """Recommend methods for logs by the evidence that they hold, and print the command to run with its effect.
+    """Recommend methods for logs: print the command to train with and its effect, then the reasons.
 
-    The command uses only methods whose policy gradient has no bias.
+    The reasons are the evidence that the logs hold. The command uses only methods whose policy gradient has no bias.
     """
     from credit.advice import choose as go_through
     from credit.methods.running import has_outcomes
@@ -44,14 +44,30 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
     if as_json:
         print_json(advice.as_json())
     else:
-        _print(stdout(), advice)
         if not has_outcomes(traces):
             command = shlex.join(["credit", "summary", *given_inputs(ctx)])
             stdout().print(words(f"to look at: {command}"), soft_wrap=True)
+        _print(stdout(), advice)
     leave(ctx, traces, allow_bad)
 
 
 def _print(console: Console, advice: Advice) -> None:
+    """The answer, then its reasons."""
+    if not advice.command:
+        console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
+    for use, command, effect in advice.commands:
+        if command == advice.command_if_so:
+            console.print(words(f"question: {advice.trial.question}"), soft_wrap=True)
+        console.print(words(f"{use}: {command}"), soft_wrap=True)
+        console.print(words(f"  {effect}"), soft_wrap=True)
+    for kind, why in advice.trial.refused.items():
+        console.print(words(f"no {kind}: {why}"), soft_wrap=True)
+    if advice.trained_with:
+        console.print(words(f"trained with it: {advice.trained_with}"), soft_wrap=True)
+    for line in advice.warnings:
+        console.print(words(line), soft_wrap=True)
+    console.print(words(f"luck: {advice.luck}"), soft_wrap=True)
+    console.print()
     table = plain_table("unit", "in the logs", "allowed", "what it computes, or why none")
     for branch in advice.branches:
         table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
@@ -76,18 +92,3 @@ def _print(console: Console, advice: Advice) -> None:
     no = [question.name for question in advice.questions if not question.answer]
     if no:
         console.print(words(f"questions of the survey that these logs answer with no: {', '.join(no)}"), soft_wrap=True)
-    console.print()
-    console.print(words(f"luck: {advice.luck}"), soft_wrap=True)
-    for line in advice.warnings:
-        console.print(words(line), soft_wrap=True)
-    if not advice.command:
-        console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
-    for use, command, effect in advice.commands:
-        if command == advice.command_if_so:
-            console.print(words(f"question: {advice.trial.question}"), soft_wrap=True)
-        console.print(words(f"{use}: {command}"), soft_wrap=True)
-        console.print(words(f"  {effect}"), soft_wrap=True)
-    for kind, why in advice.trial.refused.items():
-        console.print(words(f"no {kind}: {why}"), soft_wrap=True)
-    if advice.trained_with:
-        console.print(words(f"trained with it: {advice.trained_with}"), soft_wrap=True)

@@ -56,6 +56,17 @@ const page = (() => {
     return whole_;
   }
 
+  /* A note on a table without the sentences on what it does not have; before each, how a cell that it is about begins,
+     behind `NAME: ` one of the column of this name. */
+  function explained(columns, rows, ...sentences) {
+    const is_there = (where) => {
+      const at = where.lastIndexOf(": ") + 2;
+      const of = at < 2 ? columns : columns.filter(([title]) => title === where.slice(0, at - 2));
+      return !where || rows.some((row) => of.some(([, value]) => String(value(row) ?? "–").startsWith(at < 2 ? where : where.slice(at))));
+    };
+    return make("p", { class: "note" }, prose(sentences.filter(([where]) => is_there(where)).map(([, text]) => text).join(" ")));
+  }
+
   function facts(rows) {
     return make("table", { class: "facts" }, make("tbody", {}, rows.filter(([, value]) => value != null).map(([name, value]) =>
       make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value)))));
@@ -157,5 +168,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.36)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

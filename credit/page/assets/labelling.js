@@ -1,7 +1,7 @@
 "use strict";
 /* Labels of traces: a person gives outcomes, which the server writes to a file after each change. */
 (() => {
-  const { data, make, number, cut, held, main, part } = page;
+  const { data, make, number, plural, cut, held, main, part } = page;
   if (!data.explorer.labelled) return;
   const UNTOLD = "cannot tell"; // in place of an outcome: somebody looked
   let labels = {}, row = 0, sent = Promise.resolve();
@@ -61,7 +61,8 @@
       button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p))),
     make("p", {}, state, " ", progress), trouble));
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
-    make("code", {}, "--rewards"), " of the other commands reads this file."));
+    make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
+      ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
   part.after(document.getElementById("tiles")); // what is to be judged comes first
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

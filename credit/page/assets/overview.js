@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -13,6 +13,7 @@
   const scored = traces.filter((row) => row.reward != null);
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
+  const of_log = data.explorer.labelled ? " in the log" : ""; // beside those that a person gives
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
@@ -40,9 +41,9 @@
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(!scored.length ? [] : [
-      overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed: outcome below ${number(overview.differences.cut)}`),
+      overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed${of_log}: outcome below ${number(overview.differences.cut)}`),
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
-        : tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`)]),
+        : tile(number(mean), `mean outcome${of_log} over ${plural(scored.length, "trace")}`)]),
     tile(bound(total("errors"), lost || traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
@@ -55,7 +56,8 @@
   const { differences, sides } = overview;
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const again = total("retries"), loops = total("loops");
-  const went = [total("errors") == null ? "errors are not logged" : `${mark(lost, plural(total("errors"), "error"))}, ${mark(lost, number(again))} ${again === 1 ? "retry" : "retries"}`,
+  const went = [total("errors") == null ? "errors are not logged" : mark(lost, plural(total("errors"), "error")),
+    again == null ? null : `${mark(lost || triage.agents.some((row) => row.retries == null), number(again))} ${again === 1 ? "retry" : "retries"}`,
     loops == null ? null : mark(lost || triage.agents.some((row) => row.loops == null), plural(loops, "loop"))].filter(Boolean).join(", ");
   const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
@@ -64,7 +66,7 @@
   const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
   document.getElementById("lead").append(...[
-    said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
+    said(`What failed${of_log}:`, scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
     said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
@@ -79,7 +81,7 @@
       ["Events", `${plural(corpus.events, "event")}, ${plural(corpus.actions, "action")} of ${plural(corpus.agents, "agent instance")}`],
       ["Formats", counts(corpus.formats)],
       ["Sizes of groups", Object.entries(corpus.group_sizes).map(([size, count]) => `${plural(count, "group")} of ${plural(+size, "trace")}`).join(", ")],
-      ["Outcomes", `${number(corpus.with_outcome)} of ${number(corpus.traces)} traces`],
+      [`Outcomes${of_log}`, `${number(corpus.with_outcome)} of ${number(corpus.traces)} traces`],
       ["Rewards in the log", counts(corpus.reward_channels)],
       ["Actions of a trace", spread(corpus.actions_per_trace)],
       ["Agents of a trace", spread(corpus.agents_per_trace)],
@@ -94,7 +96,7 @@
       ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };
+  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
   const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
@@ -124,7 +126,7 @@
       },
     })).box : null,
     make("details", {}, make("summary", {}, "All groups as a table"),
-      table([["group", (r) => r.group], ["traces", (r) => number(r.traces), "n"], ["with an outcome", (r) => number(r.with_outcome), "n"],
+      table([["group", (r) => r.group], ["traces", (r) => number(r.traces), "n"], [`with an outcome${of_log}`, (r) => number(r.with_outcome), "n"],
         ["mean return", (r) => number(r.mean), "n"], ["least", (r) => number(r.least), "n"], ["greatest", (r) => number(r.greatest), "n"],
         ["signal", (r) => words[r.signal]]], groups, "Groups")));
 
@@ -135,9 +137,9 @@
     return { height: 320, option: {
       grid: { left: 64, right: 20, top: 14, bottom: 46 },
       xAxis: { type: "value", scale: true, ...axis({ more: { name: measures.find(([m]) => m === across)[1] } }) },
-      yAxis: { type: "value", scale: true, ...axis({ more: { name: "outcome", nameGap: 44 } }) },
+      yAxis: { type: "value", scale: true, ...axis({ more: { name: `outcome${of_log}`, nameGap: 44 } }) },
       tooltip: tooltip((at) => { const row = rows[at.dataIndex];
-        return `${cut(row.trace, 60)}\noutcome ${number(row.reward)}\n${plural(row.events, "event")}, ${plural(row.actions, "action")}, ${plural(row.agents, "agent")}` +
+        return `${cut(row.trace, 60)}\noutcome${of_log} ${number(row.reward)}\n${plural(row.events, "event")}, ${plural(row.actions, "action")}, ${plural(row.agents, "agent")}` +
           (row.tokens == null ? "" : `\n${number(row.tokens)} tokens`) + (row.errors ? `\n${row.errors} errors` : ""); }),
       series: [{ type: "scatter", symbolSize: 10, data: rows.map((row) => [row[across], row.reward]),
         itemStyle: { color: color("accent"), opacity: 0.6 } }],
@@ -147,7 +149,7 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [["outcome", (r) => number(r.reward), "n"]] : []),
+      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces")));
 
@@ -172,12 +174,15 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
+    const columns = [["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
+      ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", "Failed against succeeded",
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
-      differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
-        ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      !differences.rows.length ? null : make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. ${starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, differences.rows)}`));
+      ...(!differences.rows.length ? [] : [table(columns, differences.rows, "Differences", 15),
+        explained(columns, differences.rows, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
+          ["traces with", "Traces with an agent: the part in which it acted."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
+          ["", starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, differences.rows)])]));
   }
 
   if (sides) {
@@ -185,14 +190,18 @@
     const interval = (row) => (row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.p == null ? "–" : "no spread");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
+    const rows = [...sides.differences, ...bounds];
+    const columns = [["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
+      ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
+      ["would be seen", (r) => number(r.seen), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
-      table([["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
-        ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
-        ["would be seen", (r) => number(r.seen), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]], [...sides.differences, ...bounds], "Sides", 15),
+      table(columns, rows, "Sides", 15),
       ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself, and others are left out. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences)} ≥: the known part, not compared.`));
+      explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
+        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
+        ["", `Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences)}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {
@@ -229,15 +238,16 @@
       picture.draw();
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
-      const marks = apart && units().length ? starred("Colour and *", "all rows", units()) : null;
-      noted.replaceChildren(...[note, overview.alike[method][by], ...empty, marks].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
-      holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
-      units(), "Means by unit", 15)] : []));
+      const once = units().some((row) => row.rest) ? ", once where two are each other's rest: one comparison, seen from both sides" : "";
+      const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])];
+      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))),
+        ...(apart && units().length ? [explained(columns, units(), ["95 % interval: –", `–: ${none}.`], ["", starred("Colour and *", `all rows${once}`, units())])] : []));
+      holder.replaceChildren(...(units().length ? [table(columns, units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
       make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0. –: ${none}.`),
+      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
       make("div", { class: "controls" },
         choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
         choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
@@ -344,15 +354,17 @@
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
+  const summed = [
+    ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
+    ["Money at the given prices", priced ? amount(asked.total.money, lost) : null],
+    ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
+    ["Seconds of wall clock", clock.total == null ? null : part(clock, lost)],
+    ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds, lost)],
+  ];
   section("costs", "Costs",
-    facts([
-      ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
-      ["Money at the given prices", priced ? amount(asked.total.money, lost) : null],
-      ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
-      ["Seconds of wall clock", clock.total == null ? null : part(clock, lost)],
-      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds, lost)],
-    ]),
-    make("p", { class: "note" }, `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    facts(summed),
+    explained([["", ([, text]) => text]], summed, ["≥", `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}.`],
+      ["", "Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls."]),
     named ? costs("model", "models") : null,
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
@@ -365,12 +377,12 @@
 
   const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
+  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops"), took], triage.tools]
+    : [[["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
-    alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops"), took], triage.tools, "Tools", 15)
-    : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents, "Agents", 15),
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. ≥: the log lacks lines, or tokens of some actions. Most errors come first, then retries, loops, tokens and actions."));
+    table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
 })();

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from graphs.errors import Problem, TraceError
 from graphs.formats.atif.library import Library
 from graphs.formats.atif.trajectories import Result, Step, Trajectory
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.team import Team
 from graphs.reading.documents import Place
@@ -147,8 +148,7 @@ class _Turn:
         log_prob = sum(log_probs) if log_probs else None
         return {
             "tokens": tokens,
-            "input_tokens": metrics.prompt_tokens,
-            "cached_tokens": metrics.cached_tokens,
+            **read_counts(metrics.prompt_tokens, metrics.cached_tokens),
             "money": stated_money(metrics.cost_usd),
             "log_prob": log_prob,
             "token_ids": ids or None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.formats.common.chat import Chat
-from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.input_tokens import InputDetails, read_counts
 from graphs.reading.documents import Place
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
@@ -49,7 +49,7 @@ class Usage(msgspec.Struct):
     def columns(self) -> dict[str, Any]:
         """The counts as evidence of the call."""
         details = self.input_tokens_details or InputDetails(self.cached_input_tokens)
-        return {"tokens": self.output_tokens, "input_tokens": self.input_tokens, "cached_tokens": details.cached}
+        return {"tokens": self.output_tokens} | read_counts(self.input_tokens, details.cached, details.cache_creation)
 
 
 class Responses:

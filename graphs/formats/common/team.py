@@ -51,19 +51,20 @@ class Team:
 
     Args:
       record: the trace, without events yet.
-      acts: "by instance" as above; "by trace": effects are actions only where no instance has a model call; "stated":
-        the reader says which events are actions (`stated`).
+      acts: "by instance" as above; "stated": the reader says which events are actions (`stated`).
       asks: names of tools by which an agent asks a person: their results are the person's.
+      sorts: whether edges stand in the order of their effects, as `graphs.writers.otlp` expects of what is read again.
     """
 
     def __init__(
         self,
         record: TraceRecord,
-        acts: Literal["by instance", "by trace", "stated"] = "by instance",
+        acts: Literal["by instance", "stated"] = "by instance",
         *,
         asks: Collection[str] = (),
+        sorts: bool = False,
     ) -> None:
-        self.record, self._acts, self._asks = record, acts, asks
+        self.record, self._acts, self._asks, self._sorts = record, acts, asks, sorts
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
         self._fixed: set[int] = set()  # calls whose type the log states
@@ -249,7 +250,7 @@ class Team:
                 news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
                 news.setdefault(to or agent, []).append((i, EdgeType.MESSAGE if to else EdgeType.CAUSAL))
-        if self._acts != "by instance" and record.senders:
+        if self._sorts and record.senders:
             edges = sorted(zip(record.receivers, record.senders, record.edge_types, strict=True))
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if record.files.count(record.file) == len(record.files):
@@ -266,6 +267,4 @@ class Team:
                 part is _Part.CALL or (part in _EFFECTS and agent not in with_calls)
                 for part, agent in zip(parts, agents, strict=True)
             ]
-        if _Part.CALL in parts:
-            return [part is _Part.CALL for part in parts]
-        return list(self.record.actions) if self._acts == "stated" else [part in _EFFECTS for part in parts]
+        return [part is _Part.CALL for part in parts] if _Part.CALL in parts else list(self.record.actions)

@@ -140,7 +140,7 @@ class _Writer:
     def __init__(self, record: TraceRecord, tree: Tree, root: str) -> None:
         self.tree, self.root = tree, root
         self.is_clocks = tree.rules is Rules.CLOCKS
-        self.team = Team(record, "by trace" if self.is_clocks else "by instance")
+        self.team = Team(record, sorts=self.is_clocks)
         self.instance: dict[str, str] = {}  # agent span -> instance
         self.active: dict[tuple[str, str], str] = {}  # (first span of a chain of hand-offs, name) -> instance
         self.calls: dict[str, int] = {}  # instance -> its latest call

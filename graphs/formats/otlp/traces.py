@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.order_of_time import in_any_files, placed_starts
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
@@ -139,7 +140,10 @@ def _state_edges(record: TraceRecord, tree: Tree) -> None:
 
 
 def _take_marks(span: TracedSpan) -> None:
-    """Add to the columns of a span's events what its status and its marks say."""
+    """Add to the columns of a span's events what its status, its counts together and its marks say."""
+    if span.kind is Kind.CALL:
+        counts = span.columns
+        counts |= read_counts(counts["input_tokens"], counts["cached_tokens"], counts["cache_write_tokens"])
     if span.failed and span.kind is Kind.GUARD:
         span.columns["status"] = "error"
     if span.marks:
@@ -230,7 +234,7 @@ def _write_stated(record: TraceRecord, tree: Tree) -> Written:
         record.instances[name] = Agent(name=span.name, role=role, parent=instance[tree.owner[span_id]])
     events = [event for span in spans.values() for event in _stated_events(tree, span, instance)]
     events.sort(key=lambda event: event.marks.get("index", -1))
-    team = Team(record, "stated")
+    team = Team(record, "stated", sorts=True)
     calls = _Calls()
     opened: dict[str, int] = {}
     for position, (span, closing, event_type, agent, time, columns, marks, is_call) in enumerate(events):

@@ -17,8 +17,10 @@ from credit.reports.who_matters import who_matters
 from .logs import GOOD, run, trace, write
 
 
-def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, str | None]]) -> dict[str, Any]:
-    """One agent whose actions are messages, each with a tool call and its result."""
+def tool_log(
+    name: str, task: str, reward: float | None, tools: list[tuple[str, str | None]], *, linked: bool = False
+) -> dict[str, Any]:
+    """One agent whose actions are messages, each with a tool call and its result, which may say whose it is."""
     events: list[dict[str, Any]] = []
     edges = []
     for i, (tool, status) in enumerate(tools):
@@ -29,6 +31,7 @@ def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, 
         result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
         events.append(result | ({"status": status} if status else {}))
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
+        edges += [{"src": f"c{i}", "dst": f"r{i}", "type": "return"}] * linked
     return trace(name, task, reward, events=events, edges=edges)
 
 
@@ -112,7 +115,13 @@ def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert all(row["low"] is None and row["stands_out"] is False for row in scored_calls(tmp_path / "x", 7).values())
-    assert all(row["low"] is not None for row in scored_calls(tmp_path / "y", 12).values())
+    rows = scored_calls(tmp_path / "y", 12)
+    assert all(row["low"] is not None for row in rows.values())
+    assert {name: row["rest"] for name, row in rows.items()} == {"search": "book", "book": "search"}
+    text = run("summary", tmp_path / "y", "--by", "tool", "-m", "discounted_return").stdout
+    assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.slow
@@ -139,7 +148,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
         "traces": 2,
         "calls": 6,
         "errors": 1,
-        "retries": 1,
+        "retries": None,
         "loops": 1,
         "tokens": 10 + 11 + 12 + 13 + 14 + 10,
     }
@@ -166,7 +175,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
         "traces": 14,
         "calls": 28,
         "errors": 14,
-        "retries": 14,
+        "retries": None,
         "loops": 0,
         "seconds": None,
         "lacks_lines": False,
@@ -322,6 +331,7 @@ def test_a_perfect_separation_of_nine_tasks_stands_out(tasks: int, found: bool, 
             f"q{i // 2}",
             float(i % 2),
             [("edit", None if i % 2 else "error: full")] * (6 + i % 8) + [("test", None)] * (1 if i % 2 else 3 + i % 3),
+            linked=True,
         )
         for i in range(2 * tasks)
     ]
@@ -353,8 +363,9 @@ def test_what_rests_on_one_task_comes_last(tmp_path: Path) -> None:
 def test_errors_are_unknown_where_no_trace_of_a_format_has_a_status(tmp_path: Path) -> None:
     """SWE-agent states no status: its failed traces counted as free of errors, so that failed ones had fewer."""
     failing = [("edit", "error: full"), ("edit", None)]
-    lines = [tool_log(f"t{i}", f"q{i}", 1.0, failing if i % 2 else [("edit", None)] * (2 + i)) for i in range(10)]
-    lines.append(tool_log("f", "f", 0.0, failing))
+    lines = [tool_log(f"t{i}", f"q{i}", 1.0, failing if i % 2 else [("edit", None)] * (2 + i), linked=True)
+             for i in range(10)]  # fmt: skip
+    lines.append(tool_log("f", "f", 0.0, failing, linked=True))
     log = write(tmp_path / "x.jsonl", lines)
     silent = [{"action": "ls", "observation": "SyntaxError", "response": "I look", "thought": "", "state": {}}]
     for i in range(10):
@@ -406,7 +417,8 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
 
 def test_triage_counts_by_tool(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
-    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools, linked=True),
+                                       tool_log("b", "q", None, [("book", None)])])  # fmt: skip
     search, book = json.loads(run("summary", log, "--json").stdout)["tools"]
     assert search == {
         "tool": "search",
@@ -436,7 +448,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
 def test_choose_leads_to_the_triage_where_no_outcome_is_known(tmp_path: Path, good: Path) -> None:
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, [("book", None)])])
     printed = run("choose", log).stdout
-    assert printed.splitlines()[-1] == f"to look at: credit summary {log}" and "no trace has an outcome" in printed
+    assert printed.splitlines()[0] == f"to look at: credit summary {log}" and "no trace has an outcome" in printed
     assert "to look at:" not in run("choose", good).stdout
 
 

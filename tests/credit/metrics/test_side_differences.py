@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,11 @@ def test_shared_tasks_are_compared_with_themselves() -> None:
     rng = np.random.default_rng(0)
     tasks, side = np.repeat(np.arange(20), 4), np.tile([0, 0, 1, 1], 20)
     hard = 10 * rng.normal(size=20)[tasks]
-    value = hard + 0.5 * side + 0.1 * rng.normal(size=80)
+    value = hard + 0.5 * side + 0.5 * rng.normal(size=80)
     (row,) = side_differences(traces_of([f"q{t}" for t in tasks]), {"success": numbered(value)}, side)
     of_task = value.reshape(20, 2, 2).mean(2)
     apart = of_task[:, 1] - of_task[:, 0]
+    assert apart.min() < 0 < apart.max()
     assert row.paired and row.stands_out and (row.tasks, row.traces) == (20, (40, 40))
     assert row.difference == pytest.approx(apart.mean())
     half = 2.0930 * apart.std(ddof=1) / 20**0.5  # Student's t of 19 degrees of freedom
@@ -85,7 +87,7 @@ def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -
         assert "no spread" in line and line.split()[6] == "*", line
     lines[1]["rewards"] = {"team": 0.0}
     row = found()["success"]
-    assert 0.85 < row["low"] < row["high"] == 1 and row["p"] < 1e-6
+    assert 0.75 < row["low"] < 29 / 30 < row["high"] <= 1 and row["p"] < 1e-6
 
 
 def test_too_few_tasks_for_so_many_metrics_are_said() -> None:
@@ -141,8 +143,9 @@ def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", lines)
 
     def told(sides: str) -> list[str]:
-        lines = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)["lines"]
-        return [line for line in lines if "differ in" in line]
+        found = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
+        assert any(found["changed"] in line for line in found["lines"])
+        return [words for words in found["changed"].split("; ") if "differ in" in words]
 
     assert told("before=2023-11-16") == ["the sides differ in model, too: small against big"]
     assert told("model=small,big") == told("model=big,small") == []
@@ -324,8 +327,32 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
         "an action has no count of tokens, read or generated",
     ]
     assert "money" not in {row["metric"] for row in json.loads(run(*sides, "--json").stdout)["differences"]}
-    alone = run("metrics", tmp_path / "old", "--prices", table)
-    assert alone.exit_code == 1 and "--prices is for --sides" in alone.stderr
+
+
+def test_metrics_print_what_runs_cost_and_what_went_wrong(tmp_path: Path) -> None:
+    """They had no errors, tokens and money, and did not say where these are; `--prices` was refused."""
+    lines = []
+    for i in range(4):
+        event = {"id": "m", "type": "message", "agent": "a", "tokens": 1000 * (i + 1), "input_tokens": 10 * i}
+        call = {"id": "c", "type": "tool_call", "agent": "a", "tool": "t", "action": False}
+        call["status"] = "error" if i % 2 else "ok"
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event, call], "edges": [], "model": "big",
+                      "rewards": {"team": float(i % 2)}})  # fmt: skip
+    log = write(tmp_path / "log.jsonl", lines)
+    (tmp_path / "prices.csv").write_text("model,input,output\nbig,1000000,1000\n")
+    command = ["metrics", log, "--prices", tmp_path / "prices.csv"]
+    rows = {row["metric"]: row["mean"] for row in json.loads(run(*command, "--json").stdout)["metrics"]}
+    assert [*rows][:6] == ["success", "errors", "loops", "tokens", "input_tokens", "money"]
+    assert [rows[name] for name in [*rows][:6]] == [0.5, 0.5, 0, 2500, 15, pytest.approx(17.5)]
+    told = json.loads(run("costs", log, "--prices", tmp_path / "prices.csv", "--json").stdout)["total"]
+    assert {name: told[name]["total"] / 4 for name in ("errors", "tokens", "input_tokens", "money")} == {
+        name: pytest.approx(rows[name]) for name in ("errors", "tokens", "input_tokens", "money")
+    }
+    printed = run(*command, "-o", tmp_path / "numbers.csv").stdout
+    assert re.search(r"^tokens +2,500 ", printed, re.MULTILINE) and "money: money at the prices of a table" in printed
+    head = (tmp_path / "numbers.csv").read_text().splitlines()[0].replace('"', "")
+    assert head.startswith("trace,group,success,errors,loops,tokens,input_tokens,money")
+    assert "money" not in run("metrics", log).stdout
 
 
 def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path: Path) -> None:

@@ -540,6 +540,31 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     assert found["money: --prices adds it"] == found["errors: not logged"] == "–"
 
 
+def test_the_page_explains_the_signs_of_its_tables(window: Any, tmp_path: Path) -> None:
+    """Notes explained `≥` and `–` below tables without either."""
+    explained = """() => [...document.querySelectorAll("section")].map((one) => [one.id,
+      [...one.querySelectorAll(".note")].map((note) => note.textContent).join(" "),
+      [...one.querySelectorAll("td")].map((cell) => cell.textContent)])"""
+    seen = set()
+    for lost in (False, True):
+        records = [called(i, timed=not lost) | {"rewards": {"team": float(i % 2)}, "task_id": f"q{i // 2}"}
+                   for i in range(4)]  # fmt: skip
+        if lost:
+            records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
+        traces = read(tmp_path, records)
+        write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), tmp_path / "page.html")
+        with window((tmp_path / "page.html").as_uri()) as opened:
+            shown(opened.page)
+            for section, notes, cells in opened.page.evaluate(explained):
+                for sign in ("≥", "–") if section in ("differences", "who", "costs", "triage") else ():
+                    stands = any(cell == sign or cell.startswith(f"{sign} ") for cell in cells)
+                    if section != "costs" or sign == "≥":
+                        assert (f"{sign}:" in notes) == stands, (section, sign, notes, cells)
+                        seen.add((sign, stands))
+            assert opened.complaints == []
+    assert seen == {(sign, stands) for sign in ("≥", "–") for stands in (True, False)}
+
+
 def words_at_the_top(window: Any, out: Path, findings: Findings) -> list[str]:
     write_page(findings, out)
     with window(out.as_uri(), size=(390, 844)) as opened:

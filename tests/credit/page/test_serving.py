@@ -471,6 +471,26 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_page_of_labels_says_which_outcomes_are_the_log_s(findings: Findings, tmp_path: Path, window: Any) -> None:
+    """It said that two of four traces failed, and that no trace has a label."""
+    bare = Findings.of(credit.read(written(tmp_path, [record(i) | {"rewards": {}} for i in range(2)])), {})
+    for of, has in ((findings, True), (bare, False)):
+        for client in served(PageServer(of, labels=Labels(tmp_path / "labels.csv"))):
+            with window(client.server.url) as opened:
+                page = opened.page
+                page.locator("#explorer .about").first.filter(has_text="t0").wait_for()
+                assert ("The log has outcomes of 4 traces" in page.locator("#explorer").inner_text()) == has
+                assert "none is a label" in page.locator("#explorer").inner_text() or not has
+                assert "outcome" not in page.locator("#explorer .about").first.inner_text()  # no hint to the person
+                assert page.locator("#lead p").first.inner_text().startswith("What failed in the log:")
+                tiles = page.locator("#tiles .tile span").all_text_contents()
+                heads = page.locator("thead th").all_text_contents()
+                said = [words for words in (*tiles, *heads) if "outcome" in words]
+                assert len(said) >= 2 * has and all("in the log" in words for words in said)
+                assert opened.complaints == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_phone_the_answers_are_on_the_first_screen(
     theme: str, findings: Findings, tmp_path: Path, window: Any

@@ -137,7 +137,7 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
-    """Length stood out with a star where one model was long and failed often, without a word on models."""
+    """Length stood out where one model was long and failed often, and neither a line nor the headline said so."""
 
     def said(*tasks: str) -> list[str]:
         """Traces of `A` and `a`, which failed, and of `B` and `b`, by model."""
@@ -150,9 +150,12 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
                               "model": model, "rewards": rewards})  # fmt: skip
         log = tmp_path / "log.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return [line for line in outcome_differences(credit.read(log)).lines() if "models" in line]
+        found = outcome_differences(credit.read(log))
+        lines = [line for line in found.lines() if "models" in line]
+        assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
+        return lines
 
-    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; the rows mix models."]
+    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; what differs mixes models."]
     assert said(*["AAAABabbbb"] * 10) == apart
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself

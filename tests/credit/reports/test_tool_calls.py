@@ -120,6 +120,52 @@ def test_calls_without_results_have_their_own_outcome(tmp_path: Path) -> None:
     assert calls.retry.tolist() == [False, True, True]
 
 
+def test_a_retry_is_the_same_call_after_it_failed(tmp_path: Path) -> None:
+    """Any next call of the tool was one: a path that was mended, or another file, after a file that was not there."""
+    steps: list[Step] = [
+        ("a", "test", "make", "1 failed"),
+        ("a", "test", "make -k", None),  # other arguments
+        ("b", "test", "make", None),  # another agent
+        ("a", "sh", "make", None),  # another tool
+        ("a", "test", "make", None),  # whatever came between
+        ("a", "test", "make", "1 failed"),  # it had succeeded
+        ("a", "test", "make", "2 failed"),
+        ("a", "test", "make", None),
+    ]
+    one = read(tmp_path, steps)
+    calls = ToolCalls(one)
+    assert calls.retry.tolist() == [i in (4, 6, 7) for i in range(8)] and calls.untold == []
+    found = triage(one)
+    assert [(row.agent, row.retries) for row in found.agents] == [("a", 3), ("b", 0)]
+    assert [(row.tool, row.retries) for row in found.tools] == [("test", 3), ("sh", 0)]
+    # Traces are apart; where arguments are not known, neither are retries after an error.
+    lacks: list[Step] = [("a", "sh", "", None), ("a", "test", "", "1 failed"), ("a", "sh", "", None)]
+    several = read(tmp_path, steps[:1], steps[4:5], lacks, [*lacks, ("a", "test", "make", None)])
+    counts = ToolCalls(several).retry_counts().tolist()
+    assert counts[:3] == [0, 0, 0] and np.isnan(counts[3])
+    found = triage(several)
+    assert [(row.agent, row.retries) for row in found.agents] == [("a", None)]
+    assert [(row.tool, row.retries) for row in found.tools] == [("test", None), ("sh", 0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_retries_are_those_of_a_plain_count_over_drawn_logs(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng([9, seed])
+    logs: list[list[Step]] = [
+        [(rng.choice(["a", "b"]), rng.choice(["s", "t"]), rng.choice(["x", "y", "z"]),
+          "no" if rng.random() < 0.4 else None) for _ in range(30)]
+        for _ in range(3)
+    ]  # fmt: skip
+    calls = ToolCalls(read(tmp_path, *logs, answered=bool(seed % 2)))
+    expected = []
+    for steps in logs:
+        failed: dict[tuple[str, ...], bool] = {}
+        for agent, tool, arguments, error in steps:
+            expected.append(failed.get((agent, tool, arguments), False))
+            failed[agent, tool, arguments] = error is not None
+    assert calls.retry.tolist() == expected and sum(expected) > 5
+
+
 def test_a_call_and_its_result_are_one_error(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     events = [

@@ -96,6 +96,36 @@ def test_every_reader_of_usage_reads_cached_tokens(name: str, key: str, stated: 
 
 
 USED = '"usage_metadata": {'
+OF_CACHE = '{"key": "gen_ai.usage.cache_read.input_tokens", "value": {"intValue": "90000"}}, '
+COUNT_OF_CACHE = '{"key": "llm.token_count.prompt_details.cache_read", "value": {"intValue": "90000"}}, '
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "stated"),
+    [
+        ("otlp of gen_ai", '{"key": "gen_ai.usage.output_tokens"', f'{OF_CACHE}{{"key": "gen_ai.usage.output_tokens"'),
+        ("otlp of openinference", '{"key": "llm.token_count.completion"',
+         f'{COUNT_OF_CACHE}{{"key": "llm.token_count.completion"'),
+        ("atif", '"prompt_tokens"', '"cached_tokens": 90000, "prompt_tokens"'),
+        ("codex", '"last_token_usage": {', '"last_token_usage": {"cached_input_tokens": 90000, '),
+        ("langgraph", USED, f'{USED}"input_token_details": {{"cache_read": 90000}}, '),
+        ("langsmith", USED, f'{USED}"input_token_details": {{"cache_read": 90000}}, '),
+        ("braintrust", '"prompt_tokens"', '"prompt_cached_tokens": 90000, "prompt_tokens"'),
+        ("openhands", '"prompt_tokens"', '"cache_read_tokens": 90000, "prompt_tokens"'),
+    ],
+)  # fmt: skip
+def test_more_cached_tokens_than_input_stand_beside_it_in_each_form(
+    name: str, key: str, stated: str, tmp_path: Path
+) -> None:
+    """OTLP, ATIF and Codex kept less input than came from a cache; prices were those of the input alone."""
+    is_sample = name in ALL and key in ALL[name].text
+    path = ALL[name].write(tmp_path) if is_sample else shutil.copytree(RECORDINGS / name, tmp_path / name)
+    before = credit.read(path).evidence["input_tokens"]
+    for file in [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]:
+        file.write_text(file.read_text().replace(key, stated))
+    after = credit.read(path).evidence
+    cached = after["cached_tokens"].mask & after["input_tokens"].mask
+    assert cached.any() and (after["input_tokens"].array - before.array)[cached].tolist() == [90000] * cached.sum()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,18 @@ def test_a_score_of_a_call_under_the_name_of_the_outcome_is_no_reward(tmp_path: 
     traces = written(tmp_path, rows)
     assert traces.reward[0] == 1 and "event_reward" not in traces.evidence
     assert {problem.kind for problem in traces.problems} == {"earlier-outcome"}
+
+
+def test_a_part_of_a_turn_that_states_the_agent_s_name_is_no_agent_of_its_own(tmp_path: Path) -> None:
+    """Of three spans of one agent inside each other the innermost was a second instance, with a spawn and a return."""
+    shared = {"root_span_id": "e", "metrics": {"start": 1}}
+    named = {"span_attributes": {"type": "task"}, "metadata": {"agent_name": "lead"}}
+    of_type = {"f": {"span_attributes": {"type": "tool"}}, "d": {"span_attributes": {"type": "llm"}}}
+    chain = ["e", "a", "t", "u", "v", "f", "b", "c", "d"]
+    rows = [shared | {"id": one, "span_id": one, "span_parents": [above]} | (of_type.get(one) or named)
+            for above, one in itertools.pairwise(chain)]  # fmt: skip
+    rows.append(shared | {"id": "e", "span_id": "e", "span_attributes": {"type": "task"}})
+    rows.append(shared | {"id": "g", "span_id": "g", "span_parents": ["u"], "span_attributes": {"type": "llm"}})
+    traces = written(tmp_path, rows)
+    assert traces.agents["agent"].to_pylist() == ["a", "b"]  # a tool with the agent inside starts another instance
+    assert sorted(traces.events["event"].to_pylist()) == ["b.return", "b.spawn", "d", "g"]
