@@ -14,6 +14,7 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models, stated_costs
 from credit.metrics.trace_metrics import PARTS
+from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
@@ -48,8 +49,6 @@ __all__ = [
     "with_costs",
 ]
 
-LEVEL = 0.05
-"""Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
@@ -107,8 +106,8 @@ class SideDifference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p is not None and self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.endings import CUT, FAILED, LIMITED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
@@ -33,10 +34,6 @@ OWNED = ("errors", "retries", "loops")
 
 FIRST = (*OWNED, CUT, LIMITED, FAILED)
 """Numbers that a headline names first."""
-
-LEVEL = 0.05
-"""Of the p-value below which a difference stands out."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
@@ -85,8 +82,8 @@ class Difference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high, 0.5)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from credit.reports.beyond_chance import beyond_chance
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
@@ -23,8 +24,6 @@ __all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "units_of
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
-LEVEL = 0.05
-"""Of the p-value below which a unit stands out."""
 NOTHING = np.zeros(0)
 
 
@@ -58,8 +57,8 @@ class Unit:
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high)
 
 
 def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
