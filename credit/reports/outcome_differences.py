@@ -35,6 +35,7 @@ OWNED = ("errors", "retries", "loops")
 FIRST = (*OWNED, CUT, LIMITED, FAILED)
 """Numbers that a headline names first."""
 
+
 @dataclasses.dataclass(frozen=True)
 class Owner:
     """A tool or an agent that more than half of a difference is of; `failed` and `succeeded` as of `Difference`.
@@ -64,7 +65,8 @@ class Difference:
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
-      same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
+      same_as: a number looked at before it that says the same of the traces: both count once; "" without. Numbers with a
+        test do whose ranks are equal or reversed, others where they are a function of one another (`fact_of`).
       owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
@@ -118,7 +120,11 @@ class OutcomeDifferences:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
-        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        heads = {row.what for row, _ in self.folded()}
+        rows = [
+            dataclasses.asdict(row) | {"stands_out": row.stands_out, "folded": row.what not in heads}
+            for row in self.rows
+        ]
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
@@ -160,9 +166,8 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            return [
-                "Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to compare."
-            ]
+            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
+            return [f"{alike}: {'only models differ' if self.models else 'nothing to compare'}.", *self._by_model()]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -181,10 +186,8 @@ class OutcomeDifferences:
         tested = [row.least for row in once if math.isfinite(row.p)]
         if found:
             verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
-            rows = sum(row.stands_out for row in self.rows)
-            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance"
-            said += f", in {rows} rows: those that say the same of all traces count once" if rows > found else ""
-            said += ". A difference need not be a cause."
+            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
+            said += " A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
@@ -202,7 +205,9 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        return [kinds, said, *self._by_model(), *owned]
+        same = [f"{row.what} with {', '.join(names)}" for row, names in self.folded() if names]
+        told = [f"These say the same of the traces, or the reverse, and count once: {'; '.join(same)}."] if same else []
+        return [kinds, said, *self._by_model(), *owned, *told]
 
     def _by_model(self, most: int = MOST) -> list[str]:
         """That rows may tell models apart, where one fails more often than another."""
@@ -210,7 +215,23 @@ class OutcomeDifferences:
             f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:most]
         ]
         more = ["…"] * (len(self.models) > most)
-        return [f"Failed by model: {', '.join(shown + more)}; what differs mixes models."] if shown else []
+        mixes = "; what differs mixes models" if self.rows else ""
+        return [f"Failed by model: {', '.join(shown + more)}{mixes}."] if shown else []
+
+    def of_units(self, by: str) -> str:
+        """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
+        named = {"agent": ("traces with ", "actions of "), "tool": ("calls of ",)}.get(by, ())
+        rows = [row for row in self.rows if row.stands_out and row.what.startswith(named)] if named else []
+        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows[:3]]
+        more = ["…"] * (len(rows) > len(told))
+        return f"Failed and succeeded traces differ beyond chance in {', '.join(told + more)}." if rows else ""
+
+    def folded(self) -> list[tuple[Difference, list[str]]]:
+        """The first row of each fact, and the numbers of the others, which say the same (`Difference.same_as`)."""
+        facts: dict[str, tuple[Difference, list[str]]] = {}
+        for row in self.rows:
+            facts.setdefault(row.same_as or row.what, (row, []))[1].append(row.what)
+        return [(row, names[1:]) for row, names in facts.values()]
 
 
 def outcome_differences(
@@ -271,9 +292,9 @@ def outcome_differences(
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept
-        facts[what] = fact_of(value)
+        *numbers, ranks = _compared(value[compared], failed[compared], task[compared], within)
+        facts[what] = compared.tobytes() + ranks if ranks else fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
-        numbers = _compared(value[compared], failed[compared], task[compared], within)
         found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
     corrected = holm([row.p for row in found], [*facts.values()])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
@@ -352,8 +373,11 @@ def _mean(value: np.ndarray, task: np.ndarray) -> float:
 
 def _compared(
     value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[float, float, float, float, float, int]:
-    """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
+) -> tuple[float, float, float, float, float, int, bytes]:
+    """The chance that a failed one has more, its interval, p, the least p, how many tasks that rests on, and its ranks.
+
+    The last are a key that is the same for reversed ranks, and empty without a test. All else is a function of it.
+    """
     nan = math.nan
     if not within:  # a task becomes one number, and all tasks one stratum
         _, task = np.unique(task, return_inverse=True)
@@ -371,9 +395,19 @@ def _compared(
         chance, low, high, _ = task_mean(above, 0.5)
         enough, tasks = _enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
     if not enough:
-        return chance, nan, nan, nan, nan, tasks
+        return chance, nan, nan, nan, nan, tasks, b""
     p, least = dealt(rank / pairs[task], failed, task)
-    return chance, max(low, 0.0), min(high, 1.0), p if least < LEVEL else nan, least, tasks
+    middle = rank - ((np.bincount(task) + 1) / 2)[task]
+    key = min((middle + 0.0).tobytes(), (0.0 - middle).tobytes())  # never -0
+    return (
+        chance,
+        max(low, 0.0),
+        min(high, 1.0),
+        p if least < LEVEL else nan,
+        least,
+        tasks,
+        key if least < LEVEL else b"",
+    )
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:

@@ -139,18 +139,19 @@ def _units(
     return sorted(units, key=order)
 
 
-def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True) -> str:
+def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True, first: str = "") -> str:
     """The line that says why no unit differs from the rest of its traces; "" where one does.
 
-    `told` is what `tells_apart` says of the method.
+    `told` is what `tells_apart` says of the method, and `first` what failed and succeeded traces tell of units.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
     if not told and len(units) > 1:
-        return (
+        within = (
             f"Nothing in the log tells what one {by} did from what another did. By {method} {by}s differ at most by "
             "who took part, turns or length. `credit choose` names what could be logged."
         )
+        return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
     return (
