@@ -24,13 +24,16 @@ from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mea
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
+__all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces."""
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
+
+WITH = "traces with"
+"""Begins the names of numbers that say whether an agent acted."""
 
 FIRST = (*OWNED, CUT, LIMITED, FAILED)
 """Numbers that a headline names first."""
@@ -65,8 +68,7 @@ class Difference:
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
-      same_as: a number looked at before it that says the same of the traces: both count once; "" without. Numbers with a
-        test do whose ranks are equal or reversed, others where they are a function of one another (`fact_of`).
+      same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
@@ -139,12 +141,12 @@ class OutcomeDifferences:
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
         words += self._by_model(3)
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
-            names: dict[str, str] = {}
-            for row in sorted(self.rows, key=lambda row: row.what not in FIRST):
+            names: list[str] = []
+            for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
-                    names.setdefault(row.same_as or row.what, row.what + whose)
-            words += [f"{start}: {'; '.join([*names.values()][:3])}."] if names else []
+                    names.append(row.what + whose)
+            words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         return " ".join(words)
 
     def _of_median(self) -> str:
@@ -205,8 +207,13 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        same = [f"{row.what} with {', '.join(names)}" for row, names in self.folded() if names]
-        told = [f"These say the same of the traces, or the reverse, and count once: {'; '.join(same)}."] if same else []
+        same = [
+            f"What {row.what} says of all traces, or its reverse, is also said by {'; '.join(names[:MOST])}"
+            + (f"; {len(names) - MOST} more" if len(names) > MOST else "")
+            for row, names in self.folded()
+            if names
+        ]
+        told = [f"{'. '.join(same)}."] if same else []
         return [kinds, said, *self._by_model(), *owned, *told]
 
     def _by_model(self, most: int = MOST) -> list[str]:
@@ -220,18 +227,30 @@ class OutcomeDifferences:
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
-        named = {"agent": ("traces with ", "actions of "), "tool": ("calls of ",)}.get(by, ())
-        rows = [row for row in self.rows if row.stands_out and row.what.startswith(named)] if named else []
-        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows[:3]]
-        more = ["…"] * (len(rows) > len(told))
-        return f"Failed and succeeded traces differ beyond chance in {', '.join(told + more)}." if rows else ""
+        named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
+        rows: dict[str, Difference] = {}
+        for row in self.rows:
+            if row.stands_out and named and row.what.startswith(named):
+                rows.setdefault(row.same_as or row.what, row)
+        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows.values()]
+        return f"Failed and succeeded traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
     def folded(self) -> list[tuple[Difference, list[str]]]:
-        """The first row of each fact, and the numbers of the others, which say the same (`Difference.same_as`)."""
-        facts: dict[str, tuple[Difference, list[str]]] = {}
+        """A row of each fact, and the numbers of the others, which say the same (`Difference.same_as`).
+
+        The row is that of `FIRST`, of an agent that acted, or of the number looked at first.
+        """
+        facts: dict[str, list[Difference]] = {}
         for row in self.rows:
-            facts.setdefault(row.same_as or row.what, (row, []))[1].append(row.what)
-        return [(row, names[1:]) for row, names in facts.values()]
+            facts.setdefault(row.same_as or row.what, []).append(row)
+        heads = [
+            min(rows, key=lambda row: (row.what not in FIRST, not row.what.startswith(WITH), row.same_as != ""))
+            for rows in facts.values()
+        ]
+        return [
+            (head, [row.what for row in rows if row is not head])
+            for head, rows in zip(heads, facts.values(), strict=True)
+        ]
 
 
 def outcome_differences(
@@ -292,9 +311,9 @@ def outcome_differences(
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept
-        *numbers, ranks = _compared(value[compared], failed[compared], task[compared], within)
-        facts[what] = compared.tobytes() + ranks if ranks else fact_of(value)
+        facts[what] = fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
+        numbers = _compared(value[compared], failed[compared], task[compared], within)
         found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
     corrected = holm([row.p for row in found], [*facts.values()])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
@@ -373,11 +392,8 @@ def _mean(value: np.ndarray, task: np.ndarray) -> float:
 
 def _compared(
     value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[float, float, float, float, float, int, bytes]:
-    """The chance that a failed one has more, its interval, p, the least p, how many tasks that rests on, and its ranks.
-
-    The last are a key that is the same for reversed ranks, and empty without a test. All else is a function of it.
-    """
+) -> tuple[float, float, float, float, float, int]:
+    """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
     nan = math.nan
     if not within:  # a task becomes one number, and all tasks one stratum
         _, task = np.unique(task, return_inverse=True)
@@ -395,19 +411,9 @@ def _compared(
         chance, low, high, _ = task_mean(above, 0.5)
         enough, tasks = _enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
     if not enough:
-        return chance, nan, nan, nan, nan, tasks, b""
+        return chance, nan, nan, nan, nan, tasks
     p, least = dealt(rank / pairs[task], failed, task)
-    middle = rank - ((np.bincount(task) + 1) / 2)[task]
-    key = min((middle + 0.0).tobytes(), (0.0 - middle).tobytes())  # never -0
-    return (
-        chance,
-        max(low, 0.0),
-        min(high, 1.0),
-        p if least < LEVEL else nan,
-        least,
-        tasks,
-        key if least < LEVEL else b"",
-    )
+    return chance, max(low, 0.0), min(high, 1.0), p if least < LEVEL else nan, least, tasks
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
@@ -446,7 +452,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
             acts = count(acted[acting == name])
             took = np.bincount(task, acts > 0)
             if some := np.any((took > 0) & (took < np.bincount(task))):  # not in all traces of a task
-                yield f"traces with {name}", (acts > 0).astype(np.float64)
+                yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
     tool: list[str | None] = traces.events["tool"].to_pylist()

@@ -53,8 +53,6 @@ DIFFERENCES = (
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
     "not 50 %; else all compared."
 )
-WITH = "traces with"
-"""Begins the names of numbers that say whether an agent acted."""
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
@@ -234,6 +232,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
+    from credit.reports.outcome_differences import WITH
     from graphs.task_means import LEAST_TASKS
 
     lines = found.lines()
