@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
 from credit.methods.units_apart import alike_units
 from credit.reports.corpus import divided_tasks
@@ -64,8 +65,8 @@ class Summary:
         self.evidence: collections.Counter[str] = collections.Counter()  # how many events or traces have each key
         self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
 
-    def add(self, traces: Traces, credit: Credit) -> None:
-        """Count a batch and a method's result on it."""
+    def add(self, traces: Traces, credit: Credit, method: str, options: Mapping[str, Any]) -> None:
+        """Count a batch and a method's result on it under these options."""
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
         valid = np.asarray(credit.valid)[: n.events]
@@ -74,6 +75,7 @@ class Summary:
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         self.counts.update({"of another reward": _of_another_reward(traces)})
+        self.counts.update(_of_keys(traces, credit, find_method(method), options))
         self.reasons.update(reason_counts(traces, credit))
         self._join_alike(alike_units(traces.graph, ("agent", "parent", "turn")))
         self.evidence.update({name: len(found.rows) for name, found in traces.evidence.items() if "." not in name})
@@ -117,6 +119,15 @@ class Summary:
         self.elsewhere.update(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
+
+    @property
+    def seen(self) -> Seen:
+        """What the logs show of that by which a comparison may be biased."""
+        from estimators.base import REASONS, Reason
+
+        count = self.counts
+        keyless = not {REASONS[Reason.NO_EVIDENCE], REASONS[Reason.SHARED_PREFIX]}.isdisjoint(self.reasons)
+        return Seen(count["repeated"] > 0, count["refused"] + count["zeros"] > 0, keyless, count["rewarded"] > 0)
 
     def _join_alike(self, other: dict[str, str] | None) -> None:
         """Keep what is alike in all batches."""
@@ -194,11 +205,18 @@ class Summary:
             f"{counted(count['events'], 'event')}, {counted(count['actions'], 'action')}, "
             f"{plain['with_advantage']} with an advantage"
         ]
-        unbiased, why = find_method(method).unbiased_with(options)
-        unbiased, why = (None, _UNANSWERED) if unbiased and _unanswered(options, self.reasons) else (unbiased, why)
+        from credit.methods.running import implied
+        from graphs.keys import names_of_key
+
+        entry = find_method(method)
+        stated = implied(entry.fn, options, of_agents=count["of agents"] > 0)
+        unbiased, why = entry.unbiased_with(stated, self.seen)
         if why:
             lines.append(f"  the policy gradient {'is biased' if unbiased is False else 'may be biased'}: {why}")
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
+        if entry.scope_of(stated) == ("batch", "by") and len(self.groups_of_task) > 1:
+            key = ",".join(names_of_key(stated["by"]))
+            lines.append(f"  look: {key} pools all tasks; --by task,{key} compares within each")
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
@@ -237,16 +255,43 @@ class Summary:
         return lines
 
 
-_UNANSWERED = "an action without the key, or whose key only its replays have, gets nothing"
+def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[str, Any]) -> dict[str, int]:
+    """What a comparison by a key shows of its bias, in the counts of which `Summary.seen` is made."""
+    from credit.methods.running import (
+        has_agent_outcomes,
+        implied,
+        with_key,
+    )  # not by the module, as for `reason_counts`
+    from estimators.base import Reason
+    from estimators.options import takes_key
+    from graphs.keys import event_keys
 
-
-def _unanswered(options: Mapping[str, Any], reasons: Collection[str]) -> bool:
-    """Whether actions have no number because of what was chosen before them, as under keys finer than the task."""
-    from estimators.base import REASONS, Reason
-    from graphs.keys import names_of_key
-
-    finer = set(names_of_key(options.get("by"))) - {"task"}
-    return bool(finer) and not {REASONS[Reason.NO_EVIDENCE], REASONS[Reason.SHARED_PREFIX]}.isdisjoint(reasons)
+    graph, n, paid = traces.graph, traces.sizes.events, traces.evidence.get("event_reward")
+    of_agents = has_agent_outcomes(traces)
+    stated = method.given(implied(method.fn, options, of_agents=of_agents))
+    refused = np.asarray(credit.reason)[:n] == Reason.SINGLETON
+    if method.scope_of(stated)[0] == "group":
+        refused &= ~alone_mask(traces)[:n]  # the task has one trace, whatever it does
+    counts = {
+        "of agents": int(of_agents),
+        "refused": int(refused.sum()),
+        "rewarded": 0 if paid is None else int(np.sum(paid.mask & (np.abs(np.where(paid.mask, paid.array, 0)) > 0))),
+    }
+    population = stated.get("population", "trace")
+    if not method.unbiased or (population == "trace" and stated.get("singleton") != "zero"):
+        return counts
+    valid = np.flatnonzero(np.asarray(credit.valid)[:n])
+    key = np.zeros(n, np.int64)  # of a batch that is one key
+    if takes_key(method.fn):
+        key = np.asarray(event_keys(graph, with_key(method.fn, traces, stated, {})["by"]))[:n].astype(np.int64)
+    unit = np.asarray({"trace": graph.trace_ids, "agent": graph.agent_ids}.get(population, np.arange(n)))[valid]
+    trace, key = np.asarray(graph.trace_ids)[valid], key[valid]
+    samples = np.unique(key * graph.num_events + unit, return_index=True)[1]
+    of_trace, times = np.unique(key[samples] * graph.num_traces + trace[samples], return_counts=True)
+    traces_of_key = np.bincount(of_trace // graph.num_traces, minlength=n)
+    counts["repeated"] = len(np.unique(of_trace[times > 1] % graph.num_traces))
+    counts["zeros"] = int(np.sum(traces_of_key[key] == 1)) if stated.get("singleton") == "zero" else 0
+    return counts
 
 
 def _of_another_reward(traces: Traces) -> int:

@@ -20,6 +20,7 @@ from html import escape
 from pathlib import Path
 
 from credit.bench.bias_table import from_lists
+from credit.methods.method_page import formula as formula_of
 from credit.methods.method_page import plain_function
 from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED
@@ -46,10 +47,7 @@ def table() -> str:
 
 def formula(method: Method) -> str:
     """The indented parts of a method's docstring that stand before its arguments."""
-    body = re.split(r"\n(?:Args|Returns):\n", _docstring(method))[0]
-    # A block is whole lines of four spaces or more behind a blank line; deeper lines belong to the same block.
-    blocks = re.findall(r"\n\n((?: {4}.*\n?)+)", body)
-    return "\n".join(line[4:].rstrip() for block in blocks for line in block.rstrip().split("\n"))
+    return formula_of(_docstring(method))
 
 
 def method_page(name: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -40,6 +40,7 @@ __all__ = [
     "decided_by",
     "event_keys",
     "evidence_of_key",
+    "finer_than_trace",
     "key_of",
     "keyed",
     "names_of_key",
@@ -194,7 +195,8 @@ class Key:
 By = str | Sequence[str | Array] | Array | Key | None
 """What users write: names by commas, or in a tuple, int arrays [E] among them; None compares by task.
 
-"agent_name" and "role_name" are short for ("task", "agent") and ("task", "role").
+"agent_name" and "role_name" are short for ("task", "agent") and ("task", "role"), also among others; "agent" alone
+compares agents of one name over all tasks.
 """
 
 
@@ -253,10 +255,23 @@ def _parts(by: By) -> Sequence[Any]:
     if isinstance(by, Key):
         return by.names
     if isinstance(by, str):
-        return _NAMES.get(by) or [name.strip() for name in by.split(",")]
+        return _in_full([name.strip() for name in by.split(",")])
     if isinstance(by, tuple) or (isinstance(by, list) and not all(isinstance(part, int | np.integer) for part in by)):
-        return by
+        return _in_full(by)
     return (by,)
+
+
+def _in_full(parts: Sequence[Any]) -> Sequence[Any]:
+    """The parts, where a name that is short for several stands for those of them that are not there."""
+    full: list[Any] = []
+    for part in parts:
+        several = _NAMES.get(part) if isinstance(part, str) else None
+        full += [part] if several is None else [name for name in several if not _names(name, (*full, *parts))]
+    return full
+
+
+def _names(name: str, parts: Iterable[Any]) -> bool:
+    return any(isinstance(part, str) and part == name for part in parts)  # parts may be arrays
 
 
 def names_of_key(by: By) -> list[str]:
@@ -296,7 +311,7 @@ def near_part(name: str) -> str:
       >>> near_part("trun"), near_part("shift")
       ("did you mean 'turn'?", '')
     """
-    near = difflib.get_close_matches(name, PARTS, n=1)
+    near = difflib.get_close_matches(name, (*_NAMES, *PARTS), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
@@ -309,6 +324,18 @@ def scope_of_key(by: By) -> Literal["trace", "group", "batch"]:
     """
     names = names_of_key(by)
     return "trace" if "episode" in names else "group" if "task" in names else "batch"
+
+
+def finer_than_trace(by: By) -> bool:
+    """Whether a key can differ between actions of one trace.
+
+    Examples:
+      >>> finer_than_trace("task,turn"), finer_than_trace("task,model")
+      (True, False)
+    """
+    names = names_of_key(by)
+    coarse = [PARTS[name].level == "trace" if name in PARTS else name in TRACE_EVIDENCE for name in names]
+    return len(names) < len(_parts(by)) or not all(coarse)
 
 
 def decided_by(by: By) -> tuple[Decided, str]:
@@ -365,7 +392,7 @@ def _of_name(name: str, evidence: Mapping[str, Array] | None) -> tuple[Level, Ar
     if part is not None:
         how = _NO_LOG if evidence is None else "the log lacks it"
         raise CreditError(f"by names {name!r}, and {how}; or pass an array of integers [E] in its place")
-    hint = near_part(name) or f"expected names among {', '.join(PARTS)}"
+    hint = near_part(name) or f"expected names among {', '.join((*PARTS, *_NAMES))}"
     raise CreditError(f"by names {excerpt(name)}; {hint}")
 
 

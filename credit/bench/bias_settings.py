@@ -18,10 +18,12 @@ import jax.numpy as jnp
 import estimators
 from credit.bench.enumeration import DECISIONS
 from credit.methods.own_functions import load_function, own_method
+from credit.methods.published import PUBLISHED, find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.text import near_names
 
 __all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "setting"]
 
@@ -178,7 +180,7 @@ def family(name: str) -> list[str]:
 
 
 def setting(name: str) -> Setting:
-    """How a method of the table is tried, or a user's own function, MODULE:FUNCTION.
+    """How a method of the table is tried, one under a published name, or a user's own function, MODULE:FUNCTION.
 
     An own function is tried on groups of 2 and 3 independent traces, and one that needs `context` and `node` on replays
     of each choice, as `c3` is. It gets true evidence for its keyword-only arguments that have no default. If it takes
@@ -191,11 +193,22 @@ def setting(name: str) -> Setting:
       >>> setting("estimators:rloo").way
       'groups'
     """
-    if ":" not in name:
-        if name not in SETTINGS:
-            raise CreditError(f"no setting {name!r}; expected one of SETTINGS, or MODULE:FUNCTION")
-        return SETTINGS[name]
-    return _own_setting(name, load_function(name))
+    if ":" in name:
+        return _own_setting(name, load_function(name))
+    return SETTINGS[name] if name in SETTINGS else _published_setting(name)
+
+
+@functools.cache
+def _published_setting(name: str) -> Setting:
+    """That of the method, with the options that make it the published one; kept, since a function compiles once."""
+    home = home_of(name) if is_named(name) else ""
+    if home in UNSCORED:
+        raise CreditError(f"{name!r} has no score: {UNSCORED[home]}")
+    if home not in SETTINGS:
+        raise CreditError(f"No method {name!r}. {near_names(name, [*SETTINGS, *PUBLISHED])}")
+    method, usual = find_method(name), SETTINGS[home]
+    alone = usual.way == "alone" and method.scope_of({})[0] != "trace"
+    return dataclasses.replace(usual, fn=method.fn, way="groups" if alone else usual.way) if method.bound else usual
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import numpy as np
 from credit.bench.enumeration import DECISIONS
 from credit.methods.own_functions import load_named
 from graphs.errors import CreditError, expect
+from graphs.text import near_names
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import History, Micro
 
@@ -28,6 +29,8 @@ def micro_world(name: str) -> Micro:
     expect("world", name, str, "the name of a world, or of a Micro of yours as 'module:name'")
     if name in MICRO:
         return MICRO[name]
+    if ":" not in name:
+        raise CreditError(f"No world {name!r}. {near_names(name, MICRO)}")
     world = load_named(name, "world")
     if not isinstance(world, Micro):
         raise CreditError(f"world {name!r} is {world!r}; expected a Micro of graphs.worlds.micro.orchestration")

@@ -31,6 +31,7 @@ from credit.bench.snr_draws import (
 from credit.bench.snr_logs import PARTS, Log, fitted
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import own_method
+from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -223,7 +224,7 @@ def registered() -> dict[str, Scheme]:
 
 
 def scheme_of(name: str) -> Scheme:
-    """The scheme for a name: one of `SCHEMES`, a registered method, or a user's function "module:function".
+    """The scheme for a name: of `SCHEMES`, a method, also by a published name, or a user's function "module:function".
 
     A method is run with its defaults. Of several schemes that do so, as for `c3` with more or fewer replays, it is the
     first.
@@ -235,15 +236,16 @@ def scheme_of(name: str) -> Scheme:
         return SCHEMES[name]
     if ":" in name:
         return _from_function(name, own_method(name).fn, "a method of the user's", together=False)
-    known = registered()
-    if name in known:
-        return known[name]
-    reasons = left_out()
-    if name in reasons:
-        raise CreditError(f"method {name!r} {reasons[name]}, which the logs of this benchmark do not have")
-    same = [scheme.name for scheme in SCHEMES.values() if scheme.method == name]
-    if same:
-        return dataclasses.replace(SCHEMES[same[0]], name=name)
+    if is_named(name):
+        home, method = home_of(name), find_method(name)
+        if method.bound:
+            together = method.scope_of({})[0] in ("batch", "sequence")
+            return _from_function(name, method.fn, method.summary, together=together)
+        reasons = left_out()
+        if home in reasons:
+            raise CreditError(f"method {name!r} {reasons[home]}, which the logs of this benchmark do not have")
+        same = [scheme for scheme in SCHEMES.values() if scheme.method == home]
+        return dataclasses.replace(same[0] if same else registered()[home], name=name)
     near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? Expected" if near else "expected"
     schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it

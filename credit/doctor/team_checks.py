@@ -16,7 +16,7 @@ from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, of_whole_traces
-from estimators.base import Credit
+from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm
 from graphs.text import counted
@@ -330,10 +330,10 @@ def _exploding(traces: Traces, credit: Credit | None) -> Finding:
     if credit is None:
         return _unknown(check, "no trace has an outcome, so there are no advantages")
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
-    trace, valid = np.asarray(graph.trace_ids)[:n], np.asarray(credit.valid)[:n]
-    greatest = np.zeros(m)
-    np.maximum.at(greatest, trace[valid], np.abs(np.asarray(credit.advantage, np.float64)[:n][valid]))
-    known = np.bincount(trace[valid], minlength=m) > 0
+    valid, greatest = np.flatnonzero(np.asarray(credit.reason)[:n] == Reason.VALID), np.zeros(m)
+    trace = np.asarray(graph.trace_ids)[valid].astype(np.intp)
+    np.maximum.at(greatest, trace, np.abs(np.asarray(credit.advantage)[valid].astype(np.float64)))
+    known = np.bincount(trace, minlength=m) > 0
     group = np.asarray(graph.group_ids)[:m]
     # The root mean square of the other groups' traces: sums over all groups, less the own one.
     squares, sizes = np.bincount(group, greatest**2), np.bincount(group, known)

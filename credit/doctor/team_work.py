@@ -11,8 +11,7 @@ from credit.metrics.message_contents import content_ids, team_messages, text_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
-from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.host_ids import earlier_of_each
+from graphs.structure.host_ids import distinct, earlier_of_each
 from graphs.traces.batch import Traces
 
 __all__ = ["TeamWork"]
@@ -103,7 +102,7 @@ class TeamWork:
         rows, ids = rows[mine], ids[mine]
         # One number for a family and a content; one for these and a sibling, so that each sibling counts once.
         key, of_row = np.unique(family[rows] * (ids.max(initial=0) + 2) + ids, return_inverse=True)
-        mentions = np.unique(of_row * len(self.acts) + self.agent[rows])
+        mentions = distinct(of_row * len(self.acts) + self.agent[rows])
         shared = np.bincount(mentions // max(len(self.acts), 1), minlength=len(key))[of_row] > 1
         total = np.bincount(self.trace[rows], minlength=self.count)
         unknown = np.bincount(self.trace[rows][ids < 0], minlength=self.count) > 0
@@ -162,16 +161,11 @@ class TeamWork:
         work &= self.acts[self.agent[senders]] > 0
         start = np.zeros(len(self.agent), bool)
         start[receivers[work]] = True
-        reached = self._logged.reachable(start, ends=joins)
+        reached = self.facts.logged.reachable(start, ends=joins)
         total = np.bincount(self.trace[joins], minlength=self.count)
         value = divided(np.bincount(self.trace[joins & ~reached], minlength=self.count), total)
         alone = (self.members < 2, "fewer than two agents act")
         return numbered(value, (self.actions == 0, NO_ACTION), alone, self.apart, (total == 0, "nothing is aggregated"))
-
-    @functools.cached_property
-    def _logged(self) -> EdgeOrder:
-        """The logged edges in the order in which paths are walked."""
-        return EdgeOrder(*self.facts.edges)
 
     @functools.cached_property
     def _siblings(self) -> np.ndarray:
@@ -190,17 +184,19 @@ class TeamWork:
             now = word == number
             bits = np.zeros(len(self.agent), np.uint64)
             np.bitwise_or.at(bits, start[now], mark[now])
-            ordered[now] = (self._logged.spread(bits)[end[now]] & mark[now]) > 0
+            ordered[now] = (self.facts.logged.spread(bits)[end[now]] & mark[now]) > 0
         turns = len(pairs[0].trace)
         return _Neighbours(pairs[0], ordered[:turns]), _Neighbours(pairs[1], ordered[turns:])
 
     def _pairs(self, unit: np.ndarray) -> _Pairs:
         """The neighbours among the units, which are turns or instances of events."""
-        rows = np.arange(len(self.agent))
+        rows, acted = np.arange(len(self.agent)), np.flatnonzero(self.action)
         first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
         first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
-        last[unit[self.action]] = rows[self.action]
-        units = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
+        last[unit[acted]] = acted
+        sibling = np.zeros(len(self.acts), bool)
+        sibling[self._siblings] = True
+        units = np.flatnonzero((last >= 0) & sibling[owner])
         units = units[np.lexsort((first[units], self.parent[owner[units]]))]
         earlier, later = units[:-1], units[1:]
         pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from credit.methods.method_row import Method
-from credit.methods.published import PUBLISHED, Published
+from credit.methods.published import PUBLISHED, Published, find_method
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
 from credit.methods.units_apart import alike_units
@@ -50,7 +50,8 @@ def availability(traces: Traces) -> dict[str, Availability]:
             states[name] = dataclasses.replace(state, why="; ".join(absent))
     for name, paper in PUBLISHED.items():
         if name not in states:
-            states[name] = states[paper.method] if paper.method else _of_paper(traces, paper)
+            known = states.get(paper.method or "") or _of_paper(traces, paper)
+            states[name] = _judge(traces, find_method(name)) if paper.differs.keys() & {"unit"} else known
     return states
 
 

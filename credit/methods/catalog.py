@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from credit.methods.published import PUBLISHED
-from credit.methods.registry import METHODS
+from credit.methods.published import find_method
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["CATALOG", "CatalogRow", "State"]
@@ -45,9 +44,8 @@ class CatalogRow:
         """Evidence that `by` cannot do without, each with how a log states it."""
         if not self.by:
             return {}
-        method = PUBLISHED[self.by].method if self.by in PUBLISHED and self.by not in METHODS else self.by
         keys = EVENT_EVIDENCE | TRACE_EVIDENCE
-        return {need: keys[need].how_to_log for need in METHODS[method or self.by].needs}
+        return {need: keys[need].how_to_log for need in find_method(self.by).needs}
 
 
 def _rewards(what: str) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from typing import Any
 
 from credit.methods.method_row import Method
 from credit.methods.option_texts import options_of
-from credit.methods.published import PUBLISHED, find_method, key_of
+from credit.methods.published import PUBLISHED, Published, find_method, home_of, key_of
 from credit.methods.registry import METHODS
 from credit.methods.running import EVIDENCE, keywords_of
 from estimators.options import BOUNDS
 from graphs.keys import By
 
-__all__ = ["MethodPage", "method_page", "plain_function"]
+__all__ = ["MethodPage", "formula", "method_page", "plain_function"]
 
 SCOPES = {
     "trace": "nothing outside a trace changes its numbers",
@@ -44,8 +45,8 @@ class MethodPage:
       needs: evidence that it cannot do without, each with how to log it.
       takes: evidence that it can do without, each with what it means.
       options: each with its default and what it can be.
-      published: names of papers that it computes, each with how sure that is.
-      docstring: the documentation of its function.
+      published: names of papers that it computes, each with how sure that is; none of a published name.
+      docstring: the documentation of the function that computes it.
     """
 
     name: str
@@ -76,19 +77,18 @@ def method_page(name: str) -> MethodPage:
       >>> page.facts["unbiased"], list(page.options)
       ('yes', ['by', 'population', 'singleton', 'filters'])
     """
-    key = key_of(name)
-    if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:
-        return _paper(key)
-    method = find_method(name)
-    own = ":" in name
-    home = name if own or name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
+    paper = None if name in METHODS or ":" in name else PUBLISHED.get(key_of(name))
+    if paper is not None and paper.method is None:
+        return _paper(key_of(name))
+    method, home, own = find_method(name), home_of(name), ":" in name
     options = {name: _option(name, option.default, option.hint) for name, option in options_of(method).items()}
     others = [n for n in keywords_of(method.fn) if n in EVIDENCE and n not in method.needs]
+    docstring = inspect.getdoc(plain_function(method.fn)) or ""
     return MethodPage(
         name=name,
         method=home,
         facts={
-            "computes": method.summary,
+            **({"computes": method.summary} if paper is None else _published(home, paper, method, docstring)),
             **(UNKNOWN_OF_OWN if own else _promises(method)),
             "status": "your own function" if own else method.status,
             "reference": method.reference,
@@ -97,9 +97,38 @@ def method_page(name: str) -> MethodPage:
         needs={n: EVIDENCE[n].how_to_log if n in EVIDENCE else "an argument from Python" for n in method.needs},
         takes={n: EVIDENCE[n].meaning for n in others},
         options=options,
-        published={paper.title: paper.note for paper in PUBLISHED.values() if paper.method == home},
-        docstring=inspect.getdoc(plain_function(method.fn)) or "",
+        published={other.title: other.note for other in PUBLISHED.values() if other.method == home and paper is None},
+        docstring=docstring,
     )
+
+
+def _published(home: str, paper: Published, method: Method, docstring: str) -> dict[str, str]:
+    """What a published name is: its title, its method with its options, the formula of that, and how sure that is."""
+    options = ", ".join(f"{name}={_text(value)}" for name, value in paper.options.items())
+    return {
+        "published as": paper.title,
+        "computes": f"{home} with {options}" if options else f"{home}: {method.summary}",
+        "formula": f"of {home}: {formula(docstring)}" if formula(docstring) else f"see {home}",
+        "note": paper.note,
+    }
+
+
+def formula(docstring: str) -> str:
+    """The indented parts of a method's docstring that stand before its arguments.
+
+    Examples:
+      >>> formula("A mean.\\n\\n    A = R − μ\\n\\nArgs:\\n  graph: the batch.")
+      'A = R − μ'
+    """
+    body = re.split(r"\n(?:Args|Returns):\n", docstring)[0]
+    # A block is whole lines of four spaces or more behind a blank line; deeper lines belong to the same block.
+    blocks = re.findall(r"\n\n((?: {4}.*\n?)+)", body)
+    return "\n".join(line[4:].rstrip() for block in blocks for line in block.rstrip().split("\n"))
+
+
+def _text(value: Any) -> str:
+    """An option as a call on the command line states it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _promises(method: Method) -> dict[str, str]:
@@ -113,7 +142,8 @@ def _promises(method: Method) -> dict[str, str]:
 
 def _unbiased(method: Method) -> str:
     unbiased, why = method.unbiased_with({})
-    return "yes" if unbiased else f"not known: {why}" if unbiased is None else "no"
+    answer = "yes" if unbiased else "not known" if unbiased is None else "no"
+    return f"{answer}: {why}" if why else answer
 
 
 def _paper(key: str) -> MethodPage:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from estimators.base import Credit, Estimand
 
-__all__ = ["OF_KEYS", "Compared", "Method", "Scope", "Status", "named"]
+__all__ = ["OF_KEYS", "Compared", "Method", "Scope", "Seen", "Status", "named"]
 
 Scope = Literal["trace", "group", "batch", "sequence"]
 Status = Literal["released", "reconstructed", "formula"]
@@ -65,6 +65,22 @@ class _Named:
 
 OF_KEYS = ("by", "population", "singleton", "filters")
 """Options about which `Method.unbiased_with` knows more than that they are no defaults."""
+
+
+class Seen(NamedTuple):
+    """What logs show of that by which a comparison may be biased.
+
+    Attributes:
+      repeated: whether a trace has two samples of one key.
+      alone: whether an action has no number, or 0, for want of another trace with its key.
+      keyless: whether an action has no number for want of its key, or of a trace other than its replays with it.
+      rewarded: whether events have rewards of their own.
+    """
+
+    repeated: bool
+    alone: bool
+    keyless: bool
+    rewarded: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +145,17 @@ class Method:
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)
 
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """The options that a published name binds, by name."""
+        bound: Mapping[str, Any] = getattr(self.fn, "keywords", {})
+        return bound
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options as they reach the function: with those of a published name, and the defaults of a comparison."""
+        stated = inspect.signature(getattr(self.fn, "func", self.fn)).parameters
+        return {name: stated[name].default for name in OF_KEYS if name in stated} | {**self.bound, **options}
+
     def scope_of(self, options: Mapping[str, Any]) -> tuple[Scope, str | None]:
         """The scope under options, and the option with its value that makes it so; None where the entry itself does.
 
@@ -139,6 +166,7 @@ class Method:
           >>> credit.METHODS["c3_magrpo"].scope_of({"eps": 0.0})
           ('group', None)
         """
+        options = {**self.bound, **options}
         for option, scope in self.scope_by_option.items():
             name, _, value = option.partition("=")
             if name in options and str(options[name]).lower() == value:
@@ -161,7 +189,7 @@ class Method:
           >>> credit.METHODS["rloo"].reads_order({"by": "task,turn"}, [])
           True
         """
-        options = {**getattr(self.fn, "keywords", {}), **options}  # those of a published name are bound
+        options = {**self.bound, **options}
         if str(options.get("discount", 1)) not in ("1", "1.0") or self.order == "always" or self.order in given:
             return True
         if not self._compares_by_key(options):
@@ -171,13 +199,17 @@ class Method:
         parts = [PARTS[name] for name in names_of_key(options["by"]) if name in PARTS]
         return any(part.level == "event" and not part.evidence for part in parts)  # counted along the trace
 
-    def unbiased_with(self, options: Mapping[str, Any]) -> tuple[bool | None, str]:
+    def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is another; None where nobody can say.
 
         Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone.
 
-        Under a key finer than the task, every action must have the key, and share it with an independent trace or with
+        Under a key finer than the trace, every action must have the key, and share it with an independent trace or with
         none: the others are refused.
+
+        Args:
+          options: as the call states them.
+          seen: what the logs show. What may happen and did not in them makes an answer of None, not False.
 
         Examples:
           >>> import credit
@@ -187,43 +219,55 @@ class Method:
           (False, 'length: Every action may make the trace longer or shorter.')
         """
         from estimators.options import takes_key
-        from graphs.keys import decided_by, names_of_key
+        from graphs.keys import decided_by
 
-        given = {**getattr(self.fn, "keywords", {}), **options}  # those of a published name are bound
         plain = getattr(self.fn, "func", self.fn)
         defaults = {name: one.default for name, one in inspect.signature(plain).parameters.items()}
+        given = self.given(options)
         for name, value in given.items() if self.unbiased else ():
             if name in defaults and name not in OF_KEYS and repr(value) != repr(defaults[name]):
-                return None, f"it is stated of {name}={defaults[name]}"
-        if self.unbiased and given.get("singleton") == "zero":
-            return False, "a trace that is compared with no other gets 0 in place of its return"
-        options = given
-        if not takes_key(self.fn):
-            return self.unbiased, ""
-        by = options.get("by")
-        decided, why = decided_by(by)
+                return None, f"that it has no bias is known of {name}={defaults[name]} only"
+        decided, why = decided_by(given.get("by")) if takes_key(self.fn) else ("before", "")
         if decided != "before":
             return (None if self.unbiased and decided == "by the log" else False), why
         if not self.unbiased:
             return False, ""
-        population = options.get("population", "trace")
-        if population == "agent" and "agent" in names_of_key(by):
-            return None, "a trace may have several instances of one name, which then enter each other's baseline"
-        if population != "trace":
-            return False, "other samples of the trace enter its own baseline"
-        if options.get("filters", "none") != "none":
-            return False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
-        if options.get("singleton") != "raw" and set(names_of_key(by)) - {"task"}:
-            return (
-                False,
-                "an action that no other trace has a key for would get nothing; singleton=raw gives it its return",
-            )
-        return True, ""
+        # What is sure comes first.
+        return min(_biases(given, seen), key=lambda answer: answer[0] is None, default=(True, ""))
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
         from estimators.options import takes_key
 
         return options.get("by") is not None and takes_key(self.fn)
+
+
+def _biases(given: Mapping[str, Any], seen: Seen | None) -> Iterator[tuple[bool | None, str]]:
+    """What biases a leave-one-out mean under options whose key is decided before the action; None for what may."""
+    from graphs.keys import finer_than_trace, names_of_key
+
+    def answer(what: str, happened: bool | None) -> tuple[bool | None, str]:
+        return None if happened is False else False, what.format(here=" (here none)" if happened is False else "")
+
+    names, population, singleton = names_of_key(given.get("by")), given.get("population"), given.get("singleton")
+    repeated, alone, keyless, rewarded = seen or (None, None, False, None)
+    if population in ("agent", "row") and "step" not in names:
+        if population == "agent" and "agent" in names and not repeated:
+            yield None, "a trace may have several instances of one name, which then enter each other's baseline"
+        else:
+            yield answer("a trace has several samples of one key{here}, which enter each other's baseline", repeated)
+    if population == "row" and rewarded is not False:
+        why = "an action gets the outcome and its own reward, not the rewards at later events"
+        yield None if rewarded is None else False, why
+    if given.get("filters", "none") != "none":
+        yield False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
+    finer = finer_than_trace(given.get("by"))
+    if singleton == "zero":
+        yield answer("an action whose key no other trace has{here} gets 0 in place of its return", alone)
+    elif singleton == "refuse" and finer:
+        what = "an action whose key no other trace has{here} gets nothing; singleton=raw gives it its return"
+        yield answer(what, alone)
+    if finer and keyless:
+        yield None, "an action without the key, or whose key only its replays have, gets nothing"
 
 
 for _field in ("fn", "state"):

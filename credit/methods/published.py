@@ -19,7 +19,7 @@ from graphs.errors import CreditError, expect
 if TYPE_CHECKING:
     from credit.methods.method_row import Method
 
-__all__ = ["PUBLISHED", "Published", "find_method", "key_of"]
+__all__ = ["PUBLISHED", "Published", "find_method", "home_of", "is_named", "key_of"]
 
 NOT_COMPUTABLE, NOT_FITTED = "not computable", "not fitted"
 
@@ -39,6 +39,7 @@ class Published:
       fitted: False for a method that needs a model which this library does not fit.
       options: keyword arguments that make the function of `METHODS` this method.
       paper: what to cite, where the entry of `METHODS` has another paper.
+      differs: fields of the entry that are others, as under the options.
     """
 
     title: str
@@ -51,14 +52,15 @@ class Published:
     fitted: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     paper: str = ""
+    differs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def status(self) -> str:
-        """That of its entry in `METHODS`, "reconstructed" for a `function`, "not fitted", or "not computable"."""
+        """Its own or that of its entry in `METHODS`, "reconstructed" of a `function`, or why logs give none."""
         from credit.methods.registry import METHODS
 
         if self.method is not None:
-            return METHODS[self.method].status
+            return str(self.differs.get("status", METHODS[self.method].status))
         if self.function:
             return "reconstructed"
         return NOT_COMPUTABLE if self.fitted else NOT_FITTED
@@ -86,13 +88,40 @@ def find_method(name: str) -> Method:
       >>> find_method("Dr. MAS").reference
       'Dr. MAS, arXiv:2602.08847; Dr. MAS compute_grpo_outcome_advantage'
     """
+    home = home_of(name)
+    from credit.methods.registry import METHODS
+
+    if ":" in home:
+        return own_method(home)
+    method, paper = METHODS[home], None if name in METHODS else PUBLISHED.get(key_of(name))
+    if paper is None:
+        return method
+    reference = f"{paper.paper}; computed by {home}" if paper.paper else method.reference
+    method = dataclasses.replace(method, reference=reference, **paper.differs)
+    if not paper.options:
+        return method
+    fn, state = functools.partial(method.fn, **paper.options), method.state
+    if state is not None:
+        takes = inspect.signature(state).parameters
+        state = functools.partial(state, **{name: paper.options[name] for name in paper.options if name in takes})
+    return dataclasses.replace(method, fn=fn, state=state)
+
+
+def home_of(name: str) -> str:
+    """The key of `METHODS` that computes what a name says; the name itself of your own "module:function".
+
+    Raises:
+      CreditError: as `find_method`.
+
+    Examples:
+      >>> home_of("Turn-LOO"), home_of("Dr. MAS")
+      ('rloo', 'dr_mas')
+    """
     expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods.registry import METHODS
 
-    if name in METHODS:
-        return METHODS[name]
-    if ":" in name:
-        return own_method(name)
+    if name in METHODS or ":" in name:
+        return name
     key = key_of(name)
     if key in PUBLISHED:
         paper = PUBLISHED[key]
@@ -101,21 +130,24 @@ def find_method(name: str) -> Method:
             raise CreditError(
                 f"method {name!r} ({paper.title}) is {why}: {paper.note}; what can be used: {paper.portable}"
             )
-        method = METHODS[paper.method]
-        if paper.paper:
-            method = dataclasses.replace(method, reference=f"{paper.paper}; computed by {paper.method}")
-        if not paper.options:
-            return method
-        fn, state = functools.partial(method.fn, **paper.options), method.state
-        if state is not None:
-            takes = inspect.signature(state).parameters
-            state = functools.partial(state, **{name: paper.options[name] for name in paper.options if name in takes})
-        return dataclasses.replace(method, fn=fn, state=state)
+        return paper.method
     if key in METHODS:
-        return METHODS[key]
+        return key
     near = difflib.get_close_matches(key, dict.fromkeys([*METHODS, *PUBLISHED]), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`credit methods` lists them"
     raise CreditError(f"no method is called {name!r}; {hint}")
+
+
+def is_named(name: str) -> bool:
+    """Whether a method is called so, in `METHODS` or in `PUBLISHED`, computable or not.
+
+    Examples:
+      >>> is_named("Turn-LOO"), is_named("QMIX"), is_named("rloo, twice")
+      (True, True, False)
+    """
+    from credit.methods.registry import METHODS
+
+    return not {name, key_of(name)}.isdisjoint({*METHODS, *PUBLISHED})
 
 
 PUBLISHED: dict[str, Published] = {
@@ -124,6 +156,7 @@ PUBLISHED: dict[str, Published] = {
         "dr_mas",
         "golden `drmas_grpo`, its setting without agents: a trace is one sample and its number goes to every action",
         options={"by": None, "population": "trace"},
+        differs={"unit": "trace", "estimand": "total"},
     ),
     "magrpo": Published(
         "MAGRPO", "magrpo", "golden `comlrl_magrpo`; C3's baseline of the same name is another algorithm, `c3_magrpo`"
@@ -147,6 +180,7 @@ PUBLISHED: dict[str, Published] = {
         "the one-step target and the division by the spread of an agent's turns in its buffer, read in "
         "`comlrl/trainers/actor_critic/maac.py`, not executed; `kind=q` is its critic of prompts and answers",
         options={"normalise": True},
+        differs={"estimand": "scale"},
     ),
     "langmarl": Published(
         "LangMARL",
@@ -301,6 +335,7 @@ PUBLISHED: dict[str, Published] = {
         "dr_mas",
         "golden `rllm_grpo`: trajectories of a role on a task, ddof 0",
         options={"by": "role_name", "population": "trace", "ddof": 0},
+        differs={"unit": "role"},
     ),
     "rllm_prpo": Published(
         "rLLM's PRPO",
@@ -320,6 +355,8 @@ PUBLISHED: dict[str, Published] = {
         "golden `turn_loo`: rows at one step of a task against the traces that still act there; a step that one trace "
         "alone has keeps the return",
         options={"by": ("task", "step"), "population": "row", "singleton": "raw"},
+        paper="AgentCreditBench: hectopascal/agent-credit-bench estimators/turn_loo.py",
+        differs={"unit": "event", "estimand": "scale", "status": "released"},
     ),
     "mhgpo": Published(
         "MHGPO",
@@ -327,6 +364,7 @@ PUBLISHED: dict[str, Published] = {
         "all agents' rows of a task in one group, as its paper describes; agents' penalties are rewards at events, and "
         "its ddof and eps are unknown: no code was found",
         paper="MHGPO 2025, arXiv:2506.02718",
+        differs={"status": "reconstructed"},
     ),
     "otb": Published(
         "OTB (optimal token baseline)",
@@ -382,6 +420,7 @@ PUBLISHED: dict[str, Published] = {
         "`gae` with λ = 0 on values that are means of re-runs from each state: `credit plan --for value`",
         options={"lambda_": 0.0},
         paper="Kazemnejad et al. 2024, arXiv:2410.01679",
+        differs={"status": "reconstructed"},
     ),
     "spo_tree": Published(
         "SPO-tree",
@@ -390,6 +429,7 @@ PUBLISHED: dict[str, Published] = {
         "drops edges whose score and gain in best of 4 cancel",
         options={"baseline": "mean"},
         paper="Guo et al. 2025, arXiv:2505.23564",
+        differs={"status": "reconstructed"},
     ),
     "mappo": Published(
         "MAPPO",

@@ -35,6 +35,7 @@ __all__ = [
     "has_agent_outcomes",
     "has_outcomes",
     "has_trace_outcomes",
+    "implied",
     "keywords_of",
     "missing_evidence",
     "optional_evidence",
@@ -290,10 +291,7 @@ def with_key(
     }
     if not takes_key(fn):
         return options
-    population = inspect.signature(fn).parameters.get("population")
-    of_traces = population is not None and population.default == "trace"
-    if arrays.get("agent_reward") is not None and of_traces and not {"by", "population"} & options.keys():
-        options |= {"by": "task,agent", "population": "agent"}
+    options = implied(fn, options, of_agents=arrays.get("agent_reward") is not None)
     if "by" not in options:
         return options
     ids: dict[str, np.ndarray] = {}
@@ -315,6 +313,20 @@ def with_key(
         ids["model"] = pad_array(codes, traces.graph.num_traces, -1)
     stated = {name: array for name, array in ids.items() if (array >= 0).any()}
     return dict(options) | {"by": key_of(options["by"], stated)}
+
+
+def implied(fn: Callable[..., Any], options: Mapping[str, Any], *, of_agents: bool) -> dict[str, Any]:
+    """Options of a method that compares by a key, with those that outcomes of agents bring where neither is stated.
+
+    Examples:
+      >>> import credit
+      >>> implied(credit.rloo, {}, of_agents=True)
+      {'by': 'task,agent', 'population': 'agent'}
+    """
+    population = inspect.signature(fn).parameters.get("population")
+    of_traces = population is not None and population.default == "trace"
+    unstated = of_agents and of_traces and not {"by", "population"} & options.keys()
+    return {**options, **({"by": "task,agent", "population": "agent"} if unstated else {})}
 
 
 def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_role: bool) -> np.ndarray:

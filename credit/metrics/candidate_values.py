@@ -16,7 +16,7 @@ from estimators.counterfactual.more_or_less import ERROR_ESS, LEAST_PART, Over
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType
 from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import distinct, earlier_of_each, ranked
+from graphs.structure.host_ids import among, distinct, earlier_of_each, ranked
 from graphs.traces.batch import Traces
 
 __all__ = ["CandidateValue", "asked_agents", "candidate_values"]
@@ -88,7 +88,7 @@ def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray, list[str]]:
     emits = ~other & action[senders] & ~action[receivers] & (kind == EdgeType.CAUSAL)
     decision = np.where(action, np.arange(len(action)), -1)
     decision[receivers[emits]] = senders[emits]
-    links = other & np.isin(kind, (EdgeType.SPAWN, EdgeType.MESSAGE)) & (decision[senders] >= 0)
+    links = other & among(kind, (EdgeType.SPAWN, EdgeType.MESSAGE)) & (decision[senders] >= 0)
     names, name = ranked(traces.agents["name"].to_pylist())
     pairs = distinct(decision[senders[links]] * len(names) + name[agent[receivers[links]]])
     rows, asked = pairs // max(len(names), 1), (pairs % max(len(names), 1)).astype(np.int32)

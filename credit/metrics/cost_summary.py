@@ -15,6 +15,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
+from graphs.structure.host_ids import ranked
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -114,13 +115,9 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     costs = event_costs(traces, prices, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
     trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
-    whose = _texts(traces, "role" if "role" in parts else "agent")
     if by == "trace":
         outside = np.zeros(n, bool)
-    texts = [", ".join(names) for names in zip(*(_texts(traces, part) for part in parts), strict=True)]
-    number: dict[tuple[str, bool], int] = {}
-    named = [(other, True) if out else (text, False) for text, other, out in zip(texts, whose, outside, strict=True)]
-    unit = np.array([number.setdefault(name, len(number)) for name in named], np.int64)
+    units, unit = _units(traces, parts, outside)
     if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     lacking = lacking_events(traces)
@@ -129,7 +126,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     logged = token_counts(traces, "money", of_team=by == "trace")
     called = ToolCalls(traces, of_team=by == "trace")
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
-    rows = _rows(list(number), unit, costs, logged, called, failed, lacking)
+    rows = _rows(units, unit, costs, logged, called, failed, lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(
@@ -153,22 +150,40 @@ def cost_units(by: str) -> tuple[str, ...]:
     return parts
 
 
-def _texts(traces: Traces, by: str) -> list[str]:
-    """The unit of each event."""
+def _units(traces: Traces, parts: tuple[str, ...], outside: np.ndarray) -> tuple[list[tuple[str, bool]], np.ndarray]:
+    """The units in order of appearance, each with whether it is outside the team, and the unit of each event."""
+    columns = [_named(traces, part) for part in parts]
+    others, other = _named(traces, "role" if "role" in parts else "agent")
+    key = np.where(outside, 1 + other, 0)
+    for names, code in columns:
+        key = np.unique(key, return_inverse=True)[1] * len(names) + np.where(outside, 0, code)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    # Different names may make one text, as "a, b" and "c", and "a" and "b, c".
+    number: dict[tuple[str, bool], int] = {}
+    place = np.empty(len(first), np.int64)
+    for key_of in np.argsort(first).tolist():
+        row = first[key_of]
+        text = others[other[row]] if outside[row] else ", ".join(names[code[row]] for names, code in columns)
+        place[key_of] = number.setdefault((text, bool(outside[row])), len(number))
+    return [*number], place[which]
+
+
+def _named(traces: Traces, by: str) -> tuple[Sequence[str], np.ndarray]:
+    """Names, and the name of each event among them: int [events]."""
     graph, n = traces.graph, traces.sizes.events
     if by in ("agent", "role"):
-        column = traces.agents["role" if by == "role" else "name"].to_pylist()
-        return [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
+        names, place = ranked(traces.agents["role" if by == "role" else "name"].to_pylist())
+        return names, place[np.asarray(graph.agent_ids)[:n]]
     if by == "decision":
-        found: list[str] = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
-        return found
+        return KIND_NAMES, decision_kind(graph)[:n]
     if by == "tool":
-        return [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
+        tools = traces.events["tool"].combine_chunks().dictionary_encode()
+        names = [tool or "no tool" for tool in (*tools.dictionary.to_pylist(), None)]
+        return names, tools.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
     if by == "model":
         models, model = event_models(traces)
-        return [models[i] or "unknown" for i in model.tolist()]
-    ids = traces.traces["trace"].to_pylist()
-    return [ids[t] for t in np.asarray(graph.trace_ids)[:n].tolist()]
+        return [name or "unknown" for name in models], model
+    return traces.traces["trace"].to_pylist(), np.asarray(graph.trace_ids)[:n]
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
@@ -278,7 +293,7 @@ def _whole_costs(traces: Traces) -> dict[str, np.ndarray]:
     return {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
 
 
-def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
+def group_costs(traces: Traces, found: Survey | None = None, spent: np.ndarray | None = None) -> GroupCosts:
     """Tokens of a trace and of a group of K, and the part that is spent where a group teaches nothing.
 
         C(group) = K · C(trace)        K = traces / groups
@@ -289,6 +304,7 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
     Args:
       traces: what was read.
       found: what `survey` says of it, where that is known.
+      spent: the team's tokens of each real event, read and generated, where they are known: float64 [events].
 
     Examples:
       >>> import credit
@@ -297,10 +313,10 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
       1.5
     """
     n, m, found = traces.sizes.events, traces.sizes.traces, found or survey(traces)
+    if spent is None:
+        spent = token_counts(traces, "tokens") + token_counts(traces, "input_tokens")
     k = found.traces / found.groups
-    tokens = np.bincount(
-        np.asarray(traces.graph.trace_ids)[:n], token_counts(traces, "tokens") + token_counts(traces, "input_tokens"), m
-    )
+    tokens = np.bincount(np.asarray(traces.graph.trace_ids)[:n], spent, m)
     if lacking_traces(traces).any() or not np.isfinite(tokens).all():
         return GroupCosts(found.groups, found.traces, k, None, None, None)
     names = np.asarray([str(name) for name in traces.traces["group"].to_pylist()], object)

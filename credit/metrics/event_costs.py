@@ -305,9 +305,10 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True) -> np.ndarr
     stated = traces.evidence.get(name)
     agent, silent = np.asarray(graph.agent_ids)[:n], silent_agents(traces)
     absent = np.where(np.asarray(graph.action_mask)[:n], np.nan, 0.0)
-    last = np.full(len(silent), -1)
-    np.maximum.at(last, agent, np.arange(n))
-    absent[last[silent & (last >= 0)]] = np.nan
+    theirs = np.flatnonzero(silent[agent])
+    last = np.zeros(len(silent), np.int64)
+    last[agent[theirs]] = theirs  # the last assignment counts
+    absent[last[agent[theirs]]] = np.nan
     counts: np.ndarray = absent if stated is None else np.where(stated.mask[:n], stated.array[:n], absent)
     if of_team:
         counts = np.where(outside_team(traces), 0.0, counts)

@@ -34,7 +34,7 @@ def team_messages(traces: Traces) -> np.ndarray:
     graph, n = traces.graph, traces.sizes.events
     agent, action = np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n]
     member = np.zeros(graph.num_agents, bool)
-    member[agent[action]] = True
+    member[agent[np.flatnonzero(action)]] = True
     message = (np.asarray(graph.event_type)[:n] == int(EventType.MESSAGE)) & member[agent]
     senders, receivers = real_edges(graph)
     emitted = np.flatnonzero((message & ~action)[receivers])
@@ -53,11 +53,13 @@ def _without_words(traces: Traces, message: np.ndarray) -> list[int]:
     agent = np.asarray(traces.graph.agent_ids)
     by_text = message & traces.events["content_ref"].combine_chunks().is_null().to_numpy(zero_copy_only=False)
     senders, receivers = real_edges(traces.graph)
-    made = by_text[senders] & call_mask(traces)[receivers] & (agent[senders] == agent[receivers])
-    rows = np.unique(np.concatenate([senders[made], receivers[made]]))
+    made = np.flatnonzero(by_text[senders])
+    made = made[call_mask(traces)[receivers[made]] & (agent[senders[made]] == agent[receivers[made]])]
+    senders, receivers = senders[made], receivers[made]
+    rows = np.unique(np.concatenate([senders, receivers]))
     text = dict(zip(rows.tolist(), event_texts(traces, rows, LONGEST), strict=True))
-    rest = {row: text[row] for row in senders[made].tolist()}
-    pairs = zip(senders[made].tolist(), receivers[made].tolist(), strict=True)
+    rest = {row: text[row] for row in senders.tolist()}
+    pairs = zip(senders.tolist(), receivers.tolist(), strict=True)
     for row, asked in sorted(((row, text[call]) for row, call in pairs), key=lambda call: -len(call[1])):
         # One may be a part of another. A message has all arguments of a call, or the command alone.
         rest[row] = rest[row].replace(asked if asked in rest[row] else command_of(asked), "", 1)

@@ -18,8 +18,8 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
-from graphs.structure.forest import spawn_forest
-from graphs.structure.topology import TOPOLOGIES, team_forms
+from graphs.structure.host_ids import distinct
+from graphs.structure.topology import TOPOLOGIES
 from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -62,11 +62,10 @@ def run_card(traces: Traces) -> list[CardLine]:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     found = survey(traces)
-    forms = team_forms(traces.graph, traces.agents["role"].to_pylist())
-    facts = TeamFacts(traces, forms)
+    facts = TeamFacts(traces)
     lines = [
         *_tasks(traces, found),
-        *_teams(traces, found, forms.form[: traces.sizes.traces]),
+        *_teams(facts, found),
         *_measured(facts),
         *_costs(facts, found),
         *_evidence(traces, found),
@@ -95,9 +94,9 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
         for name in ("task", "system")
     }
     names, model = event_models(traces)
-    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    action = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    used = np.unique(trace[action].astype(np.int64) * len(names) + model[action])  # by trace and model
+    used = distinct(trace[action].astype(np.int64) * len(names) + model[action])  # by trace and model
     models = collections.Counter(names[number % len(names)] for number in used.tolist())
     sizes = ", ".join(f"{counted(count, 'group')} of {size}" for size, count in found.group_sizes.items())
     versions = traces.evidence.get("policy_version")
@@ -115,9 +114,10 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     ]
 
 
-def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
-    graph = traces.graph
-    depth = int(spawn_forest(graph).depth[: traces.sizes.agents].max(initial=0))
+def _teams(facts: TeamFacts, found: Survey) -> list[CardLine]:
+    traces, graph = facts.traces, facts.traces.graph
+    forms = facts.forms.form[: traces.sizes.traces]
+    depth = int(facts.forms.forest.depth[: traces.sizes.agents].max(initial=0))
     kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
     counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
     edges = f"{traces.sizes.edges / max(traces.sizes.events, 1):.3g} an event" if traces.sizes.edges else ""
@@ -148,8 +148,9 @@ def _measured(facts: TeamFacts) -> list[CardLine]:
 
 def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    costs, groups = event_costs(traces, facts=facts), group_costs(traces, found)
-    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    costs = event_costs(traces, facts=facts)
+    groups = group_costs(traces, found, costs.tokens + costs.input_tokens)
+    action = facts.action
     lines, lacks_lines = [], bool(lacking_traces(traces).any())
     for name, item, lacks in (
         ("tokens", "tokens generated", "tokens of its actions"),

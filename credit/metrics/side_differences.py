@@ -340,7 +340,7 @@ def compare_sides(
     rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
-    apart = _apart(traces, sides, judged and (judged, measured[judged]))
+    apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
     return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart)
 
 
@@ -774,8 +774,9 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     if paired:  # a task of one side is not compared, whatever its numbers
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
     every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    counts = compared, (before, after), paired, differing, _refused(metric, asked), every
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
+    counts = compared, (before, after), paired, differing, _refused(metric, asked)
+    every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

@@ -25,11 +25,11 @@ from credit.reports.trace_numbers import (
     divided,
     numbered,
     of_whole_traces,
-    untold_shape,
 )
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
+from graphs.structure.host_ids import among
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
@@ -119,13 +119,13 @@ def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     longest = facts.greatest(facts.order.longest(facts.action.astype(np.int64))[0])
     actions = facts.counts.actions
-    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *untold_shape(facts))}
+    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *facts.untold_shape)}
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    refused = (*why, *untold_shape(facts), (~(path > 0), "no event took time"))
+    refused = (*why, *facts.untold_shape, (~(path > 0), "no event took time"))
     return {
         "parallelism_seconds": numbered(divided(seconds.work, path), *refused),
         "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),
@@ -134,7 +134,9 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 
 def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    steps = critical_steps(traces.graph, facts.stages)
+    stated = traces.evidence.get("stage")
+    stage = facts.forms.stage if stated is None else stated.array
+    steps = critical_steps(traces.graph, stage, main=facts.forms.main)
     idle = (facts.counts.actions == 0, NO_ACTION)
     lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
     return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}
@@ -143,7 +145,7 @@ def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric
 def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     graph, n, m = facts.traces.graph, facts.traces.sizes.events, facts.traces.sizes.traces
     acts, members, actions = facts.counts
-    trace, agent, useful = facts.trace, facts.agent, facts.reaching_answer
+    useful = facts.reaching_answer
     owner = np.asarray(graph.agent_trace)
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
@@ -151,19 +153,20 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
     if options.credit is None:
         return found
-    from estimators.base import OF_ACTIONS
+    from estimators.base import OF_ACTIONS, Reason
 
-    valid = np.asarray(options.credit.valid)[:n]
+    valid = np.asarray(options.credit.reason)[:n] == Reason.VALID
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
-    known = valid & np.isfinite(error)
-    earned = np.bincount(agent[known], amount[known], graph.num_agents)
-    doubt = np.bincount(agent[known], error[known], graph.num_agents)  # errors of one trace add up at worst
-    stated = np.bincount(agent[known], minlength=graph.num_agents) == acts
+    known = np.flatnonzero(valid & np.isfinite(error))
+    agent, trace, amount, error = facts.agent[known], facts.trace[known], amount[known], error[known]
+    earned = np.bincount(agent, amount, graph.num_agents)
+    doubt = np.bincount(agent, error, graph.num_agents)  # errors of one trace add up at worst
+    stated = np.bincount(agent, minlength=graph.num_agents) == acts
     lacks = np.bincount(owner[(acts > 0) & ~stated], minlength=m) > 0
     beyond = np.bincount(owner[(acts > 0) & beyond_two_errors(earned, doubt)], minlength=m)
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
-    squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
+    squares, noise = (np.bincount(trace, x**2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
     of_returns = (
         np.full(m, options.credit.estimand not in OF_ACTIONS),
@@ -201,14 +204,15 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     tokens = traces.evidence.get("tokens")
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
     amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
-    managing = np.isin(decision_kind(traces.graph)[:n], OF_TEAM)
-    total, protocol = (np.bincount(of_event[mask], amount[mask], m) for mask in (action, action & managing))
-    actions = np.bincount(of_event[action], minlength=m)
-    uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")
-    empty = (total == 0, "the actions generated no token")
-    return messages | {
-        "protocol_overhead": numbered(divided(protocol, total), (actions == 0, NO_ACTION), uncounted, empty)
-    }
+    managing = among(decision_kind(traces.graph)[:n], OF_TEAM)
+    chosen, of_team, uncounted = map(np.flatnonzero, (action, action & managing, action & ~known))
+    total, protocol = (np.bincount(of_event[rows], amount[rows], m) for rows in (chosen, of_team))
+    refused = (
+        (facts.counts.actions == 0, NO_ACTION),
+        (np.bincount(of_event[uncounted], minlength=m) > 0, "an action has no count of tokens"),
+        (total == 0, "the actions generated no token"),
+    )
+    return messages | {"protocol_overhead": numbered(divided(protocol, total), *refused)}
 
 
 def _debate(

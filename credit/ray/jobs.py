@@ -66,7 +66,7 @@ class Advantages:
 
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         result, summary = self.method.run(traces), Summary()
-        summary.add(traces, result)
+        summary.add(traces, result, self.method.method, self.method.options)
         note = _evidence_note(traces, [self.method]) | {"summary": summary.to_plain()}
         return table(traces, result, actions_only=self.actions_only), note
 

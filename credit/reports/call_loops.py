@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphs.structure.host_ids import by_id
+
 __all__ = ["LOOP", "PERIOD", "Loop", "Steps", "covered", "repeated"]
 
 LOOP, PERIOD = 3, 5
@@ -84,7 +86,7 @@ class Steps:
           The keys. A step with an unknown value has a negative one of its own.
         """
         count = len(self.agent)
-        order = np.lexsort([values, self.step])
+        order = by_id(self.step, values)
         value, step = values[order], self.step[order]
         differs = np.append(True, (value[1:] != value[:-1]) | (step[1:] != step[:-1]))[: len(value)]
         value, step = value[differs], step[differs]

@@ -396,7 +396,7 @@ def _tokens(traces: Traces, trace: np.ndarray) -> np.ndarray:
     tokens = traces.evidence.get("tokens")
     if tokens is None or not tokens.mask.any():
         return np.zeros(0, np.int64)
-    stated = counted_tokens(traces)
-    total = np.bincount(trace[stated], tokens.array[: len(trace)][stated])
+    stated = np.flatnonzero(counted_tokens(traces))
+    total = np.bincount(trace[stated], tokens.array[stated])
     sums: np.ndarray = total[np.bincount(trace[stated]) > 0].astype(np.int64)
     return sums

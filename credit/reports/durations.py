@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.event_facts import EventFacts
 from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
-from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import consecutive
+from graphs.structure.host_ids import among, by_id
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
@@ -73,7 +73,7 @@ def date_text(seconds: float) -> str:
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:
+def durations(facts: EventFacts) -> Durations:
     """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
         end(e) = t(e) + seconds(e)                   seconds(e): as the log states it, else 0
@@ -97,8 +97,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     another unit, too.
 
     Args:
-      traces: what was read.
-      causes: of its events, as `TeamFacts.causes` has them.
+      facts: of the batch.
 
     Examples:
       >>> from credit.reports.trace_numbers import TeamFacts
@@ -110,24 +109,22 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
       >>> seconds.event[:2].tolist(), seconds.wall[:1].tolist()
       ([0.0, 2.5], [2.5])
     """
-    n, m = traces.sizes.events, traces.sizes.traces
-    trace, action = np.asarray(traces.graph.trace_ids)[:n], np.asarray(traces.graph.action_mask)[:n]
+    traces, trace, kind = facts.traces, facts.trace, facts.kind
+    n, m = len(trace), traces.sizes.traces
     time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
     told = traces.evidence.get("seconds")
     own = np.full(n, np.nan) if told is None else np.where(told.mask[:n], told.array[:n], np.nan).astype(np.float64)
-    length = np.nan_to_num(own)
-    senders, receivers = causes
-    lent = np.flatnonzero((np.isnan(time) & ~action)[receivers])
+    length = np.zeros(n) if told is None else np.nan_to_num(own)
+    senders, receivers = facts.causes
+    lent = np.flatnonzero((np.isnan(time) & ~facts.action)[receivers])
     lenders, borrowers = senders[lent], receivers[lent]
     while (given := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
         time[borrowers[given]] = -np.inf
         np.maximum.at(time, borrowers[given], (time + length)[lenders[given]])
     end = time if told is None else time + length
-    person = (np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)) | outside_team(traces)
+    person = (kind == int(EventType.HUMAN_INTERVENTION)) | outside_team(traces)
 
-    low, high = np.full(m, np.inf), np.full(m, -np.inf)
-    np.fmin.at(low, trace, time)
-    np.fmax.at(high, trace, end)
+    low, high = facts.of_traces(np.fmin, time, np.inf), facts.of_traces(np.fmax, end, -np.inf)
     span = high - low  # minus infinity without a time
     whole = np.fmax(span, _of_traces(traces, f"metrics.{SPANNED}"))
     stated = _of_traces(traces, "costs.wall_clock_s")
@@ -156,76 +153,80 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     )
     usable = reasons == ""
 
-    latest = _begun(traces, time, end)
+    latest = _begun(facts, time, end)
     np.fmax.at(latest, receivers, end[senders])
     interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends
-    effect, caller = _asked(traces)
+    effect, caller = _asked(facts)
     interval[effect[~np.isnan(own[caller])]] = 0.0
     event = np.where(np.isnan(own), interval, own)
     added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
     event[person] = added[person] = 0.0
-    idle = _idle(traces, time, end, ~np.isnan(own))
+    idle = _idle(facts, time, end.copy(), ~np.isnan(own))
     idle[person] = 0.0
-    absent = np.zeros(n)
+    absent: np.ndarray = np.zeros(n)
+    waits: np.ndarray = np.zeros(m)
     if person.any():
         begun = np.where(np.isnan(own), time - interval, time)
         begun[effect] = (time - interval)[effect]  # its caller was writing
         absent[person] = _waited(np.stack([begun, time, end]), trace, person, usable[trace])
+        waits = np.bincount(trace, absent, m)
     if not usable.all():
         unusable = ~usable[trace]
         event[unusable] = added[unusable] = absent[unusable] = idle[unusable] = np.nan
-    wall = np.where(usable, np.where(known, stated, whole) - np.bincount(trace, absent, m), np.nan)
+    wall = np.where(usable, np.where(known, stated, whole) - waits, np.nan)
     return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
 
 
-def _idle(traces: Traces, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
+def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
     """`Durations.idle`, of all events.
 
     Args:
-      traces: what was read.
-      time, end: of each event.
-      stated: whether the log states its seconds.
+      facts: of the batch.
+      time, end: of each event; `end` is changed.
+      stated: whether the log states its seconds; changed.
     """
-    graph, n = traces.graph, len(time)
-    kind, trace = np.asarray(graph.event_type)[:n], np.asarray(graph.trace_ids)[:n]
-    senders, receivers = real_edges(graph)
-    runs = (kind[senders] == int(EventType.TOOL_CALL)) & (kind[receivers] == int(EventType.TOOL_RESULT))
-    end, stated = end.copy(), stated.copy()
+    (senders, receivers), kind, trace = facts.edges, facts.kind, facts.trace
+    called, answers = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
+    runs = np.flatnonzero(called[senders] & answers[receivers])
     np.fmax.at(end, senders[runs], time[receivers[runs]])
     stated[senders[runs]] = True
-    unstated = np.bincount(trace[np.asarray(graph.action_mask)[:n] & ~stated], minlength=traces.sizes.traces) > 0
-    return np.where(unstated[trace], np.nan, _since_previous(time, end, trace))
+    unstated = np.zeros(facts.traces.sizes.traces, bool)
+    unstated[trace[np.flatnonzero(facts.action & ~stated)]] = True
+    if unstated.all():
+        return np.full(len(time), np.nan)
+    before = _ended_before(trace, time, end)
+    since = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
+    return np.where(unstated[trace], np.nan, since)
 
 
-def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
-    graph, (senders, receivers) = traces.graph, real_edges(traces.graph)
-    agent, kind, action = (np.asarray(ids) for ids in (graph.agent_ids, graph.event_type, graph.action_mask))
-    made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
-    made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
-    caller = np.full(traces.sizes.events, -1)
+    (senders, receivers), agent, action = facts.edges, facts.agent, facts.action
+    effect = ~action & among(facts.kind, (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
+    made = np.flatnonzero(action[senders] & effect[receivers])
+    made = made[agent[senders[made]] == agent[receivers[made]]]
+    caller = np.full(len(agent), -1)
     np.maximum.at(caller, receivers[made], senders[made])  # the latest, whatever the order of edges
-    effect = np.flatnonzero(caller >= 0)
-    return effect, caller[effect]
+    asked = np.flatnonzero(caller >= 0)
+    return asked, caller[asked]
 
 
-def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
+def _begun(facts: EventFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
     """
-    graph, n = traces.graph, len(time)
-    agent, kind = np.asarray(graph.agent_ids)[:n], np.asarray(graph.event_type)[:n]
-    parent = np.asarray(graph.agent_parent)[: traces.sizes.agents]
+    graph, agent = facts.traces.graph, facts.agent
+    parent = np.asarray(graph.agent_parent)[: facts.traces.sizes.agents]
     ended = np.full(len(parent), -np.inf)
     np.fmax.at(ended, agent, end)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
     begun = _ended_before(agent, time, end)
-    result, starts = kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
+    result, starts = facts.kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
     starts[parent[children]] = True
-    freed = np.flatnonzero(starts[agent] & ~np.asarray(graph.action_mask)[:n] & ~result)
+    freed = np.flatnonzero(starts[agent] & ~facts.action & ~result)
     waited = _latest_until(parent[children], ended[children], agent[freed], time[freed])
     begun[freed] = np.fmax(begun[freed], waited)
     begun[result] = -np.inf
@@ -235,23 +236,21 @@ def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
 def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The latest end of the events of the same instance, or trace, that come before each in time: float64 [events].
 
-    Minus infinity where none does. Events of one time come in the order of the log.
+    Minus infinity where none does. Events of one time come in the order of the log. Ends that are NaN, in traces that
+    have no durations, are passed over.
     """
-    order = np.argsort(of, kind="stable")
-    before, after = consecutive(of, order)
-    if np.any(time[after] < time[before]):  # most logs are in the order of time
+    order = by_id(of)
+    ids, times = of[order], time[order]
+    same = ids[1:] == ids[:-1]
+    if np.any((times[1:] < times[:-1]) & same):  # most logs are in the order of time
         order = np.lexsort((time, of))
-        before, after = consecutive(of, order)
+    greatest = time[order]  # up to here among the events of the same id
+    if end is not time:
+        ends = np.empty(len(end), np.complex128)  # NumPy orders complex numbers by the real part, then by the other
+        ends.real, ends.imag = ids, end[order]
+        greatest = np.fmax.accumulate(ends).imag
     latest = np.full(len(end), -np.inf)
-    if end is time:
-        latest[after] = time[before]
-        return latest
-    by_end = np.argsort(end, kind="stable")
-    rank = np.empty(len(end), np.int64)
-    rank[by_end] = np.arange(len(end))
-    greatest = np.empty(len(end), np.int64)  # rank up to here among the events of the same id
-    greatest[order] = np.maximum.accumulate(of[order].astype(np.int64) * len(end) + rank[order]) % len(end)
-    latest[after] = end[by_end[greatest[before]]]
+    latest[order[1:]] = np.where(same, greatest[:-1], -np.inf)
     return latest
 
 
@@ -286,13 +285,6 @@ def _waited(times: np.ndarray, trace: np.ndarray, person: np.ndarray, usable: np
     until, since = spanned[2 * len(team) :].reshape(2, -1)[::-1]
     waited = np.maximum(high - low, 0) - np.maximum(until - since, 0)
     return np.asarray(np.maximum(waited, 0))
-
-
-def _since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
-    """Seconds since all events of the trace that come before in time had ended, 0 at the first: float64 [events]."""
-    before = _ended_before(trace, time, end)
-    found: np.ndarray = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
-    return found
 
 
 def positions(traces: Traces) -> np.ndarray:

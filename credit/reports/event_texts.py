@@ -94,8 +94,11 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
     if not any(Path(file).is_file() for file in traces.events["file"].take(rows).unique().to_pylist()):
-        yield from itertools.repeat("", len(rows))
-        return
+        return itertools.repeat("", len(rows))
+    return _texts_of_records(traces, rows, limit, tried)
+
+
+def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
     names = ("file", "offset", "line", "event", "status")
     columns = [traces.events[name].take(rows).to_pylist() for name in names]
     types = np.asarray(traces.graph.event_type)[rows].tolist()

@@ -17,8 +17,8 @@ def silent_agents(traces: Traces) -> np.ndarray:
     """Whether an instance was spawned and has no action: what it did is not in the log. bool [A]."""
     graph, n = traces.graph, traces.sizes.events
     parent = np.asarray(graph.agent_parent)
-    acts = np.bincount(np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n], len(parent))
-    silent: np.ndarray = (parent != np.arange(len(parent))) & (acts == 0)
+    silent: np.ndarray = parent != np.arange(len(parent))
+    silent[np.asarray(graph.agent_ids)[np.flatnonzero(np.asarray(graph.action_mask)[:n])]] = False
     return silent
 
 

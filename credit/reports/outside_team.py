@@ -10,7 +10,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["outside_team"]
 
-OUTSIDE = ("user", "user_simulator")
+OUTSIDE = pa.array(["user", "user_simulator"])
 """Roles of those whom a team talks to. One with an action is of the team."""
 
 
@@ -26,10 +26,11 @@ def outside_team(traces: Traces) -> np.ndarray:
       [False]
     """
     graph, n = traces.graph, traces.sizes.events
-    outside = pc.is_in(traces.agents["role"], pa.array(OUTSIDE)).to_numpy()
+    outside = pc.is_in(traces.agents["role"], OUTSIDE).to_numpy()
     if not outside.any():
         return np.zeros(n, bool)
     agent, outside = np.asarray(graph.agent_ids)[:n], outside.copy()
-    outside[agent[np.asarray(graph.action_mask)[:n]]] = False
+    theirs = np.flatnonzero(outside[agent])
+    outside[agent[theirs[np.asarray(graph.action_mask)[theirs]]]] = False
     found: np.ndarray = outside[agent]
     return found

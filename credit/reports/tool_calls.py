@@ -90,7 +90,8 @@ class ToolCalls:
         self.results, self.calls = receivers[answers], senders[answers]
         action = np.asarray(graph.action_mask)
         # Of two calls that are actions the earlier one only came before.
-        asks = is_call[receivers] & action[senders] & ~(is_call[senders] & action[receivers])
+        asks = np.flatnonzero(is_call[receivers])
+        asks = asks[action[senders[asks]] & ~(is_call[senders[asks]] & action[receivers[asks]])]
         self._message = np.arange(n)  # that a call is of; a call of none counts as its own
         self._message[receivers[asks]] = -1
         np.maximum.at(self._message, receivers[asks], senders[asks])

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.durations import Durations, durations
+from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
-from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import consecutive
-from graphs.structure.topology import TOPOLOGIES, TeamForms, debates
-from graphs.traces.batch import Traces
+from graphs.structure.host_ids import by_id
+from graphs.structure.topology import TeamForms
 
 __all__ = [
     "NO_ACTION",
@@ -25,7 +23,6 @@ __all__ = [
     "divided",
     "numbered",
     "of_whole_traces",
-    "untold_shape",
 ]
 
 NO_ACTION = "the trace has no action"
@@ -61,27 +58,21 @@ def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return quotient
 
 
-class TeamFacts:
+class TeamFacts(EventFacts):
     """What metrics of a batch rest on. Each fact is worked out once, when it is first asked for.
 
     Args:
       traces: what was read.
-      forms: the `team_forms` of it, where they are known.
     """
-
-    def __init__(self, traces: Traces, forms: TeamForms | None = None) -> None:
-        self.traces, self._forms = traces, forms
-        n = traces.sizes.events
-        self.agent, self.trace = np.asarray(traces.graph.agent_ids)[:n], np.asarray(traces.graph.trace_ids)[:n]
-        self.action = np.asarray(traces.graph.action_mask)[:n]
 
     @functools.cached_property
     def counts(self) -> TeamCounts:
         """Who acts, and how often."""
         graph, m = self.traces.graph, self.traces.sizes.traces
-        acts = np.bincount(self.agent[self.action], minlength=graph.num_agents)
+        chosen = np.flatnonzero(self.action)
+        acts = np.bincount(self.agent[chosen], minlength=graph.num_agents)
         members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
-        return TeamCounts(acts, members, np.bincount(self.trace[self.action], minlength=m))
+        return TeamCounts(acts, members, np.bincount(self.trace[chosen], minlength=m))
 
     @functools.cached_property
     def unread(self) -> tuple[np.ndarray, str]:
@@ -93,51 +84,17 @@ class TeamFacts:
     @functools.cached_property
     def debates(self) -> np.ndarray:
         """The traces that are debates: bool [traces]."""
-        found: np.ndarray = (
-            debates(self.traces.graph, self.traces.agents["role"].to_pylist())
-            if self._forms is None
-            else self._forms.form == TOPOLOGIES.index("debate")
-        )
-        return found[: self.traces.sizes.traces]
+        return self.forms.debates[: self.traces.sizes.traces]
 
     @functools.cached_property
-    def stages(self) -> np.ndarray | None:
-        """The stage of each event by which critical steps count, int [E]: stated or known; None where it is neither."""
-        stated = self.traces.evidence.get("stage")
-        if stated is not None:
-            return stated.array
-        return None if self._forms is None else self._forms.stage
-
-    @functools.cached_property
-    def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Senders and receivers of the logged edges, int [K] each."""
-        return real_edges(self.traces.graph)
-
-    @functools.cached_property
-    def causes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The causes of events, and their effects: the logged edges, and the previous event of an instance where none
-        comes from the instance.
-
-        A log may state edges between agents only. The steps of one agent would then all seem to run at once. Where an
-        edge comes from the event's own instance, as from the decision that calls two tools, the log states the order
-        itself. Every pair runs forward in position.
-        """
-        senders, receivers = self.edges
-        before, after = consecutive(self.agent)
-        unordered = np.ones(len(self.agent), bool)
-        unordered[receivers[self.agent[senders] == self.agent[receivers]]] = False
-        added = unordered[after]
-        return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
-
-    @functools.cached_property
-    def order(self) -> EdgeOrder:
-        """The causes in the order in which paths are walked."""
-        return EdgeOrder(*self.causes)
+    def forms(self) -> TeamForms:
+        """The topologies, with all that it takes to tell them."""
+        return TeamForms(self.traces.graph, self.traces.agents["role"].to_pylist())
 
     @functools.cached_property
     def durations(self) -> Durations:
         """How long each event took."""
-        return durations(self.traces, self.causes)
+        return durations(self)
 
     @functools.cached_property
     def seconds_on_path(self) -> np.ndarray:
@@ -174,6 +131,15 @@ class TeamFacts:
         return linked
 
     @functools.cached_property
+    def untold_shape(self) -> tuple[tuple[np.ndarray, str], ...]:
+        """The traces whose edges do not tell what could run at once, with the reasons."""
+        _, members, actions = self.counts
+        bare = np.ones(len(members), bool)
+        bare[self.trace[self.edges[0]]] = False
+        apart = (members > 1) & ~self.linked, UNLINKED
+        return (lacking_traces(self.traces), LACKING), ((actions > 1) & bare, "the log states no edges"), apart
+
+    @functools.cached_property
     def reaching_answer(self) -> np.ndarray:
         """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A]."""
         chosen = np.flatnonzero(self.action)
@@ -185,28 +151,14 @@ class TeamFacts:
         useful[self.agent[self.order.reachable(target, backward=True)]] = True
         return useful
 
-    def greatest(self, value: np.ndarray) -> np.ndarray:
-        """The greatest of numbers of events, 0 or more, in each trace: [traces]."""
-        most = np.zeros(self.traces.sizes.traces, value.dtype)
-        np.maximum.at(most, self.trace, value)
-        return most
-
 
 def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     """How many different ids each of `count` traces has: int [count]."""
-    order = np.lexsort((ids, trace))
+    order = by_id(trace, ids)
     of_trace, ordered = trace[order], ids[order]
     new = np.ones(len(order), bool)
     new[1:] = (of_trace[1:] != of_trace[:-1]) | (ordered[1:] != ordered[:-1])
     return np.bincount(of_trace[new], minlength=count)
-
-
-def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
-    """The traces whose edges do not tell what could run at once, with the reasons."""
-    _, members, actions = facts.counts
-    edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
-    loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return (lacking_traces(facts.traces), LACKING), loose, ((members > 1) & ~facts.linked, UNLINKED)
 
 
 def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:

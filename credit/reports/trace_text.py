@@ -14,7 +14,7 @@ from rich.tree import Tree
 from credit.reports.missing_lines import lacking_events
 from credit.reports.trace_events import EventRow, event_rows
 from credit.reports.trace_list import counted_tokens
-from credit.reports.trace_numbers import TeamFacts, untold_shape
+from credit.reports.trace_numbers import TeamFacts
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import unpad
 from graphs.structure.critical_path import critical_path, critical_steps, parallelism
@@ -296,7 +296,7 @@ def _causes(row: EventRow, most: int) -> str:
 def _shape_reason(traces: Traces, view: _View) -> str:
     """Why edges do not tell what of the trace could run at once, as for `credit metrics`; "" where they do."""
     row = int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
-    return next((why for where, why in untold_shape(TeamFacts(traces)) if where[row]), "")
+    return next((why for where, why in TeamFacts(traces).untold_shape if where[row]), "")
 
 
 def _structure(traces: Traces, view: _View) -> RenderableType:

@@ -13,7 +13,8 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.forest import real_edges, spawn_forest
+from graphs.structure.forest import Forest, real_edges, spawn_forest
+from graphs.structure.host_ids import by_id
 
 __all__ = [
     "CriticalPath",
@@ -148,7 +149,7 @@ def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPat
 
 def parallelism(graph: EventGraph) -> Parallelism:
     """Work, span, width and average parallelism of each trace, by the logged edges."""
-    action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    action = _acts(graph)
     level, _ = EdgeOrder(*real_edges(graph)).longest(action.astype(np.int64))
     chosen = np.flatnonzero(action)
     trace = np.asarray(graph.trace_ids)[chosen]
@@ -163,20 +164,30 @@ def parallelism(graph: EventGraph) -> Parallelism:
     return Parallelism(work, span, work / np.maximum(span, 1), width, agents)
 
 
-def main_agents(graph: EventGraph) -> np.ndarray:
+def main_agents(graph: EventGraph, forest: Forest | None = None) -> np.ndarray:
     """The main agent of each trace, the only root whose spawn tree acts: int32 [T], -1 where there is none or several.
 
     A root does not count if neither it nor any descendant has an action (a simulated user, an unused agent).
+
+    Args:
+      graph: a batch.
+      forest: its `spawn_forest`, where it is known.
     """
     acting, counts = np.zeros((2, graph.num_agents), bool)
-    acting[np.asarray(graph.agent_ids)[np.asarray(graph.event_mask) & np.asarray(graph.action_mask)]] = True
-    counts[spawn_forest(graph).root[acting]] = True
+    acting[np.asarray(graph.agent_ids)[np.flatnonzero(_acts(graph))]] = True
+    counts[(forest or spawn_forest(graph)).root[acting]] = True
     roots = np.flatnonzero(counts)
     trace = np.asarray(graph.agent_trace)[roots]
     main = np.full(graph.num_traces, -1, np.int32)
     main[trace] = roots
     main[np.bincount(trace, minlength=graph.num_traces) > 1] = -1
     return main
+
+
+def _acts(graph: EventGraph) -> np.ndarray:
+    """Real events that are actions: bool [E]."""
+    acts: np.ndarray = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    return acts
 
 
 def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
@@ -225,7 +236,9 @@ def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
     return np.asarray(latest - 1)
 
 
-def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> CriticalSteps:
+def critical_steps(
+    graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None, main: Array | None = None
+) -> CriticalSteps:
     """Number of steps on the critical path of a staged execution, by the count of Kimi's PARL.
 
         critical steps = Σ over stages s of ( main(s) + max over sub-agents i of sub_i(s) )
@@ -239,13 +252,14 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
       graph: a batch.
       stage: int [E], the evidence `stage`; a trace that states none, and by default each, has its `derived_stages`.
       stage_mask: bool [E], where the log states a stage; by default where `stage` is not negative.
+      main: int [T], the `main_agents`, where they are known.
 
     Raises:
       CreditError: `stage` or `stage_mask` is not [E].
 
     Reference: Kimi K2.5 report, section on the agent swarm. The formula follows several independent readings of it.
     """
-    main = main_agents(graph)
+    main = main_agents(graph) if main is None else np.asarray(main)
     stages, defined = _stages(graph, main, stage, stage_mask)
     steps = np.zeros(graph.num_traces, np.int64)
     np.add.at(steps, stages.trace, stages.own + stages.longest)
@@ -296,11 +310,11 @@ def _stages(
             raise CreditError(f"{name} has shape {values.shape}; expected {real.shape}, one entry for each event")
     trace_ids = np.asarray(graph.trace_ids)
     silent = np.asarray(graph.trace_mask).copy()
-    silent[trace_ids[real & stated]] = False
+    silent[trace_ids[np.flatnonzero(real & stated)]] = False
     if silent.any():  # a trace has the stages that its own log states
         stage = np.where(silent[trace_ids], derived_stages(graph, main), stage)
         stated = stated | silent[trace_ids]
-    chosen = np.flatnonzero(real & np.asarray(graph.action_mask))
+    chosen = np.flatnonzero(_acts(graph))
     defined = np.asarray(graph.trace_mask) & (main >= 0)
     defined[trace_ids[chosen[~stated[chosen]]]] = False
     chosen = chosen[defined[trace_ids[chosen]]]
@@ -327,11 +341,10 @@ def _count(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _runs(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows in lexicographic order [columns, distinct], and the index of each row among them.
 
-    One `lexsort` is several times as fast as `np.unique(axis=...)` on a million rows.
+    Sorts are several times as fast as `np.unique(axis=...)` on a million rows.
     """
-    stacked = np.stack([np.asarray(column, np.int64) for column in columns])
-    order = np.lexsort(stacked[::-1])
-    ordered = stacked[:, order]
+    order = by_id(*columns)
+    ordered = np.stack([np.asarray(column, np.int64)[order] for column in columns])
     new = np.ones(len(order), bool)
     new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     run = np.empty(len(order), np.int64)

@@ -7,14 +7,15 @@ import numpy as np
 from graphs.event_graph import EventGraph
 from graphs.event_types import DECISION_KIND, DECISION_KINDS, EdgeType, EventType
 from graphs.structure.forest import real_edges
+from graphs.structure.host_ids import among
 
 __all__ = ["KIND_NAMES", "decision_kind"]
 
 KIND_NAMES = (*DECISION_KINDS, "other")
 """Names of the numbers of `decision_kind`."""
 
-_MEMBERSHIP = [int(EventType.SPAWN), int(EventType.DESPAWN)]
-_NO_ADDRESS = [int(EdgeType.TEMPORAL), int(EdgeType.RETURN)]
+_MEMBERSHIP = (EventType.SPAWN, EventType.DESPAWN)
+_NO_ADDRESS = (EdgeType.TEMPORAL, EdgeType.RETURN)
 
 
 def decision_kind(graph: EventGraph) -> np.ndarray:
@@ -40,8 +41,8 @@ def decision_kind(graph: EventGraph) -> np.ndarray:
     form = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
     senders, receivers = real_edges(graph)
     own = agent[senders] == agent[receivers]
-    reaches, across = np.isin(kind, _MEMBERSHIP), np.flatnonzero(~own)
-    reaches[senders[across[~np.isin(form[across], _NO_ADDRESS)]]] = True
+    reaches, across = among(kind, _MEMBERSHIP), np.flatnonzero(~own)
+    reaches[senders[across[~among(form[across], _NO_ADDRESS)]]] = True
     effects = np.flatnonzero(own & ~action[receivers])
     causes, effects = senders[effects], receivers[effects]
     while (told := reaches[effects] & ~reaches[causes]).any():

@@ -37,16 +37,15 @@ class EdgeOrder:
         self.senders, self.receivers = senders, receivers
 
     @functools.cached_property
-    def _in_order(self) -> tuple[np.ndarray, np.ndarray]:
+    def _forward(self) -> _Steps:
         """Causes and their effects, in the order of the causes."""
         order = np.argsort(self.senders, kind="stable")  # the quickest where edges are almost in order
-        return self.senders[order], self.receivers[order]
+        return _Steps(self.senders[order], self.receivers[order])
 
     @functools.cached_property
-    def _backward(self) -> tuple[np.ndarray, np.ndarray]:
+    def _backward(self) -> _Steps:
         """Effects and their causes, in the order in which a walk backward settles the effects."""
-        causes, effects = (ends[::-1] for ends in self._in_order)
-        return effects, causes
+        return _Steps(self._forward.heads[::-1], self._forward.tails[::-1])
 
     def longest(self, weight: Array) -> tuple[np.ndarray, np.ndarray]:
         """Greatest weight of a path that ends at each event, with and without the event itself: [E], [E].
@@ -63,7 +62,7 @@ class EdgeOrder:
           ([1, 5, 6], [0, 0, 5])
         """
         weight = np.asarray(weight)
-        previous = _walked(*self._in_order, np.zeros_like(weight), weight)
+        previous = self._forward.walked(np.zeros_like(weight), weight)
         return previous + weight, previous
 
     def reachable(self, start: np.ndarray, *, backward: bool = False, ends: np.ndarray | None = None) -> np.ndarray:
@@ -84,12 +83,11 @@ class EdgeOrder:
           >>> edges.reachable(first, ends=second).tolist()
           [True, True, False, False]
         """
-        tails, heads = self._backward if backward else self._in_order
+        steps = self._backward if backward else self._forward
         if ends is not None:
-            goes_on = ~np.asarray(ends)[tails]
-            tails, heads = tails[goes_on], heads[goes_on]
-        found: np.ndarray = _walked(tails, heads, np.asarray(start).astype(np.uint64), None) > 0
-        return found
+            goes_on = ~np.asarray(ends)[steps.tails]
+            steps = _Steps(steps.tails[goes_on], steps.heads[goes_on])
+        return steps.walked(np.asarray(start), None)
 
     def spread(self, bits: np.ndarray) -> np.ndarray:
         """The bits of each event and of all events with a path to it: as many `reachable` as there are bits, in one
@@ -106,34 +104,47 @@ class EdgeOrder:
           >>> edges.spread(np.array([1, 2, 0, 0], np.uint64)).tolist()
           [1, 2, 3, 3]
         """
-        return _walked(*self._in_order, bits, None)
+        return self._forward.walked(bits, None)
 
 
-def _walked(tails: np.ndarray, heads: np.ndarray, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """What each event holds after a walk from tails to heads: the greatest sum, or without `weight` the bits, that
-    reach it."""
-    if len(tails) >= COMPILED:
-        from graphs.structure.compiled_walk import on_processor, walk  # only here: few commands need JAX
+class _Steps:
+    """Edges in the order of a walk, from tails to heads: int [K] each."""
 
-        with on_processor() as has_one:
-            if has_one:
-                edges = (_padded(ends.astype(np.int32)) for ends in (tails, heads))
-                numbers = (_padded(start), None if weight is None else _padded(weight))
-                return np.asarray(walk(np.int32(len(tails)), *edges, *numbers))[: len(start)]
-    # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
-    exact = start.dtype in (np.int64, np.float64, np.uint64)
-    held = start.tolist() if exact else list(start)
-    steps = zip(tails.tolist(), heads.tolist(), strict=True)
-    if weight is None:
+    def __init__(self, tails: np.ndarray, heads: np.ndarray) -> None:
+        self.tails, self.heads = tails, heads
+
+    @functools.cached_property
+    def _listed(self) -> tuple[list[int], list[int]]:
+        return self.tails.tolist(), self.heads.tolist()
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[np.ndarray, np.ndarray]:
+        return _padded(self.tails.astype(np.int32)), _padded(self.heads.astype(np.int32))
+
+    def walked(self, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """What each event holds after a walk: the greatest sum, or without `weight` the bits, that reach it."""
+        if len(self.tails) >= COMPILED:
+            from graphs.structure.compiled_walk import on_processor, walk  # only here: few commands need JAX
+
+            with on_processor() as has_one:
+                if has_one:
+                    numbers = (_padded(start), None if weight is None else _padded(weight))
+                    return np.asarray(walk(np.int32(len(self.tails)), *self._compiled, *numbers))[: len(start)]
+        # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
+        exact = start.dtype in (np.int64, np.float64, np.uint64, np.bool_)
+        held = start.tolist() if exact else list(start)
+        steps = zip(*self._listed, strict=True)
+        if weight is None:
+            for tail, head in steps:
+                if held[tail]:
+                    held[head] |= held[tail]
+            return np.fromiter(held, start.dtype, len(held))
+        added = weight.tolist() if exact else list(weight)
         for tail, head in steps:
-            held[head] |= held[tail]
+            far = held[tail] + added[tail]
+            if far > held[head]:  # a call of `max` takes as long as the rest of the loop
+                held[head] = far
         return np.fromiter(held, start.dtype, len(held))
-    added = weight.tolist() if exact else list(weight)
-    for tail, head in steps:
-        far = held[tail] + added[tail]
-        if far > held[head]:  # a call of `max` takes as long as the rest of the loop
-            held[head] = far
-    return np.fromiter(held, start.dtype, len(held))
 
 
 def _padded(x: np.ndarray) -> np.ndarray:

@@ -5,13 +5,41 @@ One sort or one table does it: to search all rows for each id would take quadrat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["consecutive", "distinct", "earlier_of_each", "ranked", "rows_of_each"]
+__all__ = ["among", "by_id", "consecutive", "distinct", "earlier_of_each", "ranked", "rows_of_each"]
 
 DENSE = 4  # a table of all possible integers is faster than a sort while it is not longer than so many times N
+
+
+def among(codes: np.ndarray, few: Iterable[int]) -> np.ndarray:
+    """Whether each integer is one of a few: bool [N]. `np.isin` takes ten times as long.
+
+    Examples:
+      >>> among(np.array([5, 2, 7]), (5, 7)).tolist()
+      [True, False, True]
+    """
+    found = np.zeros(codes.shape, bool)
+    for code in few:
+        found |= codes == int(code)
+    return found
+
+
+def by_id(*ids: np.ndarray) -> np.ndarray:
+    """The rows by the first id, then by the next one, and rows whose ids are equal as they are: int64 [N].
+
+    Examples:
+      >>> by_id(np.array([5, 2, 5])).tolist(), by_id(np.array([5, 2, 5]), np.array([1, 1, 0])).tolist()
+      ([1, 0, 2], [1, 2, 0])
+    """
+    order = np.arange(len(ids[0]))
+    for column in reversed(ids):
+        of = column[order]
+        few = of.min(initial=0) >= 0 and of.max(initial=0) <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
+        order = order[np.argsort(of.astype(np.uint16) if few else of, kind="stable")]
+    return order
 
 
 def consecutive(ids: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -26,7 +54,7 @@ def consecutive(ids: np.ndarray, order: np.ndarray | None = None) -> tuple[np.nd
       >>> earlier.tolist(), later.tolist()
       ([0, 2], [2, 3])
     """
-    order = np.argsort(ids, kind="stable") if order is None else order
+    order = by_id(ids) if order is None else order
     ordered = ids[order]
     same = ordered[1:] == ordered[:-1]
     return order[:-1][same], order[1:][same]
@@ -64,7 +92,7 @@ def rows_of_each(ids: np.ndarray) -> list[np.ndarray]:
       ids: int [N], 0 or more.
     """
     sizes = np.bincount(ids)
-    return np.split(np.argsort(ids, kind="stable"), np.cumsum(sizes)[:-1]) if len(sizes) else []
+    return np.split(by_id(ids), np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
 def earlier_of_each(ids: np.ndarray) -> np.ndarray:
@@ -74,7 +102,7 @@ def earlier_of_each(ids: np.ndarray) -> np.ndarray:
       >>> earlier_of_each(np.array([7, 2, 7, 7])).tolist()
       [0, 0, 1, 2]
     """
-    order = np.argsort(ids, kind="stable")
+    order = by_id(ids)
     ordered = ids[order]
     new = np.ones(len(ids), bool)
     new[1:] = ordered[1:] != ordered[:-1]

@@ -33,6 +33,7 @@ The first rule that applies decides:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,9 +44,9 @@ from graphs.event_graph import EdgeType, EventGraph, EventType
 from graphs.event_types import STATED_TOPOLOGIES
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
-from graphs.structure.host_ids import distinct
+from graphs.structure.host_ids import among, by_id, distinct
 
-__all__ = ["ROLE_WORDS", "TOPOLOGIES", "TeamForms", "debates", "team_forms", "topology"]
+__all__ = ["ROLE_WORDS", "TOPOLOGIES", "TeamForms", "topology"]
 
 TOPOLOGIES = ("unknown", "single", *(name for name in STATED_TOPOLOGIES if name != "unknown"))
 """Names of the topologies; the index is the code."""
@@ -58,21 +59,8 @@ ROLE_WORDS: dict[str, tuple[str, ...]] = {
 """Kinds of roles, and the parts of lower-case role names that indicate them."""
 
 
-class TeamForms(NamedTuple):
-    """The topology of each trace, and the stages that it took to tell.
-
-    Attributes:
-      form: int8 [T], as `topology` has them.
-      stage: int32 [E], the `derived_stages` by the hub of each trace, its main agent if it has one; None where no
-        trace needed them.
-    """
-
-    form: np.ndarray
-    stage: np.ndarray | None
-
-
-def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
-    """The topology of each trace as an index into `TOPOLOGIES`: int8 [T], 0 (unknown) in padding.
+class TeamForms:
+    """The topology of each trace, and what it takes to tell. Each is worked out once, when it is first asked for.
 
     Args:
       graph: a batch.
@@ -80,59 +68,94 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
         `planner_executor_critic`.
 
     Raises:
+      CreditError: the length of `roles` is not the number of real instances; from all but `forest` and `main`.
+    """
+
+    def __init__(self, graph: EventGraph, roles: Sequence[str] | None = None) -> None:
+        self.graph, self._roles = graph, roles
+
+    @functools.cached_property
+    def forest(self) -> Forest:
+        """The spawn forest."""
+        return spawn_forest(self.graph)
+
+    @functools.cached_property
+    def main(self) -> np.ndarray:
+        """The `main_agents`: int32 [T]."""
+        return main_agents(self.graph, self.forest)
+
+    @functools.cached_property
+    def stage(self) -> np.ndarray:
+        """The `derived_stages` by the hub of each trace, its main agent if it has one: int32 [E]."""
+        return derived_stages(self.graph, self._rules.hub)
+
+    @functools.cached_property
+    def debates(self) -> np.ndarray:
+        """The traces that are debates, which takes no stages: bool [T]."""
+        first = np.select([holds for holds, _ in self._rules.rules], np.arange(len(self._rules.rules)), -1)
+        place = [name for _, name in self._rules.rules].index("debate")
+        found: np.ndarray = np.asarray(self.graph.trace_mask) & (first == place)
+        return found
+
+    @functools.cached_property
+    def form(self) -> np.ndarray:
+        """The topology of each trace as an index into `TOPOLOGIES`: int8 [T], 0 (unknown) in padding."""
+        rules, member, hub, has_hub = self._rules
+        left = has_hub & ~np.any([holds for holds, _ in rules], axis=0)
+        if left.any():
+            together = _same_role_in_one_stage(self.graph, member, hub, self.stage)
+            rules = [*rules, (left & together, "swarm"), (left, "centralized")]
+        codes = [TOPOLOGIES.index(name) for _, name in rules]
+        codes_of_traces = np.select([holds for holds, _ in rules], codes, TOPOLOGIES.index("mixed"))
+        return np.where(np.asarray(self.graph.trace_mask), codes_of_traces, 0).astype(np.int8)
+
+    @functools.cached_property
+    def _rules(self) -> _Rules:
+        graph = self.graph
+        member = np.zeros(graph.num_agents, bool)
+        action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+        member[np.asarray(graph.agent_ids)[np.flatnonzero(action)]] = True
+        members = _per_trace(graph, member)
+        links = _links(graph)
+        hub, has_hub = _hubs(graph, links, self.main)
+        all_roles = _has_all_roles(graph, member, self._roles)
+        deep = _per_trace(graph, member & (self.forest.depth >= 2)) > 0
+        committee = _committees(graph, links, self.forest, member, hub)
+        runtime = _runtime_steps_in(graph, action)
+
+        rules = [
+            (members == 0, "unknown"),
+            ((members == 1) & runtime, "harness"),
+            (members == 1, "single"),
+            (all_roles & deep, "mixed"),
+            (all_roles, "planner_executor_critic"),
+            (deep & committee, "mixed"),
+            (deep, "hierarchical"),
+            (committee, "debate"),
+            (has_hub & runtime, "harness"),
+        ]
+        return _Rules(rules, member, hub, has_hub)
+
+
+class _Rules(NamedTuple):
+    """The rules that need no stages, of which the first that holds counts; members, hubs, and which traces have one."""
+
+    rules: list[tuple[np.ndarray, str]]
+    member: np.ndarray
+    hub: np.ndarray
+    has_hub: np.ndarray
+
+
+def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
+    """`TeamForms.form`: the topology of each trace as an index into `TOPOLOGIES`, int8 [T].
+
+    Args:
+      graph, roles: as of `TeamForms`.
+
+    Raises:
       CreditError: the length of `roles` is not the number of real instances.
     """
-    return team_forms(graph, roles).form
-
-
-def team_forms(graph: EventGraph, roles: Sequence[str] | None = None) -> TeamForms:
-    """The same with the stages, for those who need both: they take longer than all else here."""
-    rules, member, hub, has_hub = _rules(graph, roles)
-    left = has_hub & ~np.any([condition for condition, _ in rules], axis=0)
-    stage = derived_stages(graph, hub) if left.any() else None
-    if stage is not None:
-        rules += [(left & _same_role_in_one_stage(graph, member, hub, stage), "swarm"), (left, "centralized")]
-    codes = [TOPOLOGIES.index(name) for _, name in rules]
-    codes_of_traces = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
-    return TeamForms(np.where(np.asarray(graph.trace_mask), codes_of_traces, 0).astype(np.int8), stage)
-
-
-def debates(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
-    """The traces that `topology` calls a debate: bool [T]; no stages are needed for it."""
-    rules = _rules(graph, roles)[0]
-    first = np.select([condition for condition, _ in rules], np.arange(len(rules)), -1)
-    found: np.ndarray = np.asarray(graph.trace_mask) & (first == [name for _, name in rules].index("debate"))
-    return found
-
-
-def _rules(
-    graph: EventGraph, roles: Sequence[str] | None
-) -> tuple[list[tuple[np.ndarray, str]], np.ndarray, np.ndarray, np.ndarray]:
-    """The rules that need no stages, of which the first that holds counts; members, hubs, and which traces have one."""
-    forest = spawn_forest(graph)
-    member = np.zeros(graph.num_agents, bool)
-    action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
-    member[np.asarray(graph.agent_ids)[action]] = True
-    members = _per_trace(graph, member)
-    links = _links(graph)
-    hub, has_hub = _hubs(graph, links)
-    all_roles = _has_all_roles(graph, member, roles)
-    deep = _per_trace(graph, member & (forest.depth >= 2)) > 0
-    committee = _committees(graph, links, forest, member, hub)
-    runtime = _runtime_steps_in(graph, action)
-
-    rules = [
-        (members == 0, "unknown"),
-        ((members == 1) & runtime, "harness"),
-        (members == 1, "single"),
-        (all_roles & deep, "mixed"),
-        (all_roles, "planner_executor_critic"),
-        (deep & committee, "mixed"),
-        (deep, "hierarchical"),
-        (committee, "debate"),
-        (has_hub & runtime, "harness"),
-    ]
-    return rules, member, hub, has_hub
+    return TeamForms(graph, roles).form
 
 
 def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
@@ -153,19 +176,18 @@ def _links(graph: EventGraph) -> _Links:
     agents, kinds = np.asarray(graph.agent_ids), np.asarray(graph.event_type)
     links = np.flatnonzero(np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers]))
     senders, receivers = senders[links], receivers[links]
-    quiet = np.isin(np.asarray(graph.edge_type)[links], (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+    quiet = among(np.asarray(graph.edge_type)[links], (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
     for ends in (senders, receivers):
-        quiet |= np.isin(kinds[ends], (EventType.SPAWN, EventType.RETURN))
+        quiet |= among(kinds[ends], (EventType.SPAWN, EventType.RETURN))
     return _Links(agents[senders], agents[receivers], ~quiet)
 
 
-def _hubs(graph: EventGraph, links: _Links) -> tuple[np.ndarray, np.ndarray]:
+def _hubs(graph: EventGraph, links: _Links, main: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The main agent, or else the first to act, of each trace (-1 for none), and whether it is a hub."""
     trace, agents = np.asarray(graph.agent_trace), np.asarray(graph.agent_ids)
     chosen = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
     hub = np.full(graph.num_traces, -1, np.int32)
     hub[np.asarray(graph.trace_ids)[chosen[::-1]]] = agents[chosen[::-1]]  # the last assignment is the first action
-    main = main_agents(graph)
     hub = np.where(main >= 0, main, hub)
     speaker, hearer, _ = links
     speaker_trace = trace[speaker]
@@ -213,7 +235,7 @@ def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:
     first = np.full(graph.num_traces, graph.num_events)
     chosen = np.flatnonzero(action)
     np.minimum.at(first, trace[chosen], chosen)
-    outside = np.isin(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
+    outside = among(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
     events = np.flatnonzero(outside & np.asarray(graph.event_mask))
     result = np.zeros(graph.num_traces, bool)
     result[trace[events[events > first[trace[events]]]]] = True
@@ -228,7 +250,7 @@ def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarr
         np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & member[agent] & (agent != hub[trace])
     )
     role = np.asarray(graph.agent_role_ids)[agent[events]]
-    order = np.lexsort((agent[events], role, stage[events], trace[events]))
+    order = by_id(trace[events], stage[events], role, agent[events])
     columns = np.stack([trace[events], stage[events], role, agent[events]])[:, order]
     together = (columns[:3, 1:] == columns[:3, :-1]).all(axis=0) & (columns[3, 1:] != columns[3, :-1])
     result = np.zeros(graph.num_traces, bool)

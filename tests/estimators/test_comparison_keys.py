@@ -16,6 +16,7 @@ import credit
 from credit.integrations import RowAdvantages
 from credit.methods.role_methods import run_by_role
 from estimators import Reason
+from graphs.keys import column_of_key, key_of
 
 close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
 
@@ -172,6 +173,17 @@ def test_the_keys_of_least_spread_are_filtered_out_together() -> None:
     assert kept(0.25) == list(range(8))
     assert kept(0.5) == kept(0.74) == [0, 1]
     assert kept(1.0) == []
+
+
+def test_a_short_name_is_known_among_others() -> None:
+    """`agent_name` was a key alone, and unknown in `agent_name,turn`."""
+    for by in ("agent_name,turn", ("agent_name", "turn"), "task, agent_name ,turn", "agent_name,agent,turn"):
+        assert sorted(key_of(by).names) == ["agent", "task", "turn"]
+    assert column_of_key("agent_name,shift") == ("task,agent,key", "shift")
+    ids = np.zeros(4, np.int32)
+    assert key_of(("agent_name", ids)).names == ("task", "agent", "part 3")
+    with pytest.raises(credit.CreditError, match="by names 'agent_nam'; did you mean 'agent_name'"):
+        key_of("agent_nam")
 
 
 def test_a_biased_key_is_not_called_unbiased() -> None:

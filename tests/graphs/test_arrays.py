@@ -26,7 +26,7 @@ from graphs.segment import (
     segment_sum,
     segment_sum_squares,
 )
-from graphs.structure.host_ids import distinct
+from graphs.structure.host_ids import among, by_id, distinct
 
 LENGTH, SEGMENTS = 40, 11
 
@@ -272,6 +272,18 @@ def test_distinct_numbers_take_a_sort_and_no_table_of_hashes() -> None:
     np.testing.assert_array_equal(distinct(values), np.unique(values))
     assert seconds(lambda: distinct(values)) < 4 * seconds(lambda: np.sort(values))
     assert distinct(values[:0]).tolist() == [] and distinct(np.array([2, 1, 2])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("most", [9, 2**16 - 1, 2**16, 2**40])
+@pytest.mark.parametrize("least", [0, -5])
+def test_rows_by_id_are_those_of_one_sort_of_all_ids(least: int, most: int) -> None:
+    """Ids of 16 bits are sorted by counts; one above them, or below 0, would come back as another."""
+    rng = np.random.default_rng(most % 97)
+    first, next_one = np.append(rng.integers(0, 9, 200), [least, most]), rng.integers(0, 3, 202)
+    np.testing.assert_array_equal(by_id(first), np.argsort(first, kind="stable"))
+    np.testing.assert_array_equal(by_id(next_one, first), np.lexsort((first, next_one)))
+    np.testing.assert_array_equal(among(first, (least, most)), np.isin(first, (least, most)))
+    assert by_id(first[:0]).tolist() == []
 
 
 @pytest.mark.slow

@@ -19,7 +19,10 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from credit.methods.own_functions import load_named
 from graphs.errors import CreditError
+from graphs.text import excerpt
+from graphs.worlds.micro.orchestration import Micro
 
 __all__ = ["TASKS", "LearningTask", "learning_task"]
 
@@ -89,21 +92,27 @@ class LearningTask:
 
 
 def learning_task(name: str) -> LearningTask:
-    """The task of this name, one of `TASKS`.
+    """The task of this name: one of `TASKS`, or your own `LearningTask` by "module:name".
 
     Examples:
       >>> learning_task("router").agents
       (0, 1, 2, 3)
 
     Args:
-      name: a key of `TASKS`.
+      name: as above.
 
     Raises:
-      CreditError: there is no such task.
+      CreditError: there is no such task, or it is something else.
     """
-    if name not in TASKS:
-        raise CreditError(f"no task {name!r}; expected one of {', '.join(TASKS)}")
-    return TASKS[name]()
+    if name in TASKS:
+        return TASKS[name]()
+    if ":" not in name:
+        raise CreditError(f"no task {name!r}; expected one of {', '.join(TASKS)}, or module:name")
+    task = load_named(name, "task")
+    if not isinstance(task, LearningTask):
+        where = "; credit bench bias --world enumerates it" if isinstance(task, Micro) else ""
+        raise CreditError(f"task {name!r} is {excerpt(task)}; expected a LearningTask of {__name__}{where}")
+    return dataclasses.replace(task, name=name)
 
 
 def _scored(name: str, score: Callable[[tuple[int, ...]], float], noise: float | None = None) -> LearningTask:

@@ -51,7 +51,7 @@ def run_training(
 
     Args:
       signals: names that `training_signal` takes.
-      tasks: keys of `TASKS`, or tasks of one's own, whose names tell their rows apart.
+      tasks: names that `learning_task` takes, or tasks of one's own, whose names tell their rows apart.
       seeds: how many seeds, counted from `first_seed`.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
@@ -61,7 +61,7 @@ def run_training(
         where a seed that does not come there counts as the budget.
       first_seed: the first of them; a confirmation takes others than the runs by which a method was chosen.
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
-        except those of your own function, which may have changed: they are replaced.
+        except those of your own function or task, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
 
     Returns:
@@ -104,7 +104,7 @@ def run_training(
     for _, signal in pairs:
         training_signal(signal)
     with contextlib.nullcontext() if output is None else locked(output):
-        anew = {(task.name, signal) for task, signal in pairs if ":" in signal}
+        anew = {(task.name, signal) for task, signal in pairs if ":" in signal or ":" in task.name}
         held = [] if output is None else kept_rows(output, about)
         kept = {row_key(row): row for row in held if (row["task"], row["signal"]) not in anew}
         rows: list[dict[str, Any]] = []

@@ -29,6 +29,7 @@ from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
 from credit.methods.own_functions import load_function, own_method
+from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import REASONS, Credit, Reason, finish
 from estimators.baselines.shared import rloo
@@ -85,17 +86,18 @@ def _signal(name: str, own: Callable[..., Credit] | None) -> Signal:
         return _plain(ORACLES[name])
     if name in COMPOSITIONS:
         return COMPOSITIONS[name]
-    if name in METHODS:
-        method = METHODS[name]
-    elif own is not None:
+    if own is not None:
         method = own_method(name)
+    elif is_named(name):
+        method = find_method(name)
     else:
         known = ", ".join((*COMPOSITIONS, *ORACLES))
         raise CreditError(
             f"no signal {name!r}; expected a method of credit.METHODS, module:function, or one of {known}"
         )
-    if name in _WITH_RUNS:
-        return _WITH_RUNS[name]
+    home = home_of(name)
+    if home in _WITH_RUNS and not method.bound:
+        return _WITH_RUNS[home]
     missing = sorted(set(method.needs) - CRITIC)
     if missing:
         raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")

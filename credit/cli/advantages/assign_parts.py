@@ -77,7 +77,7 @@ def assign_in_chunks(
                 instead = found_instead(traces)
             met.update(computed.present(traces))
             credit = computed.run(traces)
-            summary.add(traces, credit)
+            summary.add(traces, credit, method, options)
             yield table(traces, credit, actions_only=actions_only)
         computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), instead])
 

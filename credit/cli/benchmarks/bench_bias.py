@@ -40,27 +40,12 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The chosen names. A method adds its variants. An unknown name is refused."""
-    from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
+    from credit.bench.bias_settings import family, setting
     from credit.bench.own_worlds import micro_world
-    from graphs.text import near_names
-    from graphs.worlds.micro.examples import MICRO
 
     chosen: list[str] = []
     for name in each_once(ctx, param, names):
-        known = MICRO if param.name == "worlds" else SETTINGS
-        if param.name == "methods" and name in UNSCORED:
-            raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
-        if param.name == "methods" and ":" in name:
-            setting(name)  # an own function; what cannot be imported is an error here
-            chosen.append(name)
-            continue
-        if param.name == "worlds" and ":" in name:
-            micro_world(name)  # one of your own; what cannot be enumerated is an error here
-            chosen.append(name)
-            continue
-        if name not in known:
-            kind = "world" if param.name == "worlds" else "method"
-            raise click.BadParameter(f"No {kind} {name!r}. {near_names(name, known)}")
+        (micro_world if param.name == "worlds" else setting)(name)  # what is none, or cannot be enumerated, is an error
         chosen += [name] if param.name == "worlds" else family(name)
     return tuple(dict.fromkeys(chosen))
 
@@ -81,7 +66,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "methods",
     multiple=True,
     callback=_known,
-    help="Method, with its variants, or your own function as module:function. May be repeated. "
+    help="Method, with its variants, published name, or your own function as module:function. May be repeated. "
     f"{GIVEN_VALUES['bias'].capitalize()}.",
 )
 @click.option(

@@ -25,6 +25,7 @@ __all__ = ["train"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 LEGEND = (
+    "rows: in the order of --tasks, then of --methods. "
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end. events to 90 %: evidence included. difference: of the area from the "
     "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
@@ -78,10 +79,11 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas; your own as module:function; also compositions and oracles. "
+              help="Methods, by commas, also published names; yours as module:function; compositions and oracles. "
                    f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES",
-              help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
+              help="Tasks, by commas, or patterns as 'stopping*', or your own `LearningTask` as module:name; "
+                   "default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
 @click.option("--steps", type=click.IntRange(1),
@@ -89,7 +91,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
-              help="By commas; the best of them counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
+              help="By commas; the largest mean area decides.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
 @click.option("--common-rates", callback=_rates, metavar="NUMBERS", default=None,
               help="By commas; train all at each of them, too, and show the differences at one rate.")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
@@ -104,8 +106,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
               show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep every run as returns in a .json or .parquet file. A cut run resumes; functions of your own "
-                   "are trained anew.")  # fmt: skip
+              help="Keep every run as returns in a .json or .parquet file. A cut run resumes; functions and tasks of "
+                   "your own are trained anew.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
 @picture_option
 @json_option
@@ -192,7 +194,9 @@ def train(
     taken = TAKEN.format(mark=" and *" if number else "")
     other = OTHER if any(cell.learning_rate != base_rate[cell.task] for cell in compared) else ""
     rate = (
-        f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}." if len(rates) > 1 else ""
+        f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}."
+        if len(rates) > 1
+        else ""
     )
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
     legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
@@ -324,5 +328,9 @@ def _by_length(
             _within(_events(row["events_to_90"]), row["events_interval"], _events),
         )))  # fmt: skip
     stdout().print(table)
-    rate = f" rate: the best on five other seeds{TAKEN.format(mark='')}." if rates is None or len(rates) > 1 else ""
+    rate = (
+        f" rate: of the least median on five other seeds{TAKEN.format(mark='')}."
+        if rates is None or len(rates) > 1
+        else ""
+    )
     stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}{rate}", soft_wrap=True)

@@ -144,6 +144,9 @@ def _check_worlds(worlds: tuple[str, ...]) -> None:
     from graphs.worlds import KINDS
 
     for name in worlds:
+        if ":" in name:
+            own = f"A `Micro` of yours is enumerated by `credit bench bias --world {name}`"
+            raise click.BadParameter(f"{name!r}; it draws teams of {', '.join(KINDS)}. {own}", param_hint="--world")
         if name not in KINDS:
             raise click.BadParameter(f"No world {name!r}. {near_names(name, KINDS)}", param_hint="--world")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -119,9 +119,12 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
         counts = (str(row.step), str(row.decisions), str(row.more))
         table.add_row(*names, words(row.agent), *counts, *shown, error, words(row.reason))
     console.print(table)
-    text = f"gain: {formula}. ±: one standard error over traces; – with fewer than 50 effective decisions on a side."
-    if priced:
-        text += f" value of more: gain less {price:.4g} for each of {cost}."
+    text = explained(
+        table,
+        ("", f"gain: {formula}. ±: one standard error over traces."),
+        ("±: –", "± –: fewer than 50 effective decisions on a side."),
+        *([("", f"value of more: gain less {price:.4g} for each of {cost}.")] if priced else []),
+    )
     console.print(words(text), soft_wrap=True)
 
 
@@ -143,7 +146,11 @@ def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
         counts = (str(row.step), str(row.decisions), words(row.candidate), str(row.picks))
         table.add_row(*names, words(row.agent), *counts, _signed(row.value), _error(row.stderr), words(row.reason))
     console.print(table)
-    text = "value: E[R | asked] − E[R]. ±: one standard error over traces; – with fewer than 50 effective picks."
+    text = explained(
+        table,
+        ("", "value: E[R | asked] − E[R]. ±: one standard error over traces."),
+        ("±: –", "± –: fewer than 50 effective picks."),
+    )
     console.print(words(text), soft_wrap=True)
 
 

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,8 +128,8 @@ def starred(rows: str, intervals: int) -> str:
     return f"* p < 0.05 with Holm's correction for {rows}{never}."
 
 
-def explained(table: Table, *sentences: tuple[str, str]) -> str:
-    """A legend without the sentences on what the table does not have.
+def explained(shown: Table | Sequence[Table], *sentences: tuple[str, str]) -> str:
+    """A legend without the sentences on what a table, or several, does not have.
 
     Before each stands how a cell that it is about begins. Behind `NAME: ` it is one of the column of this name.
 
@@ -142,10 +142,12 @@ def explained(table: Table, *sentences: tuple[str, str]) -> str:
       ''
     """
 
+    columns = [column for table in (shown if isinstance(shown, Sequence) else [shown]) for column in table.columns]
+
     def is_there(where: str) -> bool:
         name, _, begin = where.rpartition(": ")
-        columns = [column.cells for column in table.columns if not name or str(column.header) == name]
-        return not where or any(str(cell).startswith(begin) for cells in columns for cell in cells)
+        cells = (cell for column in columns if not name or str(column.header) == name for cell in column.cells)
+        return not where or any(str(cell).startswith(begin) for cell in cells)
 
     return " ".join(sentence for where, sentence in sentences if is_there(where))
 

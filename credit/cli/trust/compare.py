@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 LEGEND = (
-    "Correlations: from -1, opposite order, to 1, the same order; – where too few numbers differ. actions: those "
-    "with an advantage. Parts sum to 1 over all roles, or over all kinds."
+    ("", "Correlations: from -1, opposite order, to 1, the same order."),
+    ("–", "–: too few numbers differ."),
+    ("", "actions: those with an advantage. Parts sum to 1 over all roles, or over all kinds."),
 )
 MOST = 7  # roles or kinds that have a column
 
@@ -84,21 +85,19 @@ def compare(
 
 
 def _print(console: Console, comparison: Comparison) -> None:
-    for title, table in (
-        (
-            "Rank correlation of advantages (Spearman, ties at their mean rank)",
-            _matrix(comparison, comparison.correlation),
+    tables = {
+        "Rank correlation of advantages (Spearman, ties at their mean rank)": _matrix(
+            comparison, comparison.correlation
         ),
-        ("The same among the actions of a trace", _matrix(comparison, comparison.within)),
-        (
-            "Part of Σ|credit − baseline| by role",
-            _shares(comparison, comparison.roles, comparison.by_role, comparison.actions_by_role),
+        "The same among the actions of a trace": _matrix(comparison, comparison.within),
+        "Part of Σ|credit − baseline| by role": _shares(
+            comparison, comparison.roles, comparison.by_role, comparison.actions_by_role
         ),
-        (
-            "The same by kind of decision",
-            _shares(comparison, comparison.kinds, comparison.by_kind, comparison.actions_by_kind),
+        "The same by kind of decision": _shares(
+            comparison, comparison.kinds, comparison.by_kind, comparison.actions_by_kind
         ),
-    ):
+    }
+    for title, table in tables.items():
         console.print(words(title, "bold"))
         console.print(table)
         console.print()
@@ -106,7 +105,7 @@ def _print(console: Console, comparison: Comparison) -> None:
         console.print(words("Where they differ most, one action a trace", "bold"))
         console.print(_worst(comparison))
         console.print()
-    console.print(LEGEND, soft_wrap=True)
+    console.print(explained([*tables.values()], *LEGEND), soft_wrap=True)
 
 
 def _number(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +75,9 @@ def methods(
         return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page
+        from credit.methods.published import is_named
 
-        if paths[0] != paths[0].rstrip("/") or Path(paths[0]).suffix:
+        if paths[0] != paths[0].rstrip("/") or (Path(paths[0]).suffix and not is_named(paths[0])):
             raise click.BadParameter(f"{paths[0]!r} does not exist; expected logs or a method", param_hint="PATH")
         page = method_page(paths[0])
         print_json(page.as_json()) if as_json else _print_page(page)
@@ -117,8 +119,6 @@ def _print_catalog(as_json: bool) -> None:
 def _print_page(page: MethodPage) -> None:
     console = stdout()
     console.print(words(page.name, "bold"))
-    if page.method and page.method != page.name:
-        console.print(words(f"computed by {page.method}"))
     for title, rows in (
         ("", page.facts),
         ("Needs from the log", page.needs),
@@ -138,11 +138,15 @@ def _print_page(page: MethodPage) -> None:
         console.print(table)
     if page.docstring:
         console.print()
+        if page.method != page.name:
+            console.print(words(f"{page.method}, in general", "bold"))
         for line in page.docstring.splitlines():
             console.print(words(line), soft_wrap=True)
     if page.method:
         console.print()
-        console.print(words(f"run: credit assign runs/ --method {page.name} -o advantages.parquet"), soft_wrap=True)
+        console.print(
+            words(f"run: credit assign runs/ --method {shlex.quote(page.name)} -o advantages.parquet"), soft_wrap=True
+        )
 
 
 _FUNCTIONS = ("fn", "state")  # of a row of METHODS, which no JSON holds

@@ -669,12 +669,11 @@ def _unbiased(name: str, entry: Method, options: Mapping[str, Any]) -> bool | No
     from credit.methods.method_row import OF_KEYS
     from estimators.options import takes_key
 
-    bound = getattr(entry.fn, "keywords", {})  # by a published name
     stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
     known = OF_KEYS if takes_key(entry.fn) else ()
     other = any(
         option in stated and option not in known and not _same(value, stated[option].default)
-        for option, value in {**bound, **options}.items()
+        for option, value in {**entry.bound, **options}.items()
     )
     return None if other or ":" in name else entry.unbiased_with(options)[0]
 

@@ -408,3 +408,15 @@ def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pyte
     stdout().print(_table(Report(points, [], {}, [], less), 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert ["†" in shown[name] for name in ("first", "same", "other", "†")] == [False, False, True, True]
+
+
+def test_a_published_name_has_a_scheme() -> None:
+    assert scheme_of("Dr. MAS").draw is SCHEMES["split by role, outcome only"].draw
+    assert (scheme_of("REINFORCE++").method, scheme_of("Turn-LOO").method) == ("reinforce_pp", "Turn-LOO")
+    for name, words in {
+        "SPO-tree": "needs context, node",
+        "QMIX": "not fitted from logs",
+        "HCAPO": "needs hindsight",
+    }.items():
+        with pytest.raises(CreditError, match=words):
+            scheme_of(name)

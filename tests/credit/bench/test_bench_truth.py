@@ -261,7 +261,11 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
     assert "pivotal: less that of rloo" in shown and shown.count(" equal") == 3
     assert [line["difference"] for line in json.loads(result.stdout)["differences"]] == [0, 0, 0]
     assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ({rows[0]['slope_low']:.3f} to " in shown
-    for wrong, text in ((["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"), (["-m", "rlo"], "rlo")):
+    for wrong, text in (
+        (["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"),
+        (["--world", "mine:heavy"], "is enumerated by `credit bench bias --world mine:heavy`"),
+        (["-m", "rlo"], "rlo"),
+    ):
         refused = CliRunner().invoke(cli, ["bench", "truth", *wrong])
         assert refused.exit_code == 1 and text in refused.stderr
 

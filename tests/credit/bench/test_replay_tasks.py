@@ -63,7 +63,7 @@ def test_control_is_not_called_unbiased_there() -> None:
 def test_assign_names_both_traces() -> None:
     _, _, rows = logged("r")
     summary = Summary()
-    summary.add(rows.traces, credit.run(rows, "rloo"))
+    summary.add(rows.traces, credit.run(rows, "rloo"), "rloo", {})
     (line,) = [line for line in summary.lines("rloo", {}) if "log them under the task of their trace" in line]
     assert "c (a)" in line
     assert Summary.from_plain(summary.to_plain()).lines("rloo", {}) == summary.lines("rloo", {})
@@ -90,7 +90,7 @@ def test_a_replay_without_an_outcome_is_not_named() -> None:
 def test_a_method_that_answers_the_replay_is_not_named() -> None:
     _, _, rows = logged("r")
     summary = Summary()
-    summary.add(rows.traces, credit.run(rows, "reinforce_batch"))
+    summary.add(rows.traces, credit.run(rows, "reinforce_batch"), "reinforce_batch", {})
     assert not summary.elsewhere
 
 

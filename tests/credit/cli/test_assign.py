@@ -328,8 +328,63 @@ def test_a_key_that_some_actions_lack_biases(absent: str | None, said: bool) -> 
     )
     options: dict[str, Any] = {"by": "task,anchor", "singleton": "raw"}
     summary = Summary()
-    summary.add(rows.traces, credit.run(rows.traces, "rloo", **options))
+    summary.add(rows.traces, credit.run(rows.traces, "rloo", **options), "rloo", options)
     assert any("may be biased: an action without the key" in line for line in summary.lines("rloo", options)) is said
+
+
+TEAM = """group,trace,agent,turn,reward
+q,a,lead,0,1
+q,a,w,0,1
+q,b,lead,0,0
+q,b,w,0,0
+q,b,w,1,0
+r,c,lead,0,1
+r,c,w,0,1
+r,d,lead,0,0
+r,d,w,0,0
+"""
+ALONE, SEVERAL = "an action whose key no other trace has", "a trace has several samples of one key"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    {
+        "Turn-LOO": (["-m", "Turn-LOO"], ""),
+        "raw": (["--by", "task,step", "--option", "singleton=raw"], ""),
+        "answered": (["--by", "task,agent"], f"may be biased: {ALONE} (here none) gets nothing"),
+        "refused": (["--by", "agent_name,turn"], f"is biased: {ALONE} gets nothing"),
+        "zero": (["--by", "task,step", "--option", "singleton=zero"], f"is biased: {ALONE} gets 0"),
+        "no zero": (["--option", "singleton=zero"], f"may be biased: {ALONE} (here none) gets 0"),
+        "rows": (["--option", "population=row"], f"is biased: {SEVERAL}, which enter"),
+        "instances": (["--by", "task,agent", "--option", "population=agent"], "may be biased: a trace may have"),
+        "agents": (["--option", "population=agent"], f"is biased: {SEVERAL}, which enter"),
+        "turns": (["--by", "agent_name,turn", "--option", "population=row", "--option", "singleton=raw"],
+                  f"may be biased: {SEVERAL} (here none), which enter"),
+        "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], f"may be biased: {ALONE} (here none)"),
+    }.values(),
+)  # fmt: skip
+def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Path, call: list[str], said: str) -> None:
+    """A row at each step was said to meet other samples of its trace, and shared keys to refuse actions."""
+    (tmp_path / "team.csv").write_text(TEAM)
+    told = run("assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", *call).stderr
+    assert (f"the policy gradient {said}" in told) if said else ("biased" not in told), told
+
+
+def test_rewards_of_later_events_bias_a_row_that_is_not_paid_them(tmp_path: Path) -> None:
+    steps = "".join(f"{line},{'0.5' if ',w,1,' in line else ''}\n" for line in TEAM.splitlines()[1:])
+    (tmp_path / "team.csv").write_text(f"{TEAM.splitlines()[0]},event_reward\n{steps}")
+    told = run("assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", "-m", "Turn-LOO").stderr
+    assert "is biased: an action gets the outcome and its own reward, not the rewards at later events" in told
+    plain = run("assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", "--by", "task").stderr
+    assert "biased" not in plain
+
+
+def test_a_key_that_pools_tasks_says_so(tmp_path: Path) -> None:
+    """`--by agent` compared over all tasks, and `--by agent_name` within one, both without a word."""
+    (tmp_path / "team.csv").write_text(TEAM)
+    call = ["assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", "--by"]
+    assert "look: agent pools all tasks; --by task,agent compares within each" in run(*call, "agent").stderr
+    assert all("pools all" not in run(*call, by).stderr for by in ("agent_name", "task,agent"))
 
 
 @pytest.mark.slow

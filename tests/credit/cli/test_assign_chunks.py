@@ -115,6 +115,12 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
     assert path.read_text() == "what was there before"
 
 
+def test_a_published_name_has_the_scope_of_its_options(logs: Path, tmp_path: Path) -> None:
+    """CoLLM-MAAC divides by a spread over the batch, and each chunk had a spread of its own."""
+    refused = run(logs, "-o", tmp_path / "out.parquet", "-m", "CoLLM-MAAC", "--chunk-events", 10)
+    assert refused.exit_code != 0 and "its scope under normalise=true is batch" in refused.output
+
+
 def test_a_published_name_is_taken(logs: Path, tmp_path: Path) -> None:
     done = run(logs, "-o", tmp_path / "out.parquet", "-m", "Dr. MAS", "--chunk-events", 25)
     assert done.exit_code == 3, done.output

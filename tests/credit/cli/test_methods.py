@@ -36,6 +36,20 @@ def test_the_page_of_a_method_says_in_words_what_its_options_are() -> None:
     assert "names of parts by commas or in a tuple, arrays of integers" in shown and "str or str" not in shown
 
 
+def test_a_published_name_is_its_method_with_its_options() -> None:
+    """The page of Turn-LOO had the summary, unit, status and papers of `rloo`, and its prose as if its own."""
+    head, general, prose = run("methods", "Turn-LOO").stdout.partition("rloo, in general\n")
+    assert general and prose.startswith("Leave-one-out baseline")
+    facts = {line[:14].strip(): line[14:].strip() for line in head.splitlines()[1:] if line[:14].strip()}
+    assert facts["published as"] == "Turn-LOO (AgentCreditBench)"
+    assert facts["computes"] == "rloo with by=task,step, population=row, singleton=raw"
+    assert facts["formula"].startswith("of rloo: A_i = R_i")
+    assert facts["unit"].startswith("event") and (facts["estimand"], facts["status"]) == ("scale", "released")
+    assert "agent-credit-bench" in facts["reference"] and "Kool" not in head
+    shown = run("methods", "Dr. MAS").stdout  # taken for a file, since its name has a dot
+    assert "dr_mas: each row against" in shown and "--method 'Dr. MAS' -o" in shown
+
+
 @pytest.mark.slow
 def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"

@@ -123,7 +123,7 @@ def test_such_evidence_of_a_log_is_named(tmp_path: Path, name: str) -> None:
         path = tmp_path / f"{number}.json"
         path.write_text(json.dumps(trace))
         traces, summary, method = credit.read(path), Summary(), "gae" if name == "value" else "remax"
-        summary.add(traces, credit.run(traces, method))
+        summary.add(traces, credit.run(traces, method), method, {})
         assert (
             any("look: 1 group whose outcomes, or values beside them" in x for x in summary.lines(method, {}))
             == is_coarse
@@ -140,7 +140,7 @@ def test_values_of_another_reward_than_the_outcome_are_named(tmp_path: Path) -> 
     path.write_text("\n".join(map(json.dumps, traces)))
     for channel, method, is_named in (("format", "gae", True), ("team", "gae", False), ("format", "rloo", False)):
         batch, summary = credit.read(path, reward=channel), Summary()
-        summary.add(batch, credit.run(batch, method))
+        summary.add(batch, credit.run(batch, method), method, {})
         assert any("look: value of the log belong" in line for line in summary.lines(method, {})) == is_named
         assert summary.as_json(method, {})["about_the_outcome"] == (["value"] if is_named else [])
 
@@ -151,7 +151,7 @@ def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
     columns = {"group": [0] * 5, "trace": list("aabbc"), "turn": [0, 1, 0, 1, 0]}
     graph, reward, rows = credit.from_columns(**columns, reward=1e6 + np.array([1.0, 1, 0, 0, 0.5]))
     result, summary = credit.turn_baseline(graph, reward), Summary()
-    summary.add(rows.traces, result)
+    summary.add(rows.traces, result, "turn_baseline", {})
     assert rows.gather(result)[1] > 4e5
     assert any(
         "2 actions have an advantage larger than 10 times the spread" in line

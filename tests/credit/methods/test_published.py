@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,23 @@ def test_a_published_name_brings_its_options() -> None:
     by_trace = np.asarray(shared.advantage)
     assert all(len(set(by_trace[batch.graph.trace_ids == t])) == 1 for t in range(batch.graph.num_traces))
     assert not np.array_equal(by_trace, rows.advantage)
+
+
+@pytest.mark.parametrize("name", [name for name, paper in PUBLISHED.items() if paper.method and paper.options])
+def test_a_published_name_states_what_its_options_compute(name: str) -> None:
+    """Turn-LOO was said to give traces their totals, and its rows get numbers of their own."""
+    columns: dict[str, Any] = {"trace": list("aabbccdd"), "agent": ["x", "y"] * 4, "role": ["s", "v"] * 4}
+    tree = {"context": [0, 1, 0, 1, 2, 3, 2, 3], "node": list(range(8))}
+    evidence = {"value": [0.5] * 8, **(tree if "context" in find_method(name).needs else {})}
+    _, _, rows = credit.from_columns(group=[0] * 4 + [1] * 4, **columns, reward=[1.0, 1, 0, 0] * 2, evidence=evidence)
+    found = credit.run(rows, name)
+    assert (find_method(name).unit, find_method(name).estimand) == (found.unit, found.estimand)
+
+
+def test_code_that_was_not_executed_is_no_released_number() -> None:
+    """MHGPO has no code, and SPO's was read; all had the status of the method that computes them."""
+    status = {name: PUBLISHED[name].status for name in ("turn_loo", "mhgpo", "vineppo", "spo_tree")}
+    assert status == {"turn_loo": "released"} | dict.fromkeys(("mhgpo", "vineppo", "spo_tree"), "reconstructed")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.metrics.cost_summary import cost_rows
+from credit.reports.durations import _ended_before
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.triage import triage
@@ -33,6 +34,19 @@ def team(call_time: float = math.nan) -> Traces:
     record.edge(0, 1, 4)
     record.edge(1, 2, 5)
     return assemble([record])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_latest_end_before_an_event_is_that_of_a_slow_reading(seed: int) -> None:
+    """Over instances and traces, with times that run backwards or are equal, and an instance without times."""
+    rng = np.random.default_rng(seed)
+    of, time = rng.integers(0, 6, 80), np.round(rng.random(80) * 9 + (seed > 1) * np.arange(80))
+    time[of == 3] = np.nan
+    for end in (time, time + np.round(rng.random(80) * 20)):
+        found = _ended_before(of, time, end)
+        for row in np.flatnonzero(of != 3).tolist():
+            earlier = (of == of[row]) & ((time < time[row]) | ((time == time[row]) & (np.arange(80) < row)))
+            assert found[row] == end[earlier].max(initial=-np.inf)
 
 
 def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:

@@ -120,7 +120,7 @@ def test_groups_teach_where_methods_see_a_difference(first: float, second: float
     assert (found.teaching, len(found.equal)) == ((1, 0) if teaches else (0, 1))
     for method in (credit.rloo, credit.grpo):
         summary = Summary()
-        summary.add(traces, method(traces.graph, traces.reward))
+        summary.add(traces, method(traces.graph, traces.reward), method.__name__, {})
         assert summary.has_signal == {"g": teaches}
     state = availability(traces)["rloo"].state
     assert state == ("computable" if teaches else "degenerate")
@@ -146,7 +146,7 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
     """They were called equal, or, beyond single precision, a signal that no method has."""
     traces = assemble([record(f"t{i}", "g", reward) for i, reward in enumerate(rewards)])
     found, summary = survey(traces), Summary()
-    summary.add(traces, credit.rloo(traces.graph, traces.reward))
+    summary.add(traces, credit.rloo(traces.graph, traces.reward), "rloo", {})
     words = f"outcomes differ by {why} than single precision, in which methods compute, holds"
     assert [reason[: len(words)] for reason in found.unresolved.values()] == ([words] if why else [])
     assert found.as_json()["unresolved"] == summary.as_json("rloo", {})["unresolved"] == found.unresolved
@@ -183,7 +183,7 @@ def test_differences_that_single_precision_changes_are_named(
     batch = [record(f"t{i}", "g", r, (s, None)) for i, (r, s) in enumerate(zip(rewards, steps, strict=True))]
     traces = assemble(batch)
     found, summary = survey(traces), Summary()
-    summary.add(traces, credit.run(traces, "rloo"))
+    summary.add(traces, credit.run(traces, "rloo"), "rloo", {})
     assert found.rounded == (("g",) if rounded else ())
     assert summary.as_json("rloo", {})["rounded"] == list(found.rounded) and not found.unresolved
     words = "changes the differences, or a baseline between them, by more than 1 %"
@@ -204,7 +204,7 @@ def test_lone_traces_count_where_the_options_compare_them(method: str, options: 
     """The scope of the method without its options had the say."""
     traces = assemble([record("t1", "g", 1.0), record("t2", "g", 0.0), record("t3", "h", 1.0)])
     result, summary = credit.run(traces, method, **options), Summary()
-    summary.add(traces, result)
+    summary.add(traces, result, method, options)
     alone = summary.counts["alone"]
     assert alone > 0
     plain = summary.as_json(method, options)
