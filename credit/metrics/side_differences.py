@@ -26,7 +26,7 @@ from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, ROUNDING, fact_of, holm
+from graphs.task_means import LEAST_TASKS, ROUNDING, fact_of, holm, task_mean
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
@@ -261,11 +261,11 @@ class SideComparison:
         possible = bool(least) and min(least) * len(least) < LEVEL
         asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
         told = [f"{row.metric} {row.told(possible)}" for row in asked if row.metric in FIRST]
-        lost = [] if told else [one.sides for one in self.lost if one.metric == "success"]
-        told += [
-            f"success is not known on {_place(one, self.sides.heads)}, where no trace has an outcome" for one in lost
-        ]
-        told[-1:] = [", but ".join([*told[-1:], *self.apart[:1]]), *self.apart[1:]] if self.apart else told[-1:]
+        if not told:
+            lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
+            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*self.apart]
+        elif self.apart:
+            told[-1:] = [f"{told[-1]}, but {self.apart[0]}", *self.apart[1:]]
         quiet: dict[str, list[str]] = {}
         for row in asked:
             if row.stands_out and row.metric not in FIRST:
@@ -350,11 +350,11 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
     all. It is told where it differs beyond chance, and where tasks are too few for any test.
     """
-    task, kept = task_ids(traces), sides.side >= 0
+    task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces)
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
-    for word, names in _kinds(traces).items():
+    for word, names in kinds.items():
         whole = [{name for name, has in names.items() if has[sides.side == one].any()} for one in (0, 1)]
         if whole == [{name} for name in sides.names]:  # it makes the sides
             continue
@@ -374,7 +374,7 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of traces{chance})")
         if judged and word in BESIDE:
-            said.append(_within(word, _kinds(traces)[word], sides, task, *judged))
+            said.append(_within(word, kinds[word], sides, task, *judged))
     return tuple(said)
 
 
@@ -391,23 +391,55 @@ def _within(
     for (kind, row), p in zip(both.items(), corrected, strict=True):
         why = dataclasses.replace(row, p=None if math.isnan(p) else p).why()
         told.append(f"{printable(kind, 60)} {_short(row.first)} to {_short(row.second)}, {why or 'beyond chance'}")
-    return f"{name} within each {word} ({'; '.join(told[:MOST_TOLD] + ['…'] * (len(told) > MOST_TOLD))})"
+    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    return f"{name} within each {word} ({'; '.join(told + _together(names, sides.side, task, metric.value))})"
+
+
+def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, value: np.ndarray) -> list[str]:
+    """The difference within each task and kind that both sides have, over tasks; empty where they share none.
+
+    A task gives the mean of its kinds' differences, weighted by n m / (n + m) with n and m traces on the sides.
+
+    Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
+    """
+    kind = np.full(len(side), -1)
+    for number, has in enumerate(names.values()):
+        kind[has] = number
+    rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
+    cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
+    count, total = (
+        np.stack([np.bincount(cell, weight * (side[rows] == one), cells.shape[1]) for one in (0, 1)])
+        for weight in (np.ones(len(rows)), value[rows])
+    )
+    both = count.all(axis=0)
+    if not both.any():
+        return []
+    first, second = total[:, both] / count[:, both]
+    apart = np.where(_alike(first, second), 0.0, second - first)
+    weight, (_, of) = (
+        count[:, both].prod(axis=0) / count[:, both].sum(axis=0),
+        np.unique(cells[0, both], return_inverse=True),
+    )
+    found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
+    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
+    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
+    mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
+    return [f"together {mean:+z.3g}, {why}"]
 
 
 def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which each agent acts: bool [traces]; most traces first."""
-    many, found = traces.sizes.traces, {}
-    for word in BESIDE:
-        stated = np.array([name or "none stated" for name in traces.traces[word].to_pylist()], object)
-        found[word] = {name: stated == name for name in sorted({*stated.tolist()})}
-    acting: dict[str, np.ndarray] = {}
-    names, trace = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_trace)
-    for agent in np.flatnonzero(TeamFacts(traces).counts.acts[: len(names)]).tolist():
-        acting.setdefault(names[agent], np.zeros(many, bool))[trace[agent]] = True
-    return {
-        word: dict(sorted(kinds.items(), key=lambda item: -int(item[1].sum()))[:MOST_NAMES])
-        for word, kinds in (found | {"agent": acting}).items()
-    }
+    named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
+    agents, trace = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_trace).tolist()
+    acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for word, pairs in (named | {"agent": [(trace[agent], agents[agent]) for agent in acting]}).items():
+        rows: dict[str, set[int]] = {}
+        for row, name in pairs:
+            rows.setdefault(name, set()).add(row)
+        most = sorted(rows, key=lambda name: (-len(rows[name]), name))[:MOST_NAMES]
+        found[word] = {name: np.isin(np.arange(traces.sizes.traces), [*rows[name]]) for name in most}
+    return found
 
 
 def _place(sides: Sequence[int], names: Sequence[str]) -> str:

@@ -254,8 +254,17 @@ def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path:
     mix = f"{word}, too (big in 20 % against 80 %, small in 80 % against 20 % of traces); success within each {word} ("
     assert f", but the sides differ in {mix}" in told["changed"]
     within = told["changed"].split(mix)[1].split(")")[0]
-    assert re.fullmatch(r"big ([\d.]+) to [\d.]+, (.*); small ([\d.]+) to [\d.]+, \2", within)
-    assert "too few tasks differ to tell" in within if shared else "within chance" in within
+    told = within.split("; ")
+    assert re.fullmatch(r"big ([\d.]+) to [\d.]+, .*", told[0]) and re.fullmatch(
+        r"small ([\d.]+) to [\d.]+, .*", told[1]
+    )
+    verdict = "too few tasks differ to tell" if shared else "within chance"
+    assert all(one.endswith(f", {verdict}") for one in told[:2]) and len(told) == 2 + shared
+    if shared:  # a task's kinds weigh n m / (n + m), which is 4 / 5 of all
+        passed = np.array([float(line["rewards"]["team"]) for line in lines]).reshape(12, 2, 5)
+        big = passed[:, 1, 1:].mean(1) - passed[:, 0, 0]
+        small = passed[:, 1, 0] - passed[:, 0, 1:].mean(1)
+        assert told[2] == f"together {(big + small).mean() / 2:+z.3g}, within chance"
     even = [(i % 10 in (0, 6, 7, 1, 2)) ^ (i // 10 % 2) for i in range(120)]  # the same mix on both sides
     table.write_text("trace,side\n" + "".join(f"t{i},{('old', 'new')[side]}\n" for i, side in enumerate(even)))
     assert "the sides differ" not in run("metrics", log, "--sides", table).stdout
