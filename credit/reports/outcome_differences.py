@@ -236,13 +236,14 @@ class OutcomeDifferences:
         return f"Failed and succeeded traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
     def folded(self) -> list[tuple[Difference, list[str]]]:
-        """A row of each fact, and the numbers of the others, which say the same (`Difference.same_as`).
+        """A row of each fact with a test, and the numbers of others that say the same; else each row alone.
 
         The row is that of `FIRST`, of an agent that acted, or of the number looked at first.
         """
         facts: dict[str, list[Difference]] = {}
         for row in self.rows:
-            facts.setdefault(row.same_as or row.what, []).append(row)
+            one = row.same_as and math.isfinite(row.p)  # few traces make one fact of all numbers
+            facts.setdefault(row.same_as if one else row.what, []).append(row)
         heads = [
             min(rows, key=lambda row: (row.what not in FIRST, not row.what.startswith(WITH), row.same_as != ""))
             for rows in facts.values()

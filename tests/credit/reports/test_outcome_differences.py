@@ -170,6 +170,17 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
 
 
+def test_numbers_of_two_traces_are_not_one_fact(tmp_path: Path) -> None:
+    """Of a pair every number is a function of every other, and what each was would be hidden."""
+    lines = []
+    for i in range(2):
+        events = [{"id": f"e{k}", "type": "message", "agent": "a", "tokens": 7} for k in range(2 + i)]
+        lines.append({"trace_id": f"t{i}", "task_id": "q", "events": events, "edges": [], "rewards": {"team": i}})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert {row.what for row, _ in found.folded()} == {"events", "tokens generated"} == {row.what for row in found.rows}
+
+
 def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(tmp_path: Path) -> None:
     """ "... the same length, agents, errors, tools and ends: nothing to compare" stood there without the models."""
     lines = []
