@@ -138,8 +138,8 @@ def log_of(world: World, batches: Batches, keys: frozenset[str], replayed: bool)
     columns: dict[str, list[Any]] = {name: [] for name in ("group", "trace", "agent", "turn", "reward")}
     evidence: dict[str, list[Any]] = {name: [] for name in keys}
     facts, rewards = [], []
-    # Whether the log shows which choices are one draw.
-    told = "node" in keys or ("alternative" in keys and not replayed)
+    # Whether the log shows that independent traces chose alike before.
+    told = "alternative" in keys and not replayed
     for d, (traces, draws) in enumerate(zip(batches.traces, batches.drawn, strict=True)):
         for i, ((end, weight), draw) in enumerate(zip(traces, draws, strict=True)):
             rewards.append(world.reward[end])

@@ -9,7 +9,7 @@ import numpy as np
 from graphs.errors import expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["with_joint_rewards"]
+__all__ = ["at_turn_ends", "with_joint_rewards"]
 
 
 def with_joint_rewards(graph: EventGraph, context: Array | None, event_reward: Array | None) -> EventGraph:
@@ -58,3 +58,24 @@ def with_joint_rewards(graph: EventGraph, context: Array | None, event_reward: A
     joint_mask = np.cumsum(bounds)[:n] > 0
     some = bool(np.nan_to_num(np.asarray(event_reward)[joint_mask]).any())
     return dataclasses.replace(graph, joint_mask=joint_mask if some else None)
+
+
+def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:
+    """Rewards [E] where they are earned, those of a joint turn at its last action; on the host, in their own precision.
+
+    `estimators.sequence.chains.rewards_of_turns` is the same for methods.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 2, trace=["a"] * 2, agent=["x", "y"], reward=[0.0] * 2, event_reward=[1.0, 0.5],
+      ...     evidence={"context": ["q"] * 2})
+      >>> at_turn_ends(graph, rows.event_reward)[:2].tolist()
+      [0.0, 1.5]
+    """
+    if graph.joint_mask is None:
+        return step
+    at = np.where(np.asarray(graph.joint_mask), len(step), np.arange(len(step)))
+    at = np.minimum.accumulate(at[::-1])[::-1]
+    earned: np.ndarray = np.bincount(np.minimum(at, len(step) - 1), np.nan_to_num(step), len(step)).astype(step.dtype)
+    return earned

@@ -21,7 +21,8 @@ traces of this cluster are linked within their groups only.
 
 A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
 once asked of logs for `credit.off_policy`, would turn independent traces into replays. It is refused where that shows.
-So is a context whose traces chose different alternatives at the decision before it: they share no prefix.
+So is a context whose traces drew for themselves at the decision before it, unless they state one alternative there: the
+log does not show that they share a prefix.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def with_clusters(
 
     Raises:
       CreditError: ids are not integers [E], traces that share a node are not continued from one draw, or traces that
-        share a context chose differently before it.
+        share a context drew before it and are not known to have chosen alike.
 
     Example: three siblings that branch after their first action, and one trace of its own.
       Examples:
@@ -111,8 +112,8 @@ def with_clusters(
     if node is not None:
         facts = {"context": context, "alternative": alternative} | dict(stated or {})
         _check_draws(graph, np.asarray(node), begin, {k: v for k, v in facts.items() if v is not None}, names)
-    if context is not None and alternative is not None and np.shape(alternative) == trace.shape:
-        _check_prefixes(graph, np.asarray(context), np.asarray(alternative), begin, names)
+    if context is not None and told:
+        _check_prefixes(graph, context, node, alternative, begin, names)
     cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
@@ -203,47 +204,112 @@ def _check_draws(
 
 
 def _check_prefixes(
-    graph: EventGraph, context: np.ndarray, alternative: np.ndarray, begin: np.ndarray, names: Sequence[str] | None
+    graph: EventGraph,
+    context: np.ndarray,
+    node: np.ndarray | None,
+    alternative: np.ndarray | None,
+    begin: np.ndarray,
+    names: Sequence[str] | None,
 ) -> None:
-    """Refuse contexts whose traces state different alternatives at the last decision before it, in one context.
+    """Refuse contexts whose traces drew for themselves at the decision before it, unless they are known to agree.
 
-    Nodes do not show it: independent traces that chose alike have a node each. A decision that is not stated whole, or
-    was made in another context, is not compared.
+    Nodes tell draws apart, and an alternative without a node is a draw of its own. Choices are alike where all agents
+    state theirs, in one context. A decision of which an action has neither is not compared: it may be frozen. Contexts
+    of agents that acted side by side stand in any order, so that either may be the last one.
 
     Args:
       graph: the batch.
-      context, alternative: int [E], -1 where the log has none.
+      context, node, alternative: int [E], -1 where the log has none; None where no event has one.
       begin: int [E], the first action of each one's decision.
       names: of the traces.
 
     Raises:
       CreditError: there is such a context.
     """
-    trace, group = np.asarray(graph.trace_ids), np.asarray(graph.group_ids)
-    rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (context >= 0))
-    chosen = alternative[rows]
+    trace, n = np.asarray(graph.trace_ids).astype(np.int64), graph.num_events
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    node, chosen = (np.full(n, -1) if ids is None else np.asarray(ids) for ids in (node, alternative))
+    drawn, told = np.ones((2, n), bool)  # of decisions, at their first actions
+    drawn[begin[rows[(chosen[rows] < 0) & (node[rows] < 0)]]] = False
+    told[begin[rows[chosen[rows] < 0]]] = False
+    draw, known = n + np.arange(n), rows[node[rows] >= 0]
+    np.minimum.at(draw, begin[known], np.unique(node[known], return_inverse=True)[1])
     # The agents of a joint turn stand in any order: what they chose is compared by its extremes and its sum.
     agent = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)][rows].astype(np.int64)
-    made = agent * (chosen.max(initial=0) + 1) + chosen
-    untold = np.bincount(begin[rows], chosen < 0, len(trace)) > 0
-    said = np.stack([np.full(len(trace), made.max(initial=0)), *np.zeros((2, len(trace)), np.int64)])
+    made = agent * (chosen[rows].max(initial=0) + 1) + chosen[rows]
+    said = np.stack([np.full(n, made.max(initial=0)), *np.zeros((2, n), np.int64)])
     for reduced, extent in zip((np.minimum, np.maximum, np.add), said, strict=True):
         reduced.at(extent, begin[rows], made)
+
+    place = _places(rows, np.asarray(context), trace)
     before, same = _row_before(rows, begin, trace)
-    later = np.flatnonzero(same & (begin[rows] == rows))
-    later = later[~untold[begin[rows[before[later]]]]]
-    second, earlier = rows[later], rows[before[later]]
-    of = np.stack([group[trace[second]], context[second], context[earlier]])
-    _, lead, pair = np.unique(of, axis=1, return_index=True, return_inverse=True)
-    other = lead[pair]  # the first trace of these two contexts
-    apart = (said[:, begin[earlier]] != said[:, begin[earlier[other]]]).any(axis=0)
-    if apart.any():
-        at = int(np.argmax(apart))
-        raise CreditError(
-            f"{_pair(second[other[at]], second[at], trace, names)} share a 'context', but state different "
-            "agents or values of 'alternative' at the decision before it; expected a context in several traces only "
-            "where all before it is equal. Give what followed each alternative a 'context' of its own"
-        )
+    later = np.flatnonzero(same & (begin[rows] == rows) & (place[rows] >= 0))
+    second, earlier = rows[later], begin[rows[before[later]]]
+    wide = np.int64(2 * n + 1)  # pairs are one integer each: they sort faster
+    here = np.asarray(graph.group_ids)[trace[second]] * wide + place[second]
+    _, here, shared = np.unique(here, return_inverse=True, return_counts=True)
+    kept = drawn[earlier] & (shared[here] > 1)
+    second, earlier, here = second[kept], earlier[kept], here[kept]
+    _, pair = np.unique(here * wide + place[earlier], return_inverse=True)
+    # Of the traces of one draw, one that states its choice.
+    of_draw, first = np.unique((pair * wide + draw[earlier]) * 2 + ~told[earlier], return_index=True)
+    first = first[np.diff(of_draw // 2, prepend=-1) > 0]
+    second, earlier, here, pair = (ids[first] for ids in (second, earlier, here, pair))
+
+    at = np.arange(len(pair))
+    _, lead, number = np.unique(pair, return_index=True, return_counts=True)
+    other = np.where(lead[pair] == at, at + (number[pair] > 1), lead[pair])
+    untold = ~told[earlier] & (other != at)
+    apart = (said[:, earlier] != said[:, earlier[other]]).any(axis=0)
+    _, begins, number = np.unique(here, return_index=True, return_inverse=True)
+    first_of = begins[number]
+    elsewhere = (np.asarray(context)[np.stack([earlier, earlier[first_of]])] >= 0).all(axis=0)
+    elsewhere &= ~_precedes(earlier, second[first_of], place, begin, rows, trace)
+    elsewhere &= ~_precedes(earlier[first_of], second, place, begin, rows, trace)
+    for wrong, beside, why in (
+        (untold, other, "drew for themselves at the decision before it and do not all state an 'alternative' there"),
+        (apart, other, "state different agents or values of 'alternative' at the decision before it"),
+        (elsewhere, first_of, "drew in different contexts at the decision before it"),
+    ):
+        if wrong.any():
+            found = int(np.argmax(wrong))
+            one, two = sorted((int(second[found]), int(second[beside[found]])))
+            raise CreditError(
+                f"{_pair(one, two, trace, names)} share a 'context', but {why}; expected a context in several traces "
+                "only where all before it is equal. Give what followed each alternative a 'context' of its own. Where "
+                "they chose alike, give the decision one 'context' and 'alternative'; to replays, one 'node', too"
+            )
+
+
+def _places(rows: np.ndarray, context: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Where each of the actions `rows` was chosen: int [E], -1 elsewhere, and where no context of its trace follows.
+
+    Equal in one context. An action without a context stands so many actions before the next one of its trace.
+    """
+    place, named = np.full(len(trace), -1), context[rows] >= 0
+    at, bare = np.flatnonzero(named), np.flatnonzero(~named)
+    known, place[rows[at]] = np.unique(context[rows[at]], return_inverse=True)
+    until = np.searchsorted(at, bare)
+    bare, until = bare[until < len(at)], at[until[until < len(at)]]
+    same = trace[rows[bare]] == trace[rows[until]]
+    bare, until = bare[same], until[same]
+    _, number = np.unique(place[rows[until]] * (len(rows) + 1) + until - bare, return_inverse=True)
+    place[rows[bare]] = len(known) + number
+    return place
+
+
+def _precedes(
+    one: np.ndarray, other: np.ndarray, place: np.ndarray, begin: np.ndarray, rows: np.ndarray, trace: np.ndarray
+) -> np.ndarray:
+    """Whether the trace of each action `other` has a decision in the place of `one` before it: bool [N]."""
+    decisions = rows[(begin[rows] == rows) & (place[rows] >= 0)]
+    codes = place[decisions] * len(trace) + trace[decisions]
+    order = np.argsort(codes, kind="stable")
+    wanted = place[one] * len(trace) + trace[other]
+    found = np.searchsorted(codes, wanted, sorter=order)
+    at = decisions[order[np.minimum(found, len(order) - 1)]]
+    result: np.ndarray = (found < len(order)) & (place[at] == place[one]) & (trace[at] == trace[other]) & (at < other)
+    return result
 
 
 def _row_before(rows: np.ndarray, begin: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

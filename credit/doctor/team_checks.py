@@ -183,8 +183,8 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
     see most drifts, a drift that is not found is no answer. No check of behaviour and of collusion has a trace that
     lacks lines, since these may be what it counts. The last four checks are facts of the log without a test:
-    the lower end of the interval of how often verdicts say otherwise than outcomes is above the limit; more than half
-    of the groups teach nothing; a group is of several policies; an advantage is above its limit.
+    how often verdicts say otherwise than outcomes is surely above the limit; more than half of the groups teach
+    nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.
@@ -275,11 +275,11 @@ def _disagreeing(traces: Traces) -> Finding:
     check, found = "verdict_disagreement", disagreement(traces)
     if math.isnan(found.share):
         return _unknown(check, found.words)
-    sure = not math.isnan(found.low)
-    interval = f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if sure else "too few tasks for an interval"
+    stated = not math.isnan(found.low)
+    interval = f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if stated else "too few tasks for an interval"
     interval = "the same in each" if found.low == found.high else interval
     words = f"{found.words}; {100 * found.share:.0f} % over tasks ({interval})"
-    is_found = found.low > DISAGREEING if sure else None
+    is_found = None if math.isnan(found.least) else found.least > DISAGREEING
     ids = _ids(traces, found.rows)
     return Finding(check, is_found, found.share, len(found.rows), found.traces, None, ids, words)
 

@@ -15,7 +15,7 @@ from credit.metrics.message_contents import text_ids
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
-from graphs.task_means import LEAST_TASKS, share_interval
+from graphs.task_means import LEAST_TASKS, mean_interval, mean_of_tasks
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -54,8 +54,9 @@ class Disagreement(NamedTuple):
 
     Attributes:
       share: of the traces of a task, mean over tasks; NaN where nothing can be compared.
-      low, high: its 95 % interval over tasks (`share_interval`); NaN with fewer than `LEAST_TASKS` of them, and equal
-        to the share where all tasks have it.
+      low, high: its 95 % interval over tasks (`mean_of_tasks`), equal to the share where all tasks have it; NaN where
+        there is none.
+      least: `low`, or Student's, which is no interval of a rare share but errs downwards; NaN below `LEAST_TASKS`.
       traces: that were compared.
       rows: of the traces that disagree.
       words: which verdict, and in which way; or why nothing can be compared.
@@ -64,6 +65,7 @@ class Disagreement(NamedTuple):
     share: float
     low: float
     high: float
+    least: float
     traces: int
     rows: np.ndarray
     words: str
@@ -81,20 +83,20 @@ def disagreement(traces: Traces) -> Disagreement:
             continue
         of_task = np.unique(task[known], return_inverse=True)[1]
         shares = np.bincount(of_task, passed != succeeded) / np.bincount(of_task)
-        share = float(shares.mean())
-        low, high = (share, share) if np.ptp(shares) <= 0 else share_interval(shares)
-        if len(shares) < LEAST_TASKS:
-            low = high = nothing
+        (share, low, high, _), without = mean_of_tasks(shares)
+        if np.ptp(shares) <= 0 and len(shares) >= LEAST_TASKS:
+            low, high, without = share, share, ""
+        least = nothing if len(shares) < LEAST_TASKS else mean_interval(shares, share)[0] if without else low
         rows = np.flatnonzero(known)[passed != succeeded]
         lenient, strict = int(np.sum(passed & ~succeeded)), int(np.sum(succeeded & ~passed))
         words = (
             f"{name} says otherwise than the outcome in {len(rows)} of {counted(len(passed), 'trace')}: it passes "
             f"{lenient} that failed and fails {strict} that succeeded"
         )
-        found.append(Disagreement(share, low, high, len(passed), rows, words))
+        found.append(Disagreement(share, low, high, least, len(passed), rows, words))
     if not found:
         words = "verdicts and outcomes have not two values each" if channels else NO_VERDICT
-        return Disagreement(nothing, nothing, nothing, 0, np.zeros(0, np.int64), words)
+        return Disagreement(nothing, nothing, nothing, nothing, 0, np.zeros(0, np.int64), words)
     return max(found, key=lambda one: one.share)
 
 

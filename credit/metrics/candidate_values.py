@@ -15,6 +15,7 @@ from estimators.base import REASONS, Reason
 from estimators.counterfactual.more_or_less import ERROR_ESS, LEAST_PART, Over
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType
+from graphs.joint_rewards import at_turn_ends
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import among, distinct, earlier_of_each, ranked
 from graphs.traces.batch import Traces
@@ -190,8 +191,8 @@ def _earned_from(traces: Traces, rows: np.ndarray) -> np.ndarray:
     earned: np.ndarray = outcome[trace[rows]]
     if "event_reward" not in traces.evidence:
         return earned
-    step = np.nan_to_num(np.asarray(traces.evidence["event_reward"].array, np.float64))
-    before = np.concatenate([[0.0], np.cumsum(step)])
+    step = at_turn_ends(traces.graph, np.asarray(traces.evidence["event_reward"].array, np.float64))
+    before = np.concatenate([[0.0], np.cumsum(np.nan_to_num(step))])
     ends = np.searchsorted(trace[: traces.sizes.events], trace[rows], side="right")
     earned = earned + (before[ends] - before[rows])
     return earned

@@ -15,6 +15,7 @@ from credit.telling_apart import tells_apart
 from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
+from graphs.joint_rewards import at_turn_ends
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -207,7 +208,8 @@ def _change(traces: Traces, row: int, of_trace: np.ndarray) -> tuple[float | Non
     if not math.isfinite(outcome):
         return None, None, "", "the trace has no outcome"
     step = traces.evidence.get("event_reward")
-    arrived = np.zeros(len(of_trace)) if step is None else np.where(step.mask, step.array, 0)[: len(of_trace)]
+    zero = np.zeros(len(of_trace))
+    arrived = zero if step is None else np.nan_to_num(at_turn_ends(traces.graph, step.array))[: len(of_trace)]
     arrived = np.where(of_trace, arrived, 0.0)
     error = stated("replay_stderr")
     counterfactual, value = stated("counterfactual_reward"), stated("value")

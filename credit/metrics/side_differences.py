@@ -26,7 +26,7 @@ from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, ROUNDING, fact_of, holm, task_mean
+from graphs.task_means import LEAST_TASKS, ROUNDING, difference_interval, fact_of, holm, mean_interval, task_mean
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
@@ -89,7 +89,8 @@ class SideDifference:
       metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
-      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike. Of a
+      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike, or those
+        of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
         differ.
@@ -663,7 +664,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
 
     Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
     weigh on both sides alike; other tasks are left out, and from `LEAST_TASKS` on there is a test. Otherwise each
-    side's tasks give one number each, and the interval is Welch's.
+    side's tasks give one number each. Intervals are those of `graphs.task_means`.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
 
@@ -797,9 +798,11 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
     low, high, p, seen = None, None, test.p, None
     if error > 0:
-        low, high, welch, seen = _interval(difference, error, freedom)
+        low, high = mean_interval(apart) if paired else difference_interval(first, second)
+        welch, seen = _by_student(difference, error, freedom)
         p = p if paired else max(p, welch)
         low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
+        low, high, seen = (None, None, None) if math.isnan(low) else (low, high, seen)
     numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     asked = side >= 0
@@ -821,11 +824,9 @@ def _spread(values: np.ndarray) -> float:
     return 0.0 if _alike(values.min(), values.max()) else float(values.std(ddof=1))
 
 
-def _interval(difference: float, error: float, freedom: float) -> tuple[float, float, float, float]:
-    """Student's interval, its p-value, and the difference that the test finds with `POWER`."""
+def _by_student(difference: float, error: float, freedom: float) -> tuple[float, float]:
+    """Student's p-value, and the difference that the test finds with `POWER`."""
     from scipy.special import stdtr, stdtrit  # comes with JAX; slow to import
 
-    quantile = float(stdtrit(freedom, 0.975))
     p = 2 * float(stdtr(freedom, -abs(difference) / error))
-    half = quantile * error
-    return difference - half, difference + half, p, half + float(stdtrit(freedom, POWER)) * error
+    return p, float(stdtrit(freedom, 0.975) + stdtrit(freedom, POWER)) * error

@@ -42,7 +42,8 @@ def draw_calibration(
     """Draw mean outcomes against mean predictions, in bins of equally many predictions; below, how predictions spread.
 
     On the diagonal predictions equal outcomes. With `tasks` a bin's outcome is the mean over tasks of their means in
-    it, with a bar for its 95 % interval over tasks; a bin of fewer than 40 tasks, or of equal outcomes, has no bar.
+    it, with a bar for its 95 % interval over tasks; a bin of fewer than 40 tasks has no bar, nor one with fewer than 3
+    above or below the mean, unless their outcomes are 0 and 1.
     Without `tasks` nothing has one: outcomes of one task depend on each other. The legend states the expected
     calibration error: the distance of a bin from the diagonal, averaged over predictions.
 

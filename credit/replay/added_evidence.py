@@ -15,6 +15,7 @@ from credit.replay.stated_errors import stated_stderr
 from credit.replay.team_planning import shares_by_name
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
+from graphs.joint_rewards import at_turn_ends
 from graphs.logs import read
 from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces
@@ -113,7 +114,8 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     errors = stated_stderr(results.outcomes(), [job.prefix.group for job in plan.jobs])
     earned = np.zeros(n)
     if plan.purpose == "value" and "event_reward" in traces.evidence:
-        step = np.nan_to_num(np.asarray(traces.evidence["event_reward"].array, np.float64)[:n])
+        step = at_turn_ends(traces.graph, np.asarray(traces.evidence["event_reward"].array, np.float64))
+        step = np.nan_to_num(step[:n])
         before, trace = np.cumsum(step) - step, np.array(trace_of)
         earned = before - before[np.searchsorted(trace, trace)]
     for job, mean, stderr, runs in zip(plan.jobs, means, errors, counts, strict=True):

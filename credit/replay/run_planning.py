@@ -134,7 +134,8 @@ def plan_replays(
     """Distribute a budget over the decisions of a log.
 
         value        from before each action, the policy decides anew: the mean outcome is V(h)
-        c3           the same runs, each kept as a sibling of the logged action: C3 compares it with them
+        c3           the same runs, each kept as a sibling of the logged action: C3 compares it with them; what replays
+                     repeat of their trace is planned there alone
         difference   each action is replaced by `replace`: the mean outcome is the baseline of a difference reward
         spawn        the same at spawn events only
         stop         at each decision to stop or to go on, the other side: going on is replaced by `replace`, a stop by
@@ -251,10 +252,34 @@ def _decisions(traces: Traces, purpose: Purpose) -> np.ndarray:
         stated = traces.evidence.get("stop_propensity")
         chosen = chosen & (_of_type(traces, EventType.STOP) | (False if stated is None else stated.mask[:n]))
     rows = np.flatnonzero(chosen)
+    if purpose == "c3":
+        rows = rows[~_repeated(traces, rows)]
     if purpose == "luck":  # of each trace the last
         trace = np.asarray(traces.graph.trace_ids)[rows]
         rows = rows[np.diff(trace, append=-1) != 0]
     return rows
+
+
+def _repeated(traces: Traces, rows: np.ndarray) -> np.ndarray:
+    """Actions without a context or a node that an earlier trace of a later context has, too: bool [N].
+
+    Runs from one of them would name a draw of both traces as one of its own.
+    """
+    if "context" not in traces.evidence:
+        return np.zeros(len(rows), bool)
+    context = np.asarray(traces.evidence["context"].array)[rows]
+    named = context >= 0
+    node = traces.evidence.get("node")
+    named &= False if node is None else np.asarray(node.array)[rows] >= 0
+    trace = np.asarray(traces.graph.trace_ids)[rows]
+    at = np.flatnonzero(context >= 0)
+    ids = np.stack([np.asarray(traces.graph.group_ids)[trace[at]], context[at]])
+    _, first, pair = np.unique(ids, axis=1, return_index=True, return_inverse=True)
+    at = at[trace[at] != trace[at[first[pair]]]]
+    last = np.full(traces.graph.num_traces, -1)
+    np.maximum.at(last, trace[at], at)
+    repeated: np.ndarray = ~named & (np.arange(len(rows)) < last[trace])
+    return repeated
 
 
 def _prefixes(traces: Traces, rows: np.ndarray) -> Iterable[Prefix]:

@@ -7,6 +7,7 @@ The outcome of a run is the return of its whole trace, so its events have no rew
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -40,21 +41,22 @@ def lines_with_siblings(traces: Traces, plan: ReplayPlan, results: Results) -> I
     by_trace: dict[str, list[int]] = {}
     for number, job in enumerate(plan.jobs):
         by_trace.setdefault(job.prefix.trace, []).append(number)
-    unknown = by_trace.keys() - set(traces.traces["trace"].to_pylist())
+    taken = set(traces.traces["trace"].to_pylist())
+    unknown = by_trace.keys() - taken
     if unknown:
         raise CreditError(f"the plan names trace {sorted(unknown)[0]!r}, which the log does not have")
     for line in native.lines(traces):
         document = json.loads(line)
         siblings = []
         for number in by_trace.get(document["trace_id"], ()):
-            siblings += list(_fan(document, number, plan, results))
+            siblings += list(_fan(document, number, plan, results, taken))
         yield json.dumps(document, ensure_ascii=False)
         for cut, place, node, reward, alternative in siblings:
             yield json.dumps(_sibling(document, cut, place, node, reward, alternative), ensure_ascii=False)
 
 
 def _fan(
-    document: dict[str, Any], number: int, plan: ReplayPlan, results: Results
+    document: dict[str, Any], number: int, plan: ReplayPlan, results: Results, taken: set[str]
 ) -> Iterator[tuple[str, int, str, float, str]]:
     """Mark the decision of a job in its trace, and name its runs: id, position, node, reward and alternative."""
     prefix = plan.jobs[number].prefix
@@ -66,13 +68,17 @@ def _fan(
     rewards = {} if number in results.strayed else results.rewards[number]
     if not rewards:
         return
+    for event in document["events"][: places[0]]:
+        if "alternative" in event:  # without a node it would be a draw of each run's own
+            event.setdefault("node", f"{prefix.trace}/{event['id']}/logged")
     decision, here = document["events"][places[0]], f"{prefix.trace}/{prefix.decision}"
     decision.setdefault("context", here)
     decision.setdefault("node", f"{here}/logged")
     document["schema_version"] = SCHEMA_VERSION
-    for i, (run, reward) in enumerate(sorted(rewards.items())):
-        alternative = results.alternatives[number].get(run, "")
-        yield f"{here}/{i}", places[0], f"{here}/{i}", reward, alternative
+    names = (name for i in itertools.count() if (name := f"{here}/{i}") not in taken)  # the log may have earlier runs
+    for name, (run, reward) in zip(names, sorted(rewards.items()), strict=False):
+        taken.add(name)
+        yield name, places[0], name, reward, results.alternatives[number].get(run, "")
 
 
 def _sibling(

@@ -42,6 +42,8 @@ class Unit:
       signal: tasks in which that difference is not 0.
       low, high: 95 % interval of `difference` by `graphs.task_means.task_mean`; NaN where there is none.
       p: of the test that the difference is 0, by Holm's method for all units; NaN where there is none.
+      rest: the unit that is its whole rest, and whose rest it is, in all traces where either is compared, as in a team
+        of two: one comparison, seen from both sides, which counts once. "" without.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Unit:
     low: float
     high: float
     p: float
+    rest: str = ""
 
     @property
     def stands_out(self) -> bool:
@@ -127,7 +130,7 @@ def _units(
         nan = math.nan
         units = [dataclasses.replace(unit, difference=nan, signal=0, low=nan, high=nan, p=nan) for unit in units]
         return units if by == "turn" else sorted(units, key=lambda unit: -unit.actions)
-    corrected = holm([unit.p for unit in units])
+    corrected = holm([unit.p for unit in units], [frozenset((unit.name, unit.rest or unit.name)) for unit in units])
     units = [dataclasses.replace(unit, p=p) for unit, p in zip(units, corrected, strict=True)]
     if by == "turn":
         return units  # in the order of a trace
@@ -267,6 +270,7 @@ def _compared(events: np.ndarray, label: np.ndarray, names: list[str], numbers: 
     rest, rest_off = (numbers.total[trace] - above) / others, (numbers.off[trace] - off) / others
     apart, apart_off = (share - rest)[compared], (off / count + rest_off)[compared]
     differences = _by_task(apart, apart_off, unit[compared], numbers.group[trace][compared])
+    rest = _whole_rest(unit, trace, count, numbers.count, len(names))
     actions, traces = (np.bincount(ids, minlength=len(names)) for ids in (label, unit))
     units = []
     for i in np.flatnonzero(actions).tolist():
@@ -275,9 +279,39 @@ def _compared(events: np.ndarray, label: np.ndarray, names: list[str], numbers: 
         signal = int(np.count_nonzero(difference))
         mean = float(advantage.mean())
         units.append(
-            Unit(names[i], int(actions[i]), int(traces[i]), len(advantage), mean, found.mean, signal, *found[1:])
+            Unit(
+                names[i],
+                int(actions[i]),
+                int(traces[i]),
+                len(advantage),
+                mean,
+                found.mean,
+                signal,
+                *found[1:],
+                rest=names[rest[i]] if rest[i] >= 0 else "",
+            )
         )
     return units
+
+
+def _whole_rest(unit: np.ndarray, trace: np.ndarray, count: np.ndarray, total: np.ndarray, many: int) -> np.ndarray:
+    """The unit that is all of the rest of each one wherever it is compared, and whose rest it is: int [many], or -1.
+
+    Args:
+      unit, trace, count: of each pair of a unit and a trace that it acts in, and its actions there: int [N].
+      total: int [T], the actions of each trace.
+      many: the number of units.
+    """
+    present, acting = np.bincount(trace, minlength=len(total)), np.bincount(trace, count, len(total))
+    both = (present == 2) & (acting == total)  # by tool an action may be of two units
+    other = np.where(both[trace], np.bincount(trace, unit, len(total))[trace] - unit, -1).astype(np.int64)
+    compared = total[trace] > count
+    least, most = np.full(many, many), np.full(many, -1)
+    np.minimum.at(least, unit[compared], other[compared])
+    np.maximum.at(most, unit[compared], other[compared])
+    found = np.where(least == most, most, -1)
+    mutual: np.ndarray = np.where((found >= 0) & (found[found] == np.arange(many)), found, -1)
+    return mutual
 
 
 def _by_task(values: np.ndarray, off: np.ndarray, unit: np.ndarray, group: np.ndarray) -> dict[int, np.ndarray]:

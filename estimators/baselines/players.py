@@ -121,7 +121,8 @@ def marshal(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
+      event_reward: float [E] or None; an event reward, in a joint turn too, counts for the agent whose event it is at.
+        NaN counts as 0.
       discount: γ, for each turn of the player.
       by: what a player is, "agent_name" or "role_name"; any number of them.
       over: "batch" (the released grouping, by kind of game), or "group": turns of the same task only.

@@ -15,7 +15,7 @@ import numpy as np
 from estimators.critic.data import CriticData, Split
 from estimators.critic.features import feature_names
 from graphs.errors import CreditError
-from graphs.task_means import task_mean
+from graphs.task_means import LEAST_TASKS, mean_interval
 
 __all__ = [
     "Judged",
@@ -42,7 +42,7 @@ class Judged:
       loss: mean loss over traces, by "critic", "constant", "turns" (a regression on the number of actions so far) and
         "counts" (one on the numbers of events of each kind so far), all fitted on the traces that the critic had.
       gain: for each but the constant, how far its mean loss per task is below the constant's, and the half-width of a
-        95 % interval over tasks (`graphs.task_means.task_mean`); infinite where there is none.
+        95 % interval over tasks (Student's); infinite where fewer than 8 differ, or all are alike.
       calibration: the calibration error over ten bins; None for head "value".
       curve: the bins: predicted, observed, weight; empty for head "value".
     """
@@ -207,9 +207,11 @@ def predict_counts(weights: np.ndarray, columns: np.ndarray, head: str) -> np.nd
 
 
 def _mean_and_width(values: np.ndarray) -> tuple[float, float]:
-    """Mean over tasks and the half-width of its 95 % interval; infinite where `task_mean` states none."""
-    found = task_mean(values)
-    return found.mean, float("inf") if np.isnan(found.low) else found.mean - found.low
+    """Mean over tasks and the half-width of Student's 95 % interval; infinite where `task_mean` states none."""
+    mean = float(np.mean(values))
+    if np.count_nonzero(values) < LEAST_TASKS or np.isnan(low := mean_interval(values, mean)[0]):
+        return mean, float("inf")
+    return mean, mean - low
 
 
 def _loss(predicted: np.ndarray, outcome: np.ndarray, head: str) -> np.ndarray:

@@ -43,7 +43,8 @@ def maac(
 
         A = r + γ X(next turn) − X(this turn)
 
-    Turns are an agent instance's own actions, in order; at its last one r is the outcome, the same for all agents. X is
+    Turns are an agent instance's own actions, in order; r is what arrived at its events, those of a joint turn where
+    the log states them, and at its last turn the outcome, the same for all agents. X is
     V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix
     critic that is V after the action, given all earlier events of other agents).
 

@@ -19,7 +19,7 @@ import numpy as np
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.critic.validation import stderr_factor
 from estimators.options import checked_options
-from estimators.sequence.chains import chains
+from estimators.sequence.chains import chains, rewards_of_turns
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.segment import safe_sqrt
 from graphs.structure.forest import real_edges
@@ -129,7 +129,8 @@ def critic_increments(
     V is the expected return from there on: the outcome and the rewards at events that are still to come. Without
     `value_after`, V after an action is V before the trace's next action, and R after the last one: then an increment is
     a claim on the block from the action up to the next, with the rewards at its events, and the last one holds the luck
-    R − V_T, too. These increments add up to the return from the first action on, less V before it.
+    R − V_T, too. Rewards of a joint turn are still to come until its last action. These increments add up to the return
+    from the first action on, less V before it.
 
     The bias is that of V. With V exact, these are the true increments, and they are centred under the policy.
 
@@ -163,7 +164,7 @@ def critic_increments(
     before = before.astype(outcome.dtype)
     earned = jnp.zeros_like(before)
     if event_reward is not None:
-        earned = check_event_array(graph, "event_reward", event_reward)[0].astype(before.dtype)
+        earned = rewards_of_turns(graph, event_reward).astype(before.dtype)
     if value_after is None:
         actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
         earned = actions.gathered(earned, real)

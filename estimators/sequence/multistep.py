@@ -81,6 +81,7 @@ def discounted_return(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       discount: γ, applied once for each action of the chain.
       along: whose actions a chain goes through: "trace", "agent", or "causal" for means over walks along the edges.
+        Rewards of a joint turn count at its last action along "trace", else at the event where the log states them.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
@@ -133,12 +134,13 @@ def gae(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       discount, lambda_: γ and λ, applied once for each action of the chain.
       along: "trace": through the actions of all agents in log order (MARFT; C3's MAPPO over role turns); "agent": each
-        agent instance on its own, with the outcome on its last action; "causal": from an action to those that it led
-        to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges, each
-        edge out of an event equally likely, and the outcome arrives where a walk ends. Parallel events then discount
-        only their own effects, and rewards elsewhere do not count. This is a bias if other agents have rewards at their
-        events, and none if the only reward is the outcome. Where each event has one successor it is "trace". A trace of
-        several events without an edge is invalid.
+        agent instance on its own, with the rewards at its events and the outcome on its last action; "causal": from an
+        action to those that it led to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over
+        walks along the edges, each edge out of an event equally likely, and the outcome arrives where a walk ends.
+        Parallel events then discount only their own effects, and rewards elsewhere do not count. This is a bias if
+        other agents have rewards at their events, and none if the only reward is the outcome. Where each event has one
+        successor it is "trace". A trace of several events without an edge is invalid. Rewards of a joint turn count at
+        its last action along "trace", else at the event where the log states them.
       bootstrap: float [T], V of the state in which a trace was truncated, used as V after its last action; NaN where
         the trace ended, with V = 0. The outcome of a truncated trace is its reward so far.
 

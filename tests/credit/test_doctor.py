@@ -292,8 +292,11 @@ def test_verdicts_that_say_otherwise_than_outcomes_are_counted(tmp_path: Path) -
     assert lenient.words.startswith(
         "judge says otherwise than the outcome in 18 of 40 traces: it passes 18 that failed and fails 0 that succeeded"
     )
-    low, high = map(float, re.findall(r"\((\d+) to (\d+) %\)", lenient.words)[0])
-    assert low < 45 < high and lenient.statistic == pytest.approx(0.45) and lenient.p is None
+    assert "45 % over tasks (too few tasks for an interval)" in lenient.words  # of two values in 2 and 8 tasks
+    assert lenient.statistic == pytest.approx(0.45) and lenient.p is None
+    many = finding(lambda i: 1.0 if i % 20 else 0.0, tasks=40)
+    low, high = map(float, re.findall(r"\((\d+) to (\d+) %\)", many.words)[0])
+    assert low < 45 < high
     now_and_then = finding(lambda i: float(i % 2) if i % 10 else 1 - float(i % 2))
     assert now_and_then.found is False and now_and_then.shown == 4
     always = finding(lambda i: 1 - float(i % 2))

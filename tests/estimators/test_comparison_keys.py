@@ -100,7 +100,7 @@ def test_replays_leave_the_baseline_of_every_key() -> None:
 @pytest.mark.slow
 def test_siblings_of_a_prefix_have_the_baseline_of_c3() -> None:
     """Traces 0 and 1 continued from one draw at the first context: they count as one."""
-    evidence = {"context": list("pqpqpqpr"), "node": [*"axaybzcw"]}
+    evidence = {"context": list("pqpqpqpr"), "node": [*"axaybzcw"], "alternative": [*"lmlnlord"]}
     reward = [1.0, 1, 0, 0, 0.25, 0.25, 0.75, 0.75]
     _, _, rows = credit.from_columns(group=[0] * 8, trace=[0, 0, 1, 1, 2, 2, 3, 3], reward=reward, evidence=evidence)
     found = credit.run(rows.traces, "rloo", by="prefix")
@@ -114,6 +114,7 @@ def test_siblings_of_a_prefix_have_the_baseline_of_c3() -> None:
 def test_actions_side_by_side_are_one_draw_of_a_prefix() -> None:
     """Traces a and b continued from one draw of two agents, which the log has in either order."""
     evidence = {"context": ["q", "q", "r"] * 4, "node": [*"xys", *"yxt", *"uvw", *"mno"]}
+    evidence["alternative"] = [*"lrs", *"rlt", *"lrw", *"lro"]
     columns = {"group": ["p"] * 12, "trace": [*"aaabbbcccddd"], "agent": ["1", "2", "3", "2", "1", "3", *"123123"]}
     _, _, rows = credit.from_columns(**columns, reward=np.repeat([1.0, 0.0, 0.25, 0.75], 3), evidence=evidence)
     found = credit.run(rows.traces, "rloo", by="prefix")

@@ -202,7 +202,9 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
         )
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    stars = starred("all rows", sum(math.isfinite(unit.low) for unit in units))
+    once = ", once where two are each other's rest: one comparison, seen from both sides"
+    rows = f"all rows{once if any(unit.rest for unit in units) else ''}"
+    stars = starred(rows, sum(math.isfinite(unit.low) for unit in units))
     legend = explained(
         table,
         ("", LEGEND.format(method=method)),

@@ -25,7 +25,7 @@ __all__ = ["score"]
 
 LEGEND = (
     "named first: part of the runs whose lowest credit is at the blamed agent or step, as a mean over tasks with a "
-    "95 % interval. No interval: fewer than 40 tasks, equal numbers, or k was chosen on these runs. "
+    "95 % interval. No interval: fewer than 40 tasks, or 3 above or below the mean, or k was chosen on these runs. "
     "mean rank: from 0, named first, to 1, named last."
 )
 

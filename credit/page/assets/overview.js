@@ -239,10 +239,11 @@
       picture.draw();
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
+      const once = units().some((row) => row.rest) ? ", once where two are each other's rest: one comparison, seen from both sides" : "";
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
         ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))),
-        ...(apart && units().length ? [explained(columns, units(), ["95 % interval: –", `–: ${none}.`], ["", starred("Colour and *", "all rows", units())])] : []));
+        ...(apart && units().length ? [explained(columns, units(), ["95 % interval: –", `–: ${none}.`], ["", starred("Colour and *", `all rows${once}`, units())])] : []));
       holder.replaceChildren(...(units().length ? [table(columns, units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",

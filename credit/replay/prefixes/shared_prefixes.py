@@ -23,11 +23,14 @@ class SharedPrefixes:
     Attributes:
       context: int32 [E], equal at actions of one agent after one prefix; -1 where no other trace has that prefix.
       node: int32 [E], an id of its own at each action up to the last one with a context; -1 elsewhere.
+      alternative: int32 [E], what the actions with a node chose: the log's own name, else equal at equal actions after
+        one prefix; -1 elsewhere, and where the log lacks the content.
       unknown: events whose content the log does not hold; no prefix goes past them.
     """
 
     context: np.ndarray
     node: np.ndarray
+    alternative: np.ndarray
     unknown: int
 
     @property
@@ -82,6 +85,7 @@ def shared_prefixes(traces: Traces, *, without_content: WithoutContent = "differ
     actions = np.asarray(traces.graph.action_mask)[:n]
     place: dict[tuple[Hashable, ...], int] = {}  # of a prefix: the one before it and its last event
     chosen: dict[tuple[Hashable, ...], list[int]] = {}
+    made = np.full(n, -1)  # the place after each event
     place_of_prefix: int | None = None
     for e in range(n):
         if e == 0 or trace[e] != trace[e - 1]:
@@ -92,18 +96,23 @@ def shared_prefixes(traces: Traces, *, without_content: WithoutContent = "differ
             chosen.setdefault((place_of_prefix, content.agents[e]), []).append(e)
         key = content.keys[e]
         place_of_prefix = None if key is None else place.setdefault((place_of_prefix, key), len(place))
-    context, node = np.full(length, -1, np.int32), np.full(length, -1, np.int32)
+        made[e] = -1 if place_of_prefix is None else place_of_prefix
+    context, node, alternative = np.full((3, length), -1, np.int32)
     last = np.full(traces.sizes.traces, -1)
     for number, rows in enumerate(rows for rows in chosen.values() if len(rows) > 1):
         context[rows] = number
         np.maximum.at(last, trace[rows], rows)
     marked = np.flatnonzero(actions & (np.arange(n) <= last[trace]))
     node[marked] = np.arange(len(marked))
-    return SharedPrefixes(context, node, sum(key is None for key in content.keys))
+    if "alternative" in traces.evidence:
+        alternative[:] = traces.evidence["alternative"].array
+    bare = marked[(alternative[marked] < 0) & (made[marked] >= 0)]
+    alternative[bare] = int(alternative.max(initial=-1)) + 1 + np.unique(made[bare], return_inverse=True)[1]
+    return SharedPrefixes(context, node, alternative, sum(key is None for key in content.keys))
 
 
 def with_siblings(traces: Traces, shared: SharedPrefixes) -> Traces:
-    """The batch with `context` and `node` of shared prefixes, as `credit.c3` takes them.
+    """The batch with `context`, `node` and `alternative` of shared prefixes, as `credit.c3` takes them.
 
     Args:
       traces: what was read.
@@ -112,5 +121,6 @@ def with_siblings(traces: Traces, shared: SharedPrefixes) -> Traces:
     Raises:
       CreditError: `shared` is of another batch.
     """
-    known = add_evidence(traces, context=shared.context, node=shared.node)
+    columns = {"context": shared.context, "node": shared.node, "alternative": shared.alternative}
+    known = add_evidence(traces, **columns)
     return dataclasses.replace(known, graph=clustered(known.graph, known.evidence, known.traces["trace"].to_pylist()))

@@ -115,7 +115,13 @@ def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert all(row["low"] is None and row["stands_out"] is False for row in scored_calls(tmp_path / "x", 7).values())
-    assert all(row["low"] is not None for row in scored_calls(tmp_path / "y", 12).values())
+    rows = scored_calls(tmp_path / "y", 12)
+    assert all(row["low"] is not None for row in rows.values())
+    assert {name: row["rest"] for name, row in rows.items()} == {"search": "book", "book": "search"}
+    text = run("summary", tmp_path / "y", "--by", "tool", "-m", "discounted_return").stdout
+    assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.slow

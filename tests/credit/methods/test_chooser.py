@@ -134,7 +134,8 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     def node(i: int, k: int) -> str:
         return f"n{k}-{i % alternatives}"
 
-    found = advice(write(tmp_path / "x.jsonl", context=context, node=node))
+    alike = {"alternative": lambda i, k: f"a{k}"}  # the context after it is one
+    found = advice(write(tmp_path / "x.jsonl", context=context, node=node, **alike))
     assert methods(found)["message"] == ("c3" if alternatives == 2 else "")
     assert ("--methods rloo,c3 -o ledger.parquet" in found.report) == (alternatives == 2)
     needs = {branch.unit: branch.needs for branch in found.branches}["message"]
@@ -238,7 +239,9 @@ LOGS: dict[str, Callable[[Path], Path]] = {
     "siblings on one type": lambda p: write(
         p, rewards=(0.0, 1.0, 0.5, 0.0), context=second_only("c{pair}"), node=second_only("n{i}"), type=mixed_types
     ),
-    "siblings everywhere": lambda p: write(p, context=lambda i, k: f"c{k}", node=lambda i, k: f"n{k}-{i % 2}"),
+    "siblings everywhere": lambda p: write(
+        p, context=lambda i, k: f"c{k}", node=lambda i, k: f"n{k}-{i % 2}", alternative=lambda i, k: "a"
+    ),
     "many tasks": many_tasks,
     "many tasks, siblings on one type": lambda p: many_tasks(p, type=mixed_types),
     "many tasks, a critic of noise": critic_of_noise,

@@ -37,7 +37,7 @@ def test_a_context_and_a_node_are_of_their_task(node: list[str]) -> None:
     [
         ({}, {}, [0, 0, 2, 3]),  # continued from one frozen prefix
         ({"alternative": "x"}, {}, None),  # each trace drew x for itself, and met the situation again
-        ({"node": "own"}, {}, None),
+        ({"node": "own", "alternative": "x"}, {}, None),
         ({"node": "shared"}, {}, [0, 0, 2, 3]),
         ({"node": "shared", "alternative": "x"}, {"alternative": "y"}, [0, 0, 2, 3]),
     ],
@@ -122,17 +122,63 @@ def test_agents_of_an_earlier_joint_turn_chose_differently() -> None:
     "changed",
     [
         {"alternative": ["good", "x", "good", "x"]},  # by chance, as `credit siblings` finds
-        {"alternative": [None] * 4},
-        {"alternative": ["good", "x", None, "x"]},
-        {"context": [None, "q/2"] * 2},
+        {"alternative": [None] * 4, "node": ["1", "p", "1", "s"]},  # one draw
+        {"alternative": [None] * 4, "node": [None, "p", None, "s"]},  # frozen, whatever the first context says
+        {"alternative": [None] * 4, "node": [None, "p", "2", "s"]},
+        {"alternative": ["good", "x", None, "x"], "node": ["1", "p", "1", "s"]},
+        {"context": [None, "q/2"] * 2, "alternative": ["good", "x"] * 2},
         {"context": ["q/1", "q/2", "q/1", "q/3"]},
-        {"context": ["q/1", "q/2", "another", "q/2"]},
+        {"context": ["q/1", "q/2", "another", "q/2"], "alternative": [None] * 4, "node": [None, "p", None, "s"]},
         {"context": ["q/1"] * 4},  # a joint turn
+        {"context": list("xyyx"), "alternative": list("lrrl"), "agent": ["lead", "worker", "worker", "lead"]},
     ],
 )
 def test_a_context_that_nothing_contradicts_is_taken(changed: dict[str, list[Any]]) -> None:
-    graph, reward, rows = columns(**LEAD_AND_WORKER, evidence=CHAIN | changed)
+    changed = dict(changed)
+    team = LEAD_AND_WORKER | {"agent": changed.pop("agent", LEAD_AND_WORKER["agent"])}
+    graph, reward, rows = columns(**team, evidence=CHAIN | changed)
     credit.c3(graph, reward, **{name: rows.evidence[name] for name in ("context", "node")})
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"alternative": [None] * 4}, "do not all state an 'alternative' there"),
+        ({"alternative": ["good", "x", None, "x"]}, "do not all state an 'alternative' there"),
+        ({"alternative": [None] * 4, "context": [None, "q/2"] * 2}, "do not all state an 'alternative' there"),
+        ({"context": [None, "q/2"] * 2}, "different agents or values of 'alternative'"),
+        ({"context": [None, "q/2"] * 2, "node": [None] * 4}, "different agents or values of 'alternative'"),
+        ({"context": ["q/1", "q/2", "another", "q/2"]}, "drew in different contexts"),
+        ({"context": ["q/1", "q/2", "another", "q/2"], "alternative": [None] * 4}, "drew in different contexts"),
+    ],
+)
+def test_a_context_below_draws_that_are_not_known_to_be_alike_is_refused(changed: dict[str, Any], why: str) -> None:
+    """The worker would get the outcome of the lead's choice, which the log does not even state."""
+    with pytest.raises(credit.CreditError, match=f"traces 'a' and 'b' share a 'context', but .*{why}") as caught:
+        columns(**LEAD_AND_WORKER, evidence=CHAIN | changed)
+    assert "give the decision one 'context' and 'alternative'; to replays, one 'node', too" in str(caught.value)
+    with pytest.raises(credit.CreditError, match="share a 'context'"):
+        RowAdvantages("c3")(**LEAD_AND_WORKER, evidence=CHAIN | changed)
+
+
+def test_a_choice_is_stated_by_one_trace_of_a_draw_for_all() -> None:
+    """Of four traces two continue one draw, of which one states what was chosen."""
+    given = {"group": [0] * 8, "trace": list("aabbccdd"), "reward": [1.0] * 8}
+    evidence = {"context": list("cdcdcdcd"), "node": ["n", "1", "n", "2", "m", "3", "k", "4"]}
+    stated = {"alternative": ["x", None, None, None, "x", None, "x", None]}
+    graph, _, _ = columns(**given, evidence=evidence | stated)
+    assert np.asarray(graph.cluster_ids)[:4].tolist() == [0, 0, 2, 3]
+    with pytest.raises(credit.CreditError, match="traces 'a' and 'd' share a 'context', but drew for themselves"):
+        columns(**given, evidence=evidence | {"alternative": ["x", None, None, None, "x", None, None, None]})
+
+
+def test_decisions_without_a_context_are_compared_as_far_as_they_go() -> None:
+    """The first of two unnamed choices differs; the second is alike."""
+    given = {"group": [0] * 6, "trace": list("aaabbb"), "reward": [1.0] * 6}
+    evidence = {"context": [None, None, "c"] * 2, "alternative": ["l", "x", None, "r", "x", None]}
+    with pytest.raises(credit.CreditError, match="state different agents or values of 'alternative'"):
+        columns(**given, evidence=evidence)
+    columns(**given, evidence=evidence | {"alternative": ["l", "x", None] * 2})
 
 
 @pytest.mark.slow

@@ -278,9 +278,8 @@ def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     assert not figure.axes[0].collections[0].get_segments()  # outcomes of one task may depend on each other
     one_each = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100))
     spans = [segment[:, 1] for segment in one_each.axes[0].collections[0].get_segments()]
-    # Jeffreys' of 10 and of 25 of 50 coins, of which 49 (1.96 / t)² are effective: t = 2.0096, 49 degrees of freedom
-    coins = 49 * (1.959964 / 2.009575) ** 2
-    expected = [beta(coins * p + 0.5, coins * (1 - p) + 0.5).ppf([0.025, 0.975]) for p in (0.2, 0.5)]
+    # Jeffreys' of 10 and of 25 of 50 coins
+    expected = [beta(50 * p + 0.5, 50 * (1 - p) + 0.5).ppf([0.025, 0.975]) for p in (0.2, 0.5)]
     np.testing.assert_allclose(spans, expected, atol=1e-5)
     shared = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100) // 2)  # 25 tasks a bin
     assert not shared.axes[0].collections[0].get_segments()

@@ -242,10 +242,10 @@ def test_siblings_by_chance_stay_independent_samples_of_their_group(tmp_path: Pa
     tree = {"context": [None, "c"] * 3, "node": ["x", "y1", "x", "y2", "x", "y3"]}
     graph, _, _ = credit.from_columns(group=[0] * 6, trace=list("aabbcc"), reward=[1.0] * 6, evidence=tree)
     assert np.asarray(graph.cluster_ids)[:3].tolist() == [0, 0, 0]
-    tree["node"] = ["x1", "y1", "x2", "y2", None, "y3"]
+    tree |= {"node": ["x1", "y1", "x2", "y2", None, "y3"], "alternative": ["x", "y", "x", "y", None, "y"]}
     graph, _, _ = credit.from_columns(group=[0] * 6, trace=list("aabbcc"), reward=[1.0] * 6, evidence=tree)
     assert np.asarray(graph.cluster_ids)[:3].tolist() == [0, 0, 0]
-    tree["node"] = ["x1", "y1", "x2", "y2", "x3", "y3"]
+    tree |= {"node": ["x1", "y1", "x2", "y2", "x3", "y3"], "alternative": ["x", "y"] * 3}
     graph, _, _ = credit.from_columns(group=[0] * 6, trace=list("aabbcc"), reward=[1.0] * 6, evidence=tree)
     assert graph.cluster_ids is None
 
@@ -254,6 +254,7 @@ def test_siblings_by_chance_stay_independent_samples_of_their_group(tmp_path: Pa
 def test_nested_draws_are_worth_the_reward_of_their_own_trace() -> None:
     """A context that independent traces reach hangs below each of them, not below the first alone."""
     columns = {"context": ["r", "h"] * 3 + ["r", None], "node": ["a0", "a1", "b0", "b1", "c0", "c1", "d0", None]}
+    columns["alternative"] = ["x", None] * 3 + ["y", None]
     graph, reward, rows = credit.from_columns(
         group=[0] * 8, trace=list("aabbccdd"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0], evidence=columns
     )

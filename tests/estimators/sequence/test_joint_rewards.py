@@ -13,6 +13,12 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
+from credit.ledger.from_methods import compose_channels
+from credit.metrics.candidate_values import candidate_values
+from credit.metrics.event_influence import if_edited
+from credit.replay.added_evidence import add_replays
+from credit.replay.run_planning import plan_replays
+from credit.replay.run_results import Results
 from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, pad, unpad
 from graphs.structure.prefix import pack, prefix
@@ -21,13 +27,19 @@ from graphs.structure.whole_groups import cut_groups
 METHODS: dict[str, dict[str, Any]] = {
     "discounted_return": {"discount": 0.9},
     "gae": {"lambda_": 0.5},
+    "critic": {},
     "turn_baseline": {},
     "mt_grpo": {},
     "igpo": {},
     "hae": {},
     "stop_credit": {},
 }
-VALUES = {"gae": ("value",), "hae": ("value", "value_high", "segment"), "stop_credit": ("stop_propensity",)}
+VALUES = {
+    "gae": ("value",),
+    "critic": ("value",),
+    "hae": ("value", "value_high", "segment"),
+    "stop_credit": ("stop_propensity",),
+}
 
 
 def moved(trace: list[int], agent: list[str], context: list[Any], step: list[float]) -> list[float]:
@@ -173,3 +185,53 @@ def test_batches_of_joint_turns_are_compiled_by_warmup() -> None:
     for step in ([1.0, 0, 0, 0], [0.0, 1, 0, 0]):
         result = credit_of(**JOINT, event_reward=step, evidence=TREE)
         assert result.metrics["credit/compilations"] == 0
+
+
+def asked(place: int) -> list[dict[str, Any]]:
+    """A scribe and a lead act at once, and the lead asks one of two; the reward of both stands at one of them."""
+    lines = []
+    for number in range(12):
+        picked = ("coder", "tester")[number % 2]
+        step = [0.0, 0.0]
+        step[place] = float(number % 2) + number / 8
+        events = [{"id": f"e{i}", "type": "message", "agent": agent, "context": "r", "event_reward": step[i],
+                   "propensity": 0.5} for i, agent in enumerate(("scribe", "lead"))]  # fmt: skip
+        events.append({"id": "e2", "type": "message", "agent": picked, "event_reward": 0.25})
+        edges = [{"src": "e1", "dst": "e2", "type": "message"}]
+        line = {"trace_id": f"t{number}", "task_id": "q", "rewards": {"team": 0.5}, "events": events, "edges": edges}
+        lines.append(line | {"costs": {}})
+    return lines
+
+
+def test_numbers_of_later_rewards_are_those_wherever_a_joint_turn_states_them(tmp_path: Path) -> None:
+    """At its first action the reward was no later reward of the lead: runs, candidates and edits were short of it."""
+    found = []
+    for place in (0, 1):
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in asked(place)))
+        traces = credit.read(tmp_path / "log.jsonl")
+        plan = plan_replays(traces, "value", 2 * traces.sizes.events)
+        jobs = len(plan.jobs)
+        rewards = tuple({0: float(job), 1: float(job) + 0.5} for job in range(jobs))
+        results = Results(rewards, (frozenset[int](),) * jobs, {}, (0,) * jobs, ({},) * jobs)
+        known = add_replays(traces, plan, results)
+        values = [(one.candidate, one.value, one.stderr) for one in candidate_values(traces)]
+        assert len(values) == 2 and all(value is not None for _, value, _ in values)
+        edits = [if_edited(known, row).change for row in range(6)]
+        found.append((known.evidence["value"].array[: traces.sizes.events].tolist(), values, edits))
+    assert found[0] == found[1]
+
+
+def test_rewards_of_a_channel_are_those_of_its_joint_turns() -> None:
+    """The log has no rewards at events; its tokens are a channel with some."""
+    evidence = TREE | {"tokens": [8, 0, 2, 0]}
+    moved = TREE | {"tokens": [0, 8, 0, 2]}
+    found = []
+
+    def run_all(traces: credit.Traces, names: Any) -> dict[str, credit.Credit]:
+        return {name: credit.run(traces, name) for name in names}
+
+    for one in (evidence, moved):
+        _, _, rows = credit.from_columns(**JOINT, evidence=one)
+        claims = compose_channels(rows.traces, {"tokens": -1.0}, ["turn_baseline"], run_all, outcome="team")[1]
+        found.append(np.asarray(claims["tokens/turn_baseline"].advantage)[:4].tolist())
+    assert found[0] == found[1]
