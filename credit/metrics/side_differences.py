@@ -14,6 +14,7 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models, stated_costs
 from credit.metrics.trace_metrics import PARTS
+from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
@@ -25,7 +26,7 @@ from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, ROUNDING, difference_interval, holm, mean_interval
+from graphs.task_means import LEAST_TASKS, ROUNDING, difference_interval, fact_of, holm, mean_interval, task_mean
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
@@ -48,23 +49,34 @@ __all__ = [
     "with_costs",
 ]
 
-LEVEL = 0.05
-"""Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices a model of it"
 FIRST = ("success", "outcome")
 """What a change is judged by."""
-MONEY = ("money", "logged_money")
-"""What a sentence on a change names next."""
+ASKED = {
+    "success": "success",
+    "outcome": "outcome",
+    "errors": "errors",
+    "wall_clock": "seconds of wall clock",
+    "tokens": "tokens generated",
+    "input_tokens": "tokens read",
+    "money": "money",
+    "logged_money": "money that the log states",
+}
+"""The metrics that a sentence on a change is about, in its words; a table has the others."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 STATED = ("system", "model")
+BESIDE = ("model", "system", "format")
+"""What is settled before a run, so that traces may be compared within it."""
 EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
 APART = "expected two folders that are apart, of logs"
 MOST_TOLD = 5
-"""Metrics that a sentence on a change names."""
+"""Models, or agents, that a sentence on a change names."""
+MOST_NAMES = 20
+"""Models, or agents, that are looked at, those of most traces."""
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
 
@@ -89,6 +101,7 @@ class SideDifference:
       paired: whether tasks are compared with themselves: where any has both sides.
       differing: how many of these tasks differ; None where tasks are not paired.
       refused: reasons of traces without a number, and how many each has; of tasks with both sides, if `paired`.
+      asked: how many traces each side has in these, with a number or without.
     """
 
     metric: str
@@ -105,11 +118,33 @@ class SideDifference:
     paired: bool
     differing: int | None
     refused: dict[str, int]
+    asked: tuple[int, int]
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p is not None and self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high)
+
+    def told(self, possible: bool = True) -> str:
+        """Both means, why they say less than they seem to, and of how many traces they are where that is not all.
+
+        Args:
+          possible: whether the tasks of all rows suffice for a p below 0.05, however much they differ.
+        """
+        why = self.why(possible)
+        some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]}"
+        without = "the others have no outcome" if self.metric in FIRST else "the others have no number"
+        of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
+        return f"{_short(self.first)} to {_short(self.second)}{of}" + (f": {why}" if why else "")
+
+    def why(self, possible: bool = True) -> str:
+        """Why it is no change; "" where it differs beyond chance."""
+        if self.stands_out:
+            return ""
+        if self.p is None and not self.difference and not self.differing:
+            return "the same"
+        few = f"too few tasks {'differ ' if self.paired else ''}to tell"
+        return few if self.p is None or not possible else "within chance"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +237,7 @@ class SideComparison:
       sides: that are compared.
       rows, bounds, lost: what these functions find.
       task: of each trace: int [traces].
-      apart: sentences on models and systems that differ between the sides, and do not make them.
+      apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
     """
 
     sides: Sides
@@ -222,29 +257,30 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
     def changed(self) -> str:
-        """Success, or the outcome, whatever it did; what stands out or why nothing does; what else is not alike."""
+        """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
-        head = next((row for row in self.rows if row.metric in FIRST), None)
-        told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
-        for row in sorted(self.rows, key=lambda row: (row is not head, row.metric not in MONEY)):
-            if row.stands_out or row is head:
-                few = f": too few tasks {'differ ' if row.paired else ''}to tell"
-                why = "" if row.stands_out or not least else few if row.p is None else ": within chance"
-                told.append(f"{row.metric} {_short(row.first)} to {_short(row.second)}{why}")
-        if len(told) > MOST_TOLD:
-            told[MOST_TOLD:] = [f"{len(told) - MOST_TOLD} more"]
-        if not least:
-            told.append(f"too few tasks {'differ ' if any(row.paired for row in self.rows) else ''}to test")
-        elif min(least) * len(least) >= LEVEL:
-            most = counted(max(row.tasks for row in self.rows), "task")
-            told.append(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance")
-        elif not any(row.stands_out for row in self.rows):
-            told.append(f"of {counted(len(least), 'tested metric')} none beyond chance")
-        apart = [row.metric for row in self.rows if not row.paired]
+        possible = bool(least) and min(least) * len(least) < LEVEL
+        asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
+        told = [f"{row.metric} {row.told(possible)}" for row in asked if row.metric in FIRST]
+        if not told:
+            lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
+            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*self.apart]
+        elif self.apart:
+            told[-1:] = [f"{told[-1]}, but {self.apart[0]}", *self.apart[1:]]
+        quiet: dict[str, list[str]] = {}
+        for row in asked:
+            if row.stands_out and row.metric not in FIRST:
+                told.append(f"{ASKED[row.metric]} {row.told()}")
+            elif row.metric not in FIRST:
+                quiet.setdefault(row.why(possible), []).append(ASKED[row.metric])
+        told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
+        others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
+        told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
+        apart = [ASKED[row.metric] for row in asked if not row.paired]
         if apart:
-            of = "" if len(apart) == len(self.rows) else f" in {', '.join(apart)}"
+            of = "" if len(apart) == len(asked) else f" in {', '.join(apart)}"
             told.append(f"no task is on both sides{of}: those of one may be harder")
-        return "; ".join([*told, *self.apart])
+        return "; ".join(told) or "nothing that both sides have a number of"
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
@@ -285,8 +321,7 @@ class SideComparison:
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            place = "either side" if len(one.sides) > 1 else self.sides.names[one.sides[0]]
-            places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
+            places.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
         none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
         return lines + ([f"no number {'; '.join(none)}"] if none else [])
@@ -305,22 +340,115 @@ def compare_sides(
     """
     rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), _apart(traces, sides))
+    judged = next((row.metric for row in rows if row.metric in FIRST), None)
+    apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart)
 
 
-def _apart(traces: Traces, sides: Sides) -> tuple[str, ...]:
-    """What else the log states otherwise of the sides, which may be what changed."""
+def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:
+    """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
+
+    The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
+    all. It is told where it differs beyond chance, and where tasks are too few for any test.
+    """
+    task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces)
+    first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
+    few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
-    for word in STATED:
-        stated = np.array([name or "none stated" for name in traces.traces[word].to_pylist()])
-        names = [tuple(np.unique(stated[sides.side == one]).tolist()) for one in (0, 1)]
-        if names[0] != names[1] and names != [(name,) for name in sides.names]:
-            first, second = (
-                ", ".join([printable(name, 60) for name in side[:MOST_TOLD]] + ["…"] * (len(side) > MOST_TOLD))
-                for side in names
-            )
-            found.append(f"the sides differ in {word}, too: {first} against {second}")
-    return tuple(found)
+    for word, names in kinds.items():
+        whole = [{name for name, has in names.items() if has[sides.side == one].any()} for one in (0, 1)]
+        if whole == [{name} for name in sides.names]:  # it makes the sides
+            continue
+        for name, has in names.items():
+            row = _compared(name, numbered(has.astype(np.float64)), sides.side, task)
+            if row is not None and 0 < has[kept].sum() < kept.sum():  # else it says nothing
+                found.append((word, row, fact_of(has[kept].astype(np.float64))))
+    corrected = holm([math.nan if row.p is None else row.p for _, row, _ in found], [fact for *_, fact in found])
+    told: dict[str, list[SideDifference]] = {}
+    for (word, row, _), p in zip(found, corrected, strict=True):
+        if beyond_chance(p, row.low, row.high) or (few and row.difference):
+            told.setdefault(word, []).append(row)
+    said = []
+    for word, rows in told.items():
+        rows = sorted(rows, key=lambda row: -abs(row.difference))
+        shares = [f"{printable(row.metric, 60)} in {_part(row.first)} against {_part(row.second)}" for row in rows]
+        more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
+        said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of traces{chance})")
+        if judged and word in BESIDE:
+            said.append(_within(word, kinds[word], sides, task, *judged))
+    return tuple(said)
+
+
+def _within(
+    word: str, names: dict[str, np.ndarray], sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
+) -> str:
+    """How a metric differs between the sides within each model, or another kind, that both have."""
+    every = {kind: _compared(name, metric, np.where(has, sides.side, -1), task) for kind, has in names.items()}
+    both = {kind: row for kind, row in every.items() if row is not None}
+    if not both:
+        return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
+    corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
+    told = []
+    for (kind, row), p in zip(both.items(), corrected, strict=True):
+        why = dataclasses.replace(row, p=None if math.isnan(p) else p).why()
+        told.append(f"{printable(kind, 60)} {_short(row.first)} to {_short(row.second)}, {why or 'beyond chance'}")
+    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    return f"{name} within each {word} ({'; '.join(told + _together(names, sides.side, task, metric.value))})"
+
+
+def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, value: np.ndarray) -> list[str]:
+    """The difference within each task and kind that both sides have, over tasks; empty where they share none.
+
+    A task gives the mean of its kinds' differences, weighted by n m / (n + m) with n and m traces on the sides.
+
+    Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
+    """
+    kind = np.full(len(side), -1)
+    for number, has in enumerate(names.values()):
+        kind[has] = number
+    rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
+    cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
+    count, total = (
+        np.stack([np.bincount(cell, weight * (side[rows] == one), cells.shape[1]) for one in (0, 1)])
+        for weight in (np.ones(len(rows)), value[rows])
+    )
+    both = count.all(axis=0)
+    if not both.any():
+        return []
+    first, second = total[:, both] / count[:, both]
+    apart = np.where(_alike(first, second), 0.0, second - first)
+    weight, (_, of) = (
+        count[:, both].prod(axis=0) / count[:, both].sum(axis=0),
+        np.unique(cells[0, both], return_inverse=True),
+    )
+    found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
+    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
+    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
+    mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
+    return [f"together {mean:+z.3g}, {why}"]
+
+
+def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
+    """Traces of each model, system and format, and those in which each agent acts: bool [traces]; most traces first."""
+    named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
+    agents, trace = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_trace).tolist()
+    acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for word, pairs in (named | {"agent": [(trace[agent], agents[agent]) for agent in acting]}).items():
+        rows: dict[str, set[int]] = {}
+        for row, name in pairs:
+            rows.setdefault(name, set()).add(row)
+        most = sorted(rows, key=lambda name: (-len(rows[name]), name))[:MOST_NAMES]
+        found[word] = {name: np.isin(np.arange(traces.sizes.traces), [*rows[name]]) for name in most}
+    return found
+
+
+def _place(sides: Sequence[int], names: Sequence[str]) -> str:
+    return "either side" if len(sides) > 1 else names[sides[0]]
+
+
+def _part(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _short(value: float) -> str:
@@ -680,8 +808,10 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     asked = side >= 0
     if paired:  # a task of one side is not compared, whatever its numbers
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
+    every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
+    every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

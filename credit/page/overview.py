@@ -66,6 +66,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     matters = units_of_each(traces, claims)
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     calls = ToolCalls(traces)
+    differing = outcome_differences(traces, success_at=findings.success_at, calls=calls)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -83,7 +84,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             for name, units in matters.items()
         },
         "alike": {
-            name: {by: alike_note(found, name, by, told[name]) for by, found in units.items()}
+            name: {by: alike_note(found, name, by, told[name], differing.of_units(by)) for by, found in units.items()}
             for name, units in matters.items()
         },
         "summary": {
@@ -92,7 +93,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) else None,
         },
         "legend": LEGEND,
-        "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
+        "differences": differing.as_json(),
         "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts))
         | {"legend": TRIAGE},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.endings import CUT, FAILED, LIMITED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
@@ -23,7 +24,7 @@ from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mea
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
+__all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces."""
@@ -31,11 +32,11 @@ MOST = 10
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
 
+WITH = "traces with"
+"""Begins the names of numbers that say whether an agent acted."""
+
 FIRST = (*OWNED, CUT, LIMITED, FAILED)
 """Numbers that a headline names first."""
-
-LEVEL = 0.05
-"""Of the p-value below which a difference stands out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Difference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high, 0.5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +122,11 @@ class OutcomeDifferences:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
-        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        heads = {row.what for row, _ in self.folded()}
+        rows = [
+            dataclasses.asdict(row) | {"stands_out": row.stands_out, "folded": row.what not in heads}
+            for row in self.rows
+        ]
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
@@ -136,12 +141,12 @@ class OutcomeDifferences:
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
         words += self._by_model(3)
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
-            names: dict[str, str] = {}
-            for row in sorted(self.rows, key=lambda row: row.what not in FIRST):
+            names: list[str] = []
+            for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
-                    names.setdefault(row.same_as or row.what, row.what + whose)
-            words += [f"{start}: {'; '.join([*names.values()][:3])}."] if names else []
+                    names.append(row.what + whose)
+            words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         return " ".join(words)
 
     def _of_median(self) -> str:
@@ -163,9 +168,8 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            return [
-                "Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to compare."
-            ]
+            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
+            return [f"{alike}: {'only models differ' if self.models else 'nothing to compare'}.", *self._by_model()]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -184,10 +188,8 @@ class OutcomeDifferences:
         tested = [row.least for row in once if math.isfinite(row.p)]
         if found:
             verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
-            rows = sum(row.stands_out for row in self.rows)
-            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance"
-            said += f", in {rows} rows: those that say the same of all traces count once" if rows > found else ""
-            said += ". A difference need not be a cause."
+            said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
+            said += " A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
@@ -205,7 +207,14 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        return [kinds, said, *self._by_model(), *owned]
+        same = [
+            f"What {row.what} says of all traces, or its reverse, is also said by {'; '.join(names[:MOST])}"
+            + (f"; {len(names) - MOST} more" if len(names) > MOST else "")
+            for row, names in self.folded()
+            if names
+        ]
+        told = [f"{'. '.join(same)}."] if same else []
+        return [kinds, said, *self._by_model(), *owned, *told]
 
     def _by_model(self, most: int = MOST) -> list[str]:
         """That rows may tell models apart, where one fails more often than another."""
@@ -213,7 +222,36 @@ class OutcomeDifferences:
             f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:most]
         ]
         more = ["…"] * (len(self.models) > most)
-        return [f"Failed by model: {', '.join(shown + more)}; what differs mixes models."] if shown else []
+        mixes = "; what differs mixes models" if self.rows else ""
+        return [f"Failed by model: {', '.join(shown + more)}{mixes}."] if shown else []
+
+    def of_units(self, by: str) -> str:
+        """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
+        named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
+        rows: dict[str, Difference] = {}
+        for row in self.rows:
+            if row.stands_out and named and row.what.startswith(named):
+                rows.setdefault(row.same_as or row.what, row)
+        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows.values()]
+        return f"Failed and succeeded traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
+
+    def folded(self) -> list[tuple[Difference, list[str]]]:
+        """A row of each fact with a test, and the numbers of others that say the same; else each row alone.
+
+        The row is that of `FIRST`, of an agent that acted, or of the number looked at first.
+        """
+        facts: dict[str, list[Difference]] = {}
+        for row in self.rows:
+            one = row.same_as and math.isfinite(row.p)  # few traces make one fact of all numbers
+            facts.setdefault(row.same_as if one else row.what, []).append(row)
+        heads = [
+            min(rows, key=lambda row: (row.what not in FIRST, not row.what.startswith(WITH), row.same_as != ""))
+            for rows in facts.values()
+        ]
+        return [
+            (head, [row.what for row in rows if row is not head])
+            for head, rows in zip(heads, facts.values(), strict=True)
+        ]
 
 
 def outcome_differences(
@@ -415,7 +453,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
             acts = count(acted[acting == name])
             took = np.bincount(task, acts > 0)
             if some := np.any((took > 0) & (took < np.bincount(task))):  # not in all traces of a task
-                yield f"traces with {name}", (acts > 0).astype(np.float64)
+                yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
     tool: list[str | None] = traces.events["tool"].to_pylist()

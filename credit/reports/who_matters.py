@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from credit.reports.beyond_chance import beyond_chance
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
@@ -23,8 +24,6 @@ __all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "units_of
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
-LEVEL = 0.05
-"""Of the p-value below which a unit stands out."""
 NOTHING = np.zeros(0)
 
 
@@ -61,8 +60,8 @@ class Unit:
 
     @property
     def stands_out(self) -> bool:
-        """Whether p is below 0.05."""
-        return self.p < LEVEL
+        """Whether it differs beyond chance."""
+        return beyond_chance(self.p, self.low, self.high)
 
 
 def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
@@ -143,18 +142,19 @@ def _units(
     return sorted(units, key=order)
 
 
-def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True) -> str:
+def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True, first: str = "") -> str:
     """The line that says why no unit differs from the rest of its traces; "" where one does.
 
-    `told` is what `tells_apart` says of the method.
+    `told` is what `tells_apart` says of the method, and `first` what failed and succeeded traces tell of units.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
     if not told and len(units) > 1:
-        return (
+        within = (
             f"Nothing in the log tells what one {by} did from what another did. By {method} {by}s differ at most by "
             "who took part, turns or length. `credit choose` names what could be logged."
         )
+        return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
     return (

@@ -53,8 +53,6 @@ DIFFERENCES = (
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
     "not 50 %; else all compared."
 )
-WITH = "traces with"
-"""Begins the names of numbers that say whether an agent acted."""
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
@@ -145,7 +143,7 @@ def summary(
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method, told, all_)
+                _print(stdout(), units, by, method, told, all_, differences.of_units(by))
                 for line in filter(None, [ended_note(credit), divided_note(divided) if divided else ""]):
                     stdout().print(words(line), soft_wrap=True)
                 stdout().print()
@@ -184,11 +182,11 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool) -> None:
+def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 
-    if note := alike_note(units, method, by, told):  # a table would hold zeros
+    if note := alike_note(units, method, by, told, first):  # a table would hold zeros
         console.print(words(note), soft_wrap=True)
         return
     table = plain_table(
@@ -236,6 +234,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
+    from credit.reports.outcome_differences import WITH
     from graphs.task_means import LEAST_TASKS
 
     lines = found.lines()
@@ -244,7 +243,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     console.print(words("Failed against succeeded", "bold"))
     for line in lines:
         console.print(words(line), soft_wrap=True)
-    shown = [row for i, row in enumerate(found.rows) if row.stands_out or i < MOST]
+    rows = [row for row, _ in found.folded()]
+    shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
     table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "#tasks", "95 % interval", "")
     for row in shown:
         chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
@@ -253,11 +253,11 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
     if shown:
         console.print(table)
-    if len(shown) < len(found.rows):
-        console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
+    if len(shown) < len(rows):
+        console.print(f"{len(rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
-        stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in found.rows))
+        stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in rows))
         legend = explained(
             table,
             ("", DIFFERENCES),

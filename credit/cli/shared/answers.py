@@ -120,11 +120,12 @@ def starred(rows: str, intervals: int) -> str:
     """What `*` means in a table of these rows, of which so many have an interval; one alone needs no correction.
 
     Examples:
-      >>> starred("all rows", 2)
-      "* p < 0.05 with Holm's correction for all rows; intervals are not corrected."
+      >>> starred("all rows", 1)
+      "* p < 0.05 with Holm's correction for all rows, and never where the interval holds no difference."
     """
-    more = "; intervals are not corrected" if intervals > 1 else ""
-    return f"* p < 0.05 with Holm's correction for {rows}{more}."
+    one = "" if not intervals else "the interval holds" if intervals == 1 else "an interval, not corrected, holds"
+    never = f", and never where {one} no difference" if one else ""
+    return f"* p < 0.05 with Holm's correction for {rows}{never}."
 
 
 def explained(shown: Table | Sequence[Table], *sentences: tuple[str, str]) -> str:

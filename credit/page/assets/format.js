@@ -31,7 +31,11 @@ const page = (() => {
   /* 0 for what is no more than rounding of amounts of a size. */
   const undusted = (value, size) => (value != null && Math.abs(value) < 1e-6 * size ? 0 : value);
   /* What marks mean in a table of these rows; one interval alone needs no correction. */
-  const starred = (marks, of, rows) => `${marks}: p < 0.05 with Holm's correction for ${of}${rows.filter((row) => row.low != null).length > 1 ? "; intervals are not corrected" : ""}.`;
+  const starred = (marks, of, rows) => {
+    const intervals = rows.filter((row) => row.low != null).length;
+    const never = !intervals ? "" : `, and never where ${intervals === 1 ? "the interval holds" : "an interval, not corrected, holds"} no difference`;
+    return `${marks}: p < 0.05 with Holm's correction for ${of}${never}.`;
+  };
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */

@@ -156,7 +156,8 @@
   if (differences.lines.length) {
     const percent = (share) => `${Math.round(100 * share)} %`;
     const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
-    const drawn = differences.rows.filter((row) => row.chance != null);
+    const told = differences.rows.filter((row) => !row.folded); // a line names the others, which say the same
+    const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
     const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
     const picture = drawn.length ? chart("Chance that a failed trace has more than a succeeded one, with its 95 % interval", () => ({
@@ -179,10 +180,10 @@
     section("differences", "Failed against succeeded",
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
-      ...(!differences.rows.length ? [] : [table(columns, differences.rows, "Differences", 15),
-        explained(columns, differences.rows, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
+      ...(!told.length ? [] : [table(columns, told, "Differences", 15),
+        explained(columns, told, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
           ["traces with", "Traces with an agent: the part in which it acted."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
-          ["", starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, differences.rows)])]));
+          ["", starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
   }
 
   if (sides) {

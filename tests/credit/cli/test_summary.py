@@ -681,3 +681,24 @@ def test_a_session_without_an_error_has_none(tmp_path: Path) -> None:
     for name, errors in (("claude_code", 0), ("codex", 0), ("swe_agent", None)):
         told = json.loads(run("summary", recordings / name, "--json").stdout)
         assert {agent["errors"] for agent in told["agents"]} == {errors}, name
+
+
+def test_the_first_line_points_to_an_agent_whose_part_in_failed_traces_stands_out(tmp_path: Path) -> None:
+    """A refusal stood first, though `traces with reviewer` had a star, and its 11 copies stood in 11 rows."""
+    lines = []
+    for i in range(40):
+        reviewed = i % 2 if i % 8 else 1  # one success in four is reviewed, too
+        events = [{"id": "m", "type": "message", "agent": "main"}]
+        events += [{"id": "r", "type": "tool_call", "agent": "reviewer", "tool": "look", "action": False}] * reviewed
+        events += [{"id": "s", "type": "message", "agent": "reviewer"}] * reviewed
+        lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[]))
+    log = write(tmp_path / "x.jsonl", lines)
+    shown = run("summary", log).stdout.splitlines()
+    assert shown[0].startswith(
+        "Failed and succeeded traces differ beyond chance in traces with reviewer (1 against 0.25)"
+    )
+    assert shown[0].endswith("`credit choose` names what could be logged.") and "Within a trace: nothing in" in shown[0]
+    rows = [line for line in shown if line.endswith("*")]
+    assert len(rows) == 1 and rows[0].startswith("traces with reviewer ")
+    (same,) = [line for line in shown if line.startswith("What traces with reviewer says of all traces")]
+    assert {"events", "agents", "calls of look"} <= set(same.split(" said by ")[1].rstrip(".").split("; "))

@@ -110,7 +110,7 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     printed = run("metrics", log, "--sides", table).stdout
     assert "1 trace without a side" in printed
     assert "\ntraces: 6 and 6 of 7 and 6; 1 and 0 tasks are on one side only\n" in printed
-    assert "\nWhat changed from before to after: success 0 to 1; too few tasks differ to test.\n" in printed
+    assert "\nWhat changed from before to after: success 0 to 1: too few tasks differ to tell.\n" in printed
 
 
 @pytest.mark.parametrize("shared", [0, 1, 6, 10])
@@ -145,9 +145,15 @@ def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
     def told(sides: str) -> list[str]:
         found = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
         assert any(found["changed"] in line for line in found["lines"])
-        return [words for words in found["changed"].split("; ") if "differ in" in words]
+        return re.findall(
+            "the sides differ in .*? to tell whether by chance|no model has .*? changed", found["changed"]
+        )
 
-    assert told("before=2023-11-16") == ["the sides differ in model, too: small against big"]
+    assert told("before=2023-11-16") == [
+        "the sides differ in model, too (big in 0 % against 100 %, small in 100 % against 0 % of traces; "
+        "tasks are too few to tell whether by chance",
+        "no model has traces on both sides, so what it does cannot be told from what changed",
+    ]
     assert told("model=small,big") == told("model=big,small") == []
 
 
@@ -173,7 +179,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; "
-        "money 0.00017 to 0.000178; loops 0 to 1; " in printed
+        "tokens generated 21 to 22; money 0.00017 to 0.000178; errors, seconds of wall clock, tokens read: the same; "
+        "2 other metrics of the table changed.\n" in printed
     )
 
 
@@ -189,13 +196,89 @@ def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None
         return SideComparison(sides, rows, [], lost, np.unique(task, return_inverse=True)[1]).changed()
 
     few = "success 0 to 0.25: too few tasks differ to tell"
-    assert changed(success=untested, x=same) == f"{few}; of 1 tested metric none beyond chance"
-    assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few}; x 0 to 1,500"
-    assert changed(success=untested) == "success 0 to 0.25; too few tasks differ to test"
-    assert changed(success=same) == "success 0.5 to 0.5: within chance; of 1 tested metric none beyond chance"
-    lost = numbered(np.full(24, np.nan), (np.ones(24, bool), "the trace has no outcome"))
-    assert changed(success=lost, x=numbered(steps)).startswith("success: the trace has no outcome; x ")
-    assert changed(**{str(i): numbered(1.0 * side) for i in range(9)}).endswith("; 4 0 to 1; 4 more")
+    assert changed(success=untested, errors=same) == f"{few}; errors: within chance"
+    assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few}; 1 other metric of the table changed"
+    assert changed(success=untested, errors=numbered(1500.0 * side)) == f"{few}; errors 0 to 1,500"
+    assert changed(success=untested) == few
+    assert changed(success=same) == "success 0.5 to 0.5: within chance"
+
+
+def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
+    """It named `error_amplification`, warned of its tasks, said nothing of money, and of success "the trace has no"."""
+    side, task = np.tile([0, 1], 12), np.arange(24) // 2
+    traces, rng = traces_of([f"q{t}" for t in task]), np.random.default_rng(0)
+    lost = np.full(24, np.nan), (np.ones(24, bool), "the trace has no outcome")
+    alone = np.where((side == 0) == (task < 6), rng.random(24), np.nan), (np.isfinite(side), "the log has no error")
+    noise = {name: numbered(rng.normal(size=24)) for name in ("money", "tokens", "wall_clock")}
+    found = {"success": numbered(*lost), "errors": numbered(2.0 - side)} | noise
+    metrics = found | {
+        "error_amplification": TraceMetric(alone[0], [""] * 24),
+        "message_redundancy": numbered(9.0 * side),
+    }
+    rows, missed = side_differences(traces, metrics, side), uncompared(metrics, side)
+    said = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], missed, task).changed()
+    assert said == (
+        "success is not known on either side, where no trace has an outcome; errors 2 to 1; "
+        "seconds of wall clock, tokens generated, money: within chance; 1 other metric of the table changed"
+    )
+
+
+def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
+    """Success of 15 of 20 traces stood in the headline as if it were of all."""
+    side, task = np.tile([0, 1], 20), np.arange(40) // 4
+    value = np.where((np.arange(40) % 8 == 2), np.nan, (np.arange(40) % 3 == 0) * 1.0)
+    traces = traces_of([f"q{t}" for t in task])
+    metrics = {"success": numbered(value, (np.isnan(value), "the trace has no outcome"))}
+    (row,) = side_differences(traces, metrics, side)
+    assert (row.traces, row.asked) == ((15, 20), (20, 20))
+    said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).changed()
+    assert " (in 15 of 20 and 20 of 20 traces; the others have no outcome): " in said
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("word", ["model", "system"])
+def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path: Path, word: str, shared: bool) -> None:
+    """Success of each model stayed, one became more frequent, and the headline was "success 0.367 to 0.717"."""
+    lines, sides = [], ["trace,side"]
+    for i in range(120):
+        task, after, k = i // 10, i % 10 // 5, i % 5
+        big = (k > 0) == bool(after)
+        passed = (task * 7 + k) % 12 < (10 if big else 3)
+        name = f"q{task}" if shared else f"q{i}"
+        lines.append(trace(f"t{i}", name, float(passed), **{word: "big" if big else "small"}))
+        sides.append(f"t{i},{('old', 'new')[after]}")
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
+    table.write_text("\n".join(sides))
+    told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    assert row["stands_out"] and row["difference"] > 0.25
+    mix = f"{word}, too (big in 20 % against 80 %, small in 80 % against 20 % of traces); success within each {word} ("
+    assert f", but the sides differ in {mix}" in told["changed"]
+    within = told["changed"].split(mix)[1].split(")")[0]
+    told = within.split("; ")
+    assert re.fullmatch(r"big ([\d.]+) to [\d.]+, .*", told[0]) and re.fullmatch(
+        r"small ([\d.]+) to [\d.]+, .*", told[1]
+    )
+    verdict = "too few tasks differ to tell" if shared else "within chance"
+    assert all(one.endswith(f", {verdict}") for one in told[:2]) and len(told) == 2 + shared
+    if shared:  # a task's kinds weigh n m / (n + m), which is 4 / 5 of all
+        passed = np.array([float(line["rewards"]["team"]) for line in lines]).reshape(12, 2, 5)
+        big = passed[:, 1, 1:].mean(1) - passed[:, 0, 0]
+        small = passed[:, 1, 0] - passed[:, 0, 1:].mean(1)
+        assert told[2] == f"together {(big + small).mean() / 2:+z.3g}, within chance"
+    even = [(i % 10 in (0, 6, 7, 1, 2)) ^ (i // 10 % 2) for i in range(120)]  # the same mix on both sides
+    table.write_text("trace,side\n" + "".join(f"t{i},{('old', 'new')[side]}\n" for i, side in enumerate(even)))
+    assert "the sides differ" not in run("metrics", log, "--sides", table).stdout
+
+
+def test_no_star_stands_beside_an_interval_that_holds_no_difference() -> None:
+    """The permutation test of 9 tasks found what Student's interval, drawn out by one of them, did not leave out."""
+    apart = np.array([1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 0.8, -0.1, 30.0])
+    side = np.tile([0, 1], 9)
+    value = np.zeros(18)
+    value[side == 1] = apart
+    (row,) = side_differences(traces_of([f"q{i // 2}" for i in range(18)]), {"tokens": numbered(value)}, side)
+    assert row.p is not None and row.p < 0.05 and row.low is not None and row.low < 0 and not row.stands_out
 
 
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import credit
-from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
+from credit.reports.outcome_differences import Difference, OutcomeDifferences, outcome_differences
 
 TASKS = 12
 
@@ -90,10 +91,14 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     once = [row for row in found.rows if not row.same_as]
     assert rows["traces with bob"].p == rows["agents"].p == rows["agents"].least * sum(row.p == row.p for row in once)
     stars = sum(row.stands_out for row in once)
-    starred = sum(row.stands_out for row in found.rows)
-    said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance, in {starred} rows: those that say"
-    assert starred > stars and found.lines()[1].startswith(said)
-    assert "traces with bob" not in found.headline()
+    said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance. A difference need not"
+    assert sum(row.stands_out for row in found.rows) > stars and found.lines()[1].startswith(said)
+    assert found.lines()[-1].startswith("What errors says of all traces, or its reverse, is also said by traces with ")
+    assert found.headline().endswith("More in failed ones: errors, most of bob; events.")
+    folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
+    assert folded["agents"] and folded["traces with bob"] and not folded["errors"]
+    assert found.of_units("agent").startswith("Failed and succeeded traces differ beyond chance in traces with bob (1 ")
+    assert not found.of_units("turn")
 
 
 def mixed(folder: Path, *tasks: str) -> OutcomeDifferences:
@@ -133,7 +138,9 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
-    assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance, in 4 rows: those that")
+    assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
+    assert found.folded()[0][1] == ["tool calls", "calls of sh", "events"] and len(found.folded()) == 1
+    assert found.lines()[-1].endswith("is also said by tool calls; calls of sh; events.")
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
@@ -161,3 +168,35 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == apart
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
+
+
+def test_numbers_of_two_traces_are_not_one_fact(tmp_path: Path) -> None:
+    """Of a pair every number is a function of every other, and what each was would be hidden."""
+    lines = []
+    for i in range(2):
+        events = [{"id": f"e{k}", "type": "message", "agent": "a", "tokens": 7} for k in range(2 + i)]
+        lines.append({"trace_id": f"t{i}", "task_id": "q", "events": events, "edges": [], "rewards": {"team": i}})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert {row.what for row, _ in found.folded()} == {"events", "tokens generated"} == {row.what for row in found.rows}
+
+
+def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(tmp_path: Path) -> None:
+    """ "... the same length, agents, errors, tools and ends: nothing to compare" stood there without the models."""
+    lines = []
+    for i in range(40):
+        event = {"id": "e", "type": "message", "agent": "a"}
+        failed = i % 10 < (4 if i % 4 > 1 else 2)
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": [event], "edges": [],
+                      "model": ("small", "big")[i % 4 > 1], "rewards": {"team": 1 - failed}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert not found.rows and found.lines()[0].endswith("tools and ends: only models differ.")
+    assert found.lines()[1].startswith("Failed by model: ") and found.lines()[1] in found.headline()
+
+
+def test_no_star_stands_beside_an_interval_that_holds_an_equal_chance() -> None:
+    """ "24 to 53 %" had a star, which was of another test than the interval."""
+    row = Difference("tokens generated", 292, 326, 0.385, 0.24, 0.53, 0.02, 0.001, 12)
+    assert not row.stands_out and dataclasses.replace(row, high=0.49).stands_out
+    assert dataclasses.replace(row, low=float("nan"), high=float("nan")).stands_out
