@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 from graphs.errors import Problem
 from graphs.reading.source import Source
@@ -12,60 +13,70 @@ from graphs.text import excerpt
 
 __all__ = ["without_copied_files"]
 
-_HEAD = 1 << 16  # bytes of the first line that are compared before whole files are read
+_HEAD, _LEAST = 1 << 16, 128  # bytes that are compared before whole files are: lines, of so many together
 
 
-def without_copied_files(
-    sources: Iterable[Source], of: Callable[[Source], str] = lambda _: ""
-) -> tuple[list[Source], list[Problem]]:
+def without_copied_files(sources: Iterable[Source]) -> tuple[list[Source], list[Problem]]:
     """The sources without copies, whole or cut, and a note for each of these ("repeated-run", which is information).
 
     The longest stays, of equal ones that in the folder with most of the sources: the rest of its run is there.
-
-    Args:
-      sources: the files of a reader.
-      of: what a file's name tells of its run; files of which it differs are no copies.
     """
     sources = list(sources)
-    alike: dict[tuple[str, bytes], list[int]] = {}
+    alike: dict[bytes, list[int]] = {}
     for index, source in enumerate(sources):
         try:
-            first = source.head(_HEAD).lstrip().partition(b"\n")[0]
+            head = source.head(_HEAD).lstrip()
         except OSError:
             continue  # its reader names what is wrong
-        if first:
-            alike.setdefault((of(source), first), []).append(index)
+        end = head.find(b"\n", _LEAST)
+        if head:
+            alike.setdefault(head[:end] if end >= 0 else head, []).append(index)
     many = collections.Counter(os.path.dirname(source.name) for source in sources)
     copies: dict[int, Source] = {}
     for same in alike.values():
         if len(same) > 1:
-            copies |= _copies(same, sources, many)
+            copies |= _copies(sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)]), sources)
     kept = [source for index, source in enumerate(sources) if index not in copies]
     return kept, [_note(sources[index], copies[index]) for index in sorted(copies)]
 
 
-def _copies(same: list[int], sources: list[Source], many: collections.Counter[str]) -> dict[int, Source]:
-    """By index, the sources that are copies, each with the one that is read in its place."""
-    data: dict[int, bytes] = {}
+def _copies(same: Sequence[int], sources: Sequence[Source]) -> dict[int, Source]:
+    """By index, the sources that are copies, each with the one that is read in its place. One is in memory."""
+    known: dict[int, tuple[int, bytes]] = {}  # length and digest
     for index in same:
-        try:
-            data[index] = sources[index].data.rstrip()
-        except OSError:
-            continue
-        sources[index].release()
-    order = sorted(data, key=lambda i: (-len(data[i]), -many[os.path.dirname(sources[i].name)], i))
+        data = _data(sources[index])
+        if data is not None:
+            known[index] = len(data), _digests(data, [len(data)])[len(data)]
     found: dict[int, Source] = {}
+    order = sorted(known, key=lambda index: -known[index][0])
     for place, index in enumerate(order):
-        longer = (other for other in order[:place] if other not in found)
-        original = next((other for other in longer if data[other].startswith(data[index])), None)
-        if original is not None:
-            found[index] = sources[original]
+        shorter = [other for other in order[place + 1 :] if other not in found]
+        data = _data(sources[index]) if shorter and index not in found else None
+        if data is not None:
+            begins = _digests(data, sorted({known[other][0] for other in shorter}))
+            found |= {other: sources[index] for other in shorter if begins.get(known[other][0]) == known[other][1]}
+    return found
+
+
+def _data(source: Source) -> bytes | None:
+    try:
+        return source.data.rstrip()
+    except OSError:
+        return None
+    finally:
+        source.release()
+
+
+def _digests(data: bytes, lengths: Sequence[int]) -> dict[int, bytes]:
+    """The digests of the beginnings of these lengths, which ascend."""
+    running, start, found = hashlib.blake2b(digest_size=16), 0, {}
+    for end in lengths:
+        running.update(memoryview(data)[start:end])
+        found[end], start = running.digest(), end
     return found
 
 
 def _note(source: Source, original: Source) -> Problem:
-    value, expected = (
-        f"the content of {excerpt(original.name, 200)} again",
-        "each run once, so it is read from there alone",
-    )
+    value = f"the content of {excerpt(original.name, 200)} again"
+    expected = "each run once, so it is read from there alone"
     return Problem("repeated-run", source.name, 0, "content", value, expected)

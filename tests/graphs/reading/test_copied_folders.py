@@ -116,7 +116,7 @@ def test_an_earlier_copy_of_a_growing_run_leaves_it_one_run(tmp_path: Path) -> N
     for step in range(3):
         row = {"input": f"q{step}", "output": "a", "score": float(step), "step": step}
         run.mkdir(exist_ok=True)
-        (run / f"{step}.jsonl").write_text("".join(json.dumps(row | {"output": o}) + "\n" for o in "ab"))
+        (run / f"{step}.jsonl").write_text("".join(json.dumps(row | {"output": o * 99}) + "\n" for o in "ab"))
     alone = read(run)
     shutil.copytree(run, backup)
     (backup / "2.jsonl").unlink()
