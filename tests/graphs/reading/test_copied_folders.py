@@ -139,3 +139,19 @@ def test_equal_rows_of_two_runs_count_each_where_their_files_differ(tmp_path: Pa
         (tmp_path / run / "1.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     traces = read(tmp_path)
     assert traces.sizes.traces == 4 and traces.problems == ()
+
+
+@pytest.mark.parametrize("harness", ["codex", "cline", "opencode", "gemini_cli"])
+def test_what_a_trace_lacks_is_said_once_for_all_its_copies(tmp_path: Path, harness: str) -> None:
+    """A sub-agent that is not among the files was counted once a copy of its lead."""
+    put(RECORDINGS / harness, tmp_path / "a")
+    for log in sorted((tmp_path / "a").rglob("*.json*")):
+        text = log.read_bytes()
+        log.unlink()
+        alone = read(tmp_path)
+        if notes(alone).get("missing-subagent"):
+            break
+        log.write_bytes(text)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    both = read(tmp_path)
+    assert notes(both) == notes(alone) and notes(alone)["missing-subagent"]
