@@ -67,7 +67,7 @@ def test_a_published_name_brings_its_options() -> None:
 def test_a_published_name_states_what_its_options_compute(name: str) -> None:
     """Turn-LOO was said to give traces their totals, and its rows get numbers of their own."""
     columns: dict[str, Any] = {"trace": list("aabbccdd"), "agent": ["x", "y"] * 4, "role": ["s", "v"] * 4}
-    tree = {"context": [0, 1, 0, 1, 2, 3, 2, 3], "node": list(range(8))}
+    tree = {"context": [0, 1, 0, 2, 3, 4, 3, 5], "node": list(range(8))}  # what follows a draw is its own
     evidence = {"value": [0.5] * 8, **(tree if "context" in find_method(name).needs else {})}
     _, _, rows = credit.from_columns(group=[0] * 4 + [1] * 4, **columns, reward=[1.0, 1, 0, 0] * 2, evidence=evidence)
     found = credit.run(rows, name)
