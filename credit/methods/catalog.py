@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from credit.methods.published import find_method
+from credit.methods.published import home_of
+from credit.methods.registry import METHODS
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["CATALOG", "CatalogRow", "State"]
@@ -45,7 +46,7 @@ class CatalogRow:
         if not self.by:
             return {}
         keys = EVENT_EVIDENCE | TRACE_EVIDENCE
-        return {need: keys[need].how_to_log for need in find_method(self.by).needs}
+        return {need: keys[need].how_to_log for need in METHODS[home_of(self.by)].needs}  # options need no other
 
 
 def _rewards(what: str) -> str:

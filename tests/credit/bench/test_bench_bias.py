@@ -441,7 +441,7 @@ def test_the_command_prints_a_table_and_json() -> None:
         [name, "stop-rewards", k] for name in family("dr_grpo") for k in (2, 3)
     ]
     assert plain["fields"][3] == "bias" and plain["rows"][0][3] == pytest.approx(0.5)
-    result = CliRunner().invoke(bench, ["bias", "-m", "nobody"])
+    result = CliRunner().invoke(cli, ["bench", "bias", "-m", "nobody"])
     assert result.exit_code != 0 and "No method 'nobody'." in result.stderr
 
 
