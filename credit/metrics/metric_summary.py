@@ -10,17 +10,26 @@ from typing import Literal
 import numpy as np
 
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import AMOUNTS, TraceMetric
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
-from graphs.task_means import mean_of_tasks
+from graphs.task_means import LEAST_TASKS, mean_of_tasks, median_interval
 from graphs.traces.batch import Traces
 
-__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "metric_means"]
+__all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "system", "topology", "length"]
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "system", "topology", "length")
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricMedian:
+    """The median over tasks, with its 95 % interval (`graphs.task_means.median_interval`)."""
+
+    median: float
+    low: float
+    high: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +40,11 @@ class MetricMean:
       unit: its name.
       metric: a name of `METRICS`.
       mean: over tasks, of means over their traces; None where no trace has a number.
-      low, high: 95 % interval over tasks; None where `without` says why there is none.
+      low, high: 95 % interval of the mean over tasks; None of `AMOUNTS`, and where `without` says why there is none.
       traces, tasks: how many have a number.
-      without: why there is no interval; "" where there is one.
+      without: why there is no interval, neither of the mean nor of the median; "" where there is one.
       refused: for each reason why traces have no number, how many.
+      median: of `AMOUNTS`, which have it in place of an interval of the mean; None of others and of few tasks.
     """
 
     unit: str
@@ -46,6 +56,7 @@ class MetricMean:
     tasks: int
     without: str
     refused: dict[str, int]
+    median: MetricMedian | None = None
 
 
 def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit = "all") -> list[MetricMean]:
@@ -81,10 +92,17 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
             of_task = np.unique(task[rows][known], return_inverse=True)[1]
             numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
             interval, without = mean_of_tasks(numbers)
+            median = None
+            if metric in AMOUNTS:
+                interval, without = interval._replace(low=math.nan, high=math.nan), ""
+                if len(numbers) >= LEAST_TASKS:
+                    median = MetricMedian(float(np.median(numbers)), *median_interval(numbers))
+                else:
+                    without = f"of an amount, fewer than {LEAST_TASKS} tasks"
             refused = collections.Counter(found.reasons[row] for row in rows.tolist() if found.reasons[row])
             mean, low, high = (None if math.isnan(number) else number for number in interval[:3])
             counts = int(known.sum()), len(numbers)
-            means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused)))
+            means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused), median))
     return means
 
 

@@ -140,7 +140,9 @@ def _measured(facts: TeamFacts) -> list[CardLine]:
         value = "" if row.mean is None else f"{row.mean:.4g}"
         if row.low is not None:
             value += f" ({row.low:.4g} to {row.high:.4g})"
-        elif value and row.refused:
+        elif row.median is not None:
+            value += f" (median {row.median.median:.4g}, {row.median.low:.4g} to {row.median.high:.4g})"
+        if row.low is None and value and row.refused:
             value += f", of {counted(row.traces, 'trace')}"
         lines.append(_line(section, item.replace("_", " "), value, "; ".join(row.refused)))
     return lines

@@ -20,13 +20,22 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
+from credit.reports.trace_numbers import AMOUNTS, TeamFacts, TraceMetric, numbered
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, ROUNDING, difference_interval, fact_of, holm, mean_interval, task_mean
+from graphs.task_means import (
+    LEAST_TASKS,
+    ROUNDING,
+    difference_interval,
+    fact_of,
+    holm,
+    mean_interval,
+    median_interval,
+    task_mean,
+)
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
 
@@ -35,6 +44,7 @@ __all__ = [
     "SideBound",
     "SideComparison",
     "SideDifference",
+    "SideRatio",
     "Sides",
     "Uncompared",
     "bounds_of_sides",
@@ -82,6 +92,23 @@ MOST_HINTED = 3
 
 
 @dataclasses.dataclass(frozen=True)
+class SideRatio:
+    """How many times an amount of the first side the second has.
+
+    Attributes:
+      value: the median over tasks that differ of their ratios where tasks are paired, else geometric means' ratio.
+      low, high: its 95 % interval (`median_interval`, `difference_interval` of logarithms).
+      seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases; None where all tasks
+        differ by one ratio.
+    """
+
+    value: float
+    low: float
+    high: float
+    seen: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class SideDifference:
     """One metric on two sides.
 
@@ -89,8 +116,8 @@ class SideDifference:
       metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
-      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike, or those
-        of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
+      low, high: its 95 % interval over tasks; None where `ratio` has one, where too few have a number or differ, or all
+        differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
         differ.
@@ -102,6 +129,8 @@ class SideDifference:
       differing: how many of these tasks differ; None where tasks are not paired.
       refused: reasons of traces without a number, and how many each has; of tasks with both sides, if `paired`.
       asked: how many traces each side has in these, with a number or without.
+      ratio: of `AMOUNTS`, which have its interval in place of that of the difference, and the test of its logarithm;
+        None where a task that is compared has 0, and where another metric would have no interval.
     """
 
     metric: str
@@ -119,11 +148,21 @@ class SideDifference:
     differing: int | None
     refused: dict[str, int]
     asked: tuple[int, int]
+    ratio: SideRatio | None = None
 
     @property
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""
+        if self.ratio is not None:
+            return beyond_chance(self.p, self.ratio.low, self.ratio.high, 1.0)
         return beyond_chance(self.p, self.low, self.high)
+
+    @property
+    def without(self) -> str:
+        """What stands in place of an interval; "" where there is one."""
+        if self.low is not None or self.ratio is not None:
+            return ""
+        return "–" if self.p is None else "no spread"
 
     def told(self, possible: bool = True) -> str:
         """Both means, why they say less than they seem to, and of how many traces they are where that is not all.
@@ -135,7 +174,10 @@ class SideDifference:
         some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]}"
         without = "the others have no outcome" if self.metric in FIRST else "the others have no number"
         of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
-        return f"{_short(self.first)} to {_short(self.second)}{of}" + (f": {why}" if why else "")
+        # A few large tasks may make the means differ the other way.
+        against = self.ratio is not None and (self.ratio.value - 1) * self.difference < 0
+        times = f" (but ×{_short(self.ratio.value)} in a task)" if self.ratio is not None and against else ""
+        return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
 
     def why(self, possible: bool = True) -> str:
         """Why it is no change; "" where it differs beyond chance."""
@@ -251,7 +293,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out, "without": row.without} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told = {"changed": self.changed(), "lines": self.lines()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
@@ -666,7 +708,8 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     weigh on both sides alike; other tasks are left out, and from `LEAST_TASKS` on there is a test. Otherwise each
     side's tasks give one number each. Intervals are those of `graphs.task_means`.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
-    Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
+    Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
+    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side.
 
     Args:
       traces: what was read.
@@ -777,41 +820,57 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) > 0
-    error, freedom, test, differing = 0.0, 0.0, Dealt(1.0, 1.0), None
+    error, freedom, test, differing, change = 0.0, 0.0, Dealt(1.0, 1.0), None, 0.0
+    as_ratio, ends = name in AMOUNTS, (math.nan, math.nan)
     if paired:
         first, second = first[i], second[j]
         kept = np.isfinite(value) & np.isin(task, shared)
         before, after = (int((kept & (side == one)).sum()) for one in (0, 1))
-        apart = np.where(_alike(first, second), 0.0, second - first)
-        differing = int(np.count_nonzero(apart))
+        differs = ~_alike(first, second)
+        differing, x, y = int(np.count_nonzero(differs)), first[differs], second[differs]
+        as_ratio = as_ratio and bool((np.minimum(x, y) > 0).all())
+        apart = np.zeros(len(shared))
+        apart[differs] = np.log(y / x) if as_ratio else y - x
         if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
+            change = float(np.median(apart[differs]) if as_ratio else apart.mean())
+            ends = median_interval(apart[differs]) if as_ratio else mean_interval(apart)
     elif min(len(first), len(second)) >= LEAST_TASKS:
         both = np.concatenate([first, second])
         if _spread(both) > 0:
-            parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
+            as_ratio = as_ratio and bool(both.min() > 0)
+            if as_ratio:
+                both = np.log(both)
+                both -= both.mean()  # a unit changes nothing
+            x, y = both[: len(first)], both[len(first) :]
+            parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
             error = sum(parts) ** 0.5
-            squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
+            squares = sum(part**2 / (len(of) - 1) for part, of in zip(parts, (x, y), strict=True))
             freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
             test = dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both)))
+            change, ends = float(y.mean() - x.mean()), difference_interval(x, y)
     before_mean, after_mean = float(first.mean()), float(second.mean())
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
-    low, high, p, seen = None, None, test.p, None
+    low, high, p, seen, ratio = None, None, test.p, None, None
     if error > 0:
-        low, high = mean_interval(apart) if paired else difference_interval(first, second)
-        welch, seen = _by_student(difference, error, freedom)
+        welch, seen = _by_student(change, error, freedom)
         p = p if paired else max(p, welch)
-        low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
-        low, high, seen = (None, None, None) if math.isnan(low) else (low, high, seen)
+    if as_ratio and not math.isnan(ends[0]):
+        ratio = SideRatio(*(math.exp(end) for end in (change, *ends)), None if seen is None else math.exp(seen))
+    if as_ratio:
+        seen = None
+    elif error > 0 and not math.isnan(ends[0]):
+        low, high = (max(ends[0], -1.0), min(ends[1], 1.0)) if name in PARTS else ends
+    else:
+        seen = None
     numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     asked = side >= 0
     if paired:  # a task of one side is not compared, whatever its numbers
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
-    every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
     every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every)
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

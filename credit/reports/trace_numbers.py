@@ -14,6 +14,7 @@ from graphs.structure.host_ids import by_id
 from graphs.structure.topology import TeamForms
 
 __all__ = [
+    "AMOUNTS",
     "NO_ACTION",
     "UNLINKED",
     "TeamCounts",
@@ -27,6 +28,20 @@ __all__ = [
 
 NO_ACTION = "the trace has no action"
 UNLINKED = "the log states no edge between its agents"
+
+AMOUNTS = frozenset(
+    {
+        *("parallelism", "parallelism_seconds", "speed_up", "critical_steps", "signal_to_noise", "error_amplification"),
+        *("team_peak", "team_mean", "team_births", "team_deaths"),
+        *("errors", "loops", "tokens", "input_tokens", "money", "logged_money", "wall_clock", "tool_calls"),
+    }
+)
+"""Metrics whose numbers are 0 or more without an end, so that a few tasks may have most of all.
+
+No interval of such a mean holds whatever the distribution (Bahadur and Savage 1956): that of 40 tasks whose logarithms
+have a standard deviation of 2 held 85 %, that of half as much again in 12 such tasks 75 %. So they have medians, and
+ratios between sides.
+"""
 
 
 class TraceMetric(NamedTuple):

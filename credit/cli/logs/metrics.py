@@ -200,12 +200,15 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         "#tasks",
     )
     for row in found.rows:
-        interval = "–" if row.p is None else "no spread"
+        interval = row.without
         if row.low is not None and row.high is not None:
             interval = f"{_signed(row.low)} to {_signed(row.high)}"
+        elif row.ratio is not None:
+            interval = f"×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
+        seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
-        table.add_row(words(row.metric), *numbers, star, amount(row.seen), tasks)
+        table.add_row(words(row.metric), *numbers, star, seen, tasks)
     compared = {row.metric for row in found.rows}
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
@@ -221,9 +224,11 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
               f"share none, {LEAST_TASKS} on each side."),
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
+        ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
+              "task."),
         ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller "
              "ones it tends to miss."),
-        ("", starred("all rows", sum(row.low is not None for row in found.rows))),
+        ("", starred("all rows", sum(not row.without for row in found.rows))),
         ("≥", "≥: the known part, not compared."),
         ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
                                "what events took."),
@@ -257,9 +262,14 @@ def _print(console: Console, means: list[MetricMean], by: str) -> None:
     table = plain_table(*([by] if by != "all" else []), "metric", "#mean", "95 % interval", "#traces", "#tasks")
     for row in shown:
         interval = "–" if row.low is None else f"{amount(row.low, 4)} to {amount(row.high, 4)}"
+        if row.median is not None:
+            ends = f"{amount(row.median.low, 4)} to {amount(row.median.high, 4)}"
+            interval = f"median {amount(row.median.median, 4)} ({ends})"
         cells = (words(row.metric), amount(row.mean, 4), interval, str(row.traces), str(row.tasks))
         table.add_row(*([words(row.unit)] if by != "all" else []), *cells)
     console.print(table)
+    if any(row.median is not None for row in shown):
+        console.print("median: of tasks, with its own interval; a few large tasks may make the mean.", soft_wrap=True)
     for reason in sorted({row.without for row in shown if row.without}):
         console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
     for name in dict.fromkeys(row.metric for row in shown):

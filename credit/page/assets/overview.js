@@ -188,13 +188,13 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const interval = (row) => (row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.p == null ? "–" : "no spread");
+    const interval = (row) => (row.ratio ? `×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds];
     const columns = [["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
       ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
-      ["would be seen", (r) => number(r.seen), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
+      ["would be seen", (r) => (r.ratio?.seen ? `×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows, "Sides", 15),
       ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
@@ -202,7 +202,8 @@
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
-        ["", `Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences)}`], ["≥", "≥: the known part, not compared."]));
+        ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
+        ["", `Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {

@@ -562,3 +562,38 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     assert "no trace that was read has a date" in run("metrics", undated, "--sides", "before=2022-01-01").stderr
     means = json.loads(run("metrics", log, "--by", "system", "--json").stdout)["metrics"]
     assert {mean["unit"] for mean in means} == {"a", "b", "unknown"}
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
+    """The interval of the difference of log-normal tokens (σ 1.5), half as many again, held 75 to 88 % of draws."""
+    rng = np.random.default_rng(3)
+    tasks, held, ratios = 24, [], []
+    side = np.tile([0, 1], tasks)
+    names = [f"q{i // 2 if paired else i}" for i in range(2 * tasks)]
+    traces = traces_of(names)
+    for _ in range(300):
+        size = np.exp(1.5 * rng.normal(size=tasks))
+        of_side = [size, size if paired else np.exp(1.5 * rng.normal(size=tasks))]
+        noise = np.exp(0.4 * rng.normal(size=(2, tasks)))
+        value = np.stack([of_side[0] * noise[0], 1.5 * of_side[1] * noise[1]], axis=1).reshape(-1)
+        (row,) = side_differences(traces, {"tokens": numbered(1000 * value)}, side)
+        assert row.low is None and row.ratio is not None and row.paired == paired
+        assert row.difference == pytest.approx(1000 * (value[1::2].mean() - value[::2].mean()))
+        held.append(row.ratio.low <= 1.5 <= row.ratio.high)
+        ratios.append(row.ratio.value)
+    assert 0.92 <= np.mean(held) <= 0.99
+    assert np.median(ratios) == pytest.approx(1.5, rel=0.05)
+    value[::2][0] = 0.0  # a task without any on one side has no ratio
+    (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
+    assert row.ratio is None and row.low is not None and row.low < row.difference < (row.high or 0)
+
+
+def test_a_ratio_against_the_means_is_said() -> None:
+    """Eleven of twelve tasks took less, and one so much more that the mean grew."""
+    side, names = np.tile([0, 1], 12), [f"q{i // 2}" for i in range(24)]
+    value = np.where(side == 1, 80.0, 100.0) + np.arange(24) % 7
+    value[-1] = 10_000.0
+    (row,) = side_differences(traces_of(names), {"tokens": numbered(value)}, side)
+    assert row.difference > 0 and row.ratio is not None and row.ratio.high < 1
+    assert "(but ×0.8" in row.told()
