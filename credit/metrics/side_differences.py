@@ -856,8 +856,8 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         welch, seen = _by_student(change, error, freedom)
         p = p if paired else max(p, welch)
     if as_ratio and not math.isnan(ends[0]):
-        value, least, most = (math.exp(end) for end in (change, *ends))
-        ratio = SideRatio(value, least, most, None if seen is None else math.exp(seen))
+        times, least, most = (math.exp(end) for end in (change, *ends))
+        ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
     if as_ratio:
         seen = None
     elif error > 0 and not math.isnan(ends[0]):
