@@ -106,7 +106,7 @@ def mutate_text(data: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(lines))
     document = whole if whole is not None else _parsed(lines[at])
     if document is None or rng.random() < 0.05:
-        cut = rng.randrange(1, len(data) + 1)
+        cut = rng.randrange(len(data) + 1)  # a recording may be an empty file
         return rng.choice((data[:cut], data + data[:cut], data[cut:]))
     for _ in range(rng.choice((1, 1, 2, 5))):
         change(document, rng)
