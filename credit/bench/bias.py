@@ -5,7 +5,7 @@ method in float64. With w_e the weight of a decision in its batch, 1/K in a grou
 
     g = Σ_e w_e A_e ∇ log π(e)
     bias = |E g − ∇J| / |∇J|      cosine = that between E g and ∇J      variance = runs (E|g|² − |E g|²) / |∇J|²
-    relative = runs (E|g|² − |E g|²) / |E g|², the inverse of the squared signal to noise of g: the same at any scale
+    relative = runs (E|g|² − |E g|²) / |E g|², the runs over the squared signal to noise of g: the same at any scale
 
 `runs` is the mean number of runs that a batch takes, replays included, so that variances compare at equal cost. A
 baseline may add any number to all advantages of a state, so errors are those of A° = A − E[A | h], without the mean of

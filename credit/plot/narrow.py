@@ -23,6 +23,7 @@ __all__ = ["make_room"]
 BESIDE = 0.35  # of the width: a legend that takes more stands below
 LEGEND, SMALL = 0.3, 6.0  # of the height: a legend below that takes more is set smaller, to so many points
 SMALLEST = 5.5  # points: what cannot be read smaller is left out
+LEAST = 0.7  # inches: a panel that is less high shows nothing
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
 
@@ -74,7 +75,10 @@ def _fits(figure: Figure, *, wrap: bool = True) -> bool:
                 _wrap_labels(axes)
         caught.clear()
         figure.draw_without_rendering()
-        return not any("collapsed" in str(warning.message) for warning in caught)
+        if any("collapsed" in str(warning.message) for warning in caught):
+            return False
+        least = min((axes.get_window_extent().height for axes in figure.axes), default=np.inf)
+        return bool(least >= min(LEAST * figure.dpi, figure.bbox.height / 2))
 
 
 def _size_with_room(figure: Figure) -> str:

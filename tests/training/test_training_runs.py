@@ -322,7 +322,11 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     found = CliRunner(env={"COLUMNS": "200"}).invoke(cli, call)
     assert found.exit_code == 0, found.output
     text = " ".join(found.output.split())
-    assert words in text and "with its 1 comparison" in text and "verl_rloo gives the numbers of rloo" in text
+    assert (
+        words in text
+        and "with its 1 comparison" in text
+        and "verl_rloo gives the numbers of rloo in groups of 4, or a constant times them" in text
+    )
     assert "as rloo" in text
     row = next(" ".join(line.split()) for line in found.output.splitlines() if " zero " in line)
     shown = "0.250 (0.050 to 0.450)" in row and "1,002 (1,000 to not reached)" in row

@@ -46,6 +46,13 @@ class LearningTask:
       noise: standard deviation of the reward around its expectation; None for rewards of 0 or 1.
       price: float64 [D], what choice 1 costs at each decision that is reached; the reward has it taken off. None where
         no choice has a price.
+
+    Example: two agents earn 1 where both choose 1, in a task of one kind. In `mine.py`, `credit bench train --tasks
+    mine:both` takes it.
+      Examples:
+        >>> both = LearningTask("both", (0, 1), 2, (0, 1), np.array([[[0.0, 0.0], [0.0, 1.0]]]))
+        >>> both.decisions
+        2
     """
 
     name: str

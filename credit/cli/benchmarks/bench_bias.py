@@ -26,7 +26,8 @@ LEGENDS = {
     "0 is unbiased, 1 is as far off as no gradient at all",
     "cosine": "of the angle between the mean gradient and the true one; 1 is the same direction",
     "variance": "of the gradient, times the runs of a batch, over |∇J|²; it carries the square of a method's scale",
-    "relative": "the variance over |E g|², which no scale changes; 1 over the squared signal to noise of the gradient",
+    "relative": "the variance over |E g|², which no scale changes: the runs of a batch over the squared signal to "
+    "noise of its gradient",
     "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
     "rank": "Kendall's τ-b between mean advantages and true increments, where differences below a thousandth of "
     "the root mean square of each are ties; 1 is the same order",

@@ -26,7 +26,8 @@ __all__ = ["snr"]
 NOTES = (
     "SNR: m / sqrt(E[A²] − m²), in brackets half of its 99 % band; A: a decision's advantage, x: its true effect, "
     "m = E[A sign(x)]. An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
-    "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient: `bench bias --score relative`",
+    "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient, times its runs: `bench bias "
+    "--score relative`",
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",

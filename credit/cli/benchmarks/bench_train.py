@@ -204,20 +204,23 @@ def train(
     values = _values(rows)
     for line in (f"{values}.", SHARED_MEAN) if values else (SHARED_MEAN,):
         stdout().print(line, soft_wrap=True)
-    for line in [*_alike(compared, groups, group_size), *_refused(rows)]:
+    for line in [*_alike(compared, groups, group_size, optimizer), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(compared: Sequence[Cell], groups: int, group_size: int) -> list[str]:
-    """A line about each method that has the numbers of an earlier one on every task."""
+def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: str) -> list[str]:
+    """A line about each method that learned as an earlier one on every task."""
     firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
     for cell in compared:
         firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
     lines, names = [], list(firsts)
     for place, name in enumerate(names):
         same = [other for other in names[:place] if firsts[other] == firsts[name]]
-        lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
+        lines += [
+            alike(name, other, str(group_size), group_size, one_task=groups == 1, scaled=optimizer == "adam")
+            for other in same[:1]
+        ]
     return lines
 
 

@@ -26,16 +26,20 @@ def tell_unchecked(names: Iterable[str]) -> None:
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 
-def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool, two_values: str = "") -> str:
-    """The line on a function of one's own whose numbers are those of another method in groups of these sizes.
+def alike(
+    name: str, other: str, sizes: str, largest: int, *, one_task: bool, two_values: str = "", scaled: bool = False
+) -> str:
+    """The line on a method whose numbers are those of another one in groups of these sizes.
 
     Args:
       name, other: the function and the method.
       sizes, largest: of the groups.
       one_task: whether each batch was a single group, so that nothing could look across groups.
       two_values: a sentence, where all returns have one of two values.
+      scaled: whether they may be a constant times those: Adam's steps are the same.
     """
-    text = f"{name} gives the numbers of {other} in groups of {sizes}."
+    text = f"{name} gives the numbers of {other} in groups of {sizes}"
+    text += ", or a constant times them, which Adam cannot tell; --optimizer sgd can." if scaled else "."
     if two_values:
         text += f" {two_values}"
     elif one_task:

@@ -61,6 +61,19 @@ class Micro:
       decide: the decision at a history, None at the end.
       outcome: the outcome's lottery at the end.
       step: reward at the event that completed a history; None where there are no such rewards.
+
+    Example: a lead may ask a worker, whose answer has heavy tails. In `mine.py`, `credit bench bias --world mine:heavy`
+    takes it.
+      Examples:
+        >>> def decide(history):
+        ...     if history == ():
+        ...         return Decision("lead", EventType.ORCHESTRATOR_DECISION, 2)
+        ...     return Decision("worker", EventType.MESSAGE, 2) if history == (1,) else None
+        >>> def outcome(history):
+        ...     return ((0.9, 1.0), (0.1, -20.0)) if history == (1, 1) else ((1.0, float(sum(history)) / 4),)
+        >>> heavy = Micro("heavy", "A lead may ask a worker.", decide, outcome)
+        >>> len(heavy.states), len(heavy.ends)
+        (2, 4)
     """
 
     name: str

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from scipy.stats import beta
 
 from credit.cli import cli
-from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
+from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
 from credit.plot.nested_bars import _grouped
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
@@ -308,3 +308,19 @@ def test_calibration_needs_predictions_and_their_outcomes() -> None:
         draw_calibration({"a": (np.ones(2), np.full(2, np.nan))})
     with pytest.raises(CreditError, match="bins is 0"):
         draw_calibration({"a": (np.ones(2), np.ones(2))}, bins=0)
+
+
+def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight methods at the width of a column left a strip of .35 inches above their legend, without a word."""
+    lengths = np.array([2.0, 10.0, 100.0])
+    names = [f"a method with a name of its own, number {k}" for k in range(8)]
+    curves = [Curve(name, lengths, 1 / lengths, 0.9 / lengths, 1.1 / lengths) for name in names]
+
+    def drawn() -> Figure:
+        return draw_snr(curves, groups="groups of 8; values are true ones, and slopes are fitted to points")
+
+    with pytest.raises(CreditError, match=r"leaves no room; expected a larger size, such as 3.4x\d"):
+        refine(drawn(), size=(3.4, 2.2))
+    monkeypatch.setattr(narrow, "LEAST", 0.0)
+    strip = refine(drawn(), size=(3.4, 2.2))
+    assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
