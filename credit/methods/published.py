@@ -358,6 +358,15 @@ PUBLISHED: dict[str, Published] = {
         paper="AgentCreditBench: hectopascal/agent-credit-bench estimators/turn_loo.py",
         differs={"unit": "event", "estimand": "scale", "status": "released"},
     ),
+    "dapo": Published(
+        "DAPO",
+        "grpo",
+        "`grpo` without groups of equal outcomes, which its dynamic sampling draws anew; its clip, its loss over tokens "
+        "and its price on length are the trainer's",
+        options={"filters": "equal"},
+        paper="Yu et al. 2025, arXiv:2503.14476",
+        differs={"status": "reconstructed"},
+    ),
     "mhgpo": Published(
         "MHGPO",
         "verl_grpo",
