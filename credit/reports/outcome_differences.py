@@ -223,6 +223,8 @@ class OutcomeDifferences:
         ]
         more = ["…"] * (len(self.models) > most)
         mixes = "; what differs mixes models" if self.rows else ""
+        alone = sum(self.compared) - sum(every for _, _, every in self.models)
+        mixes += f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
         return [f"Failed by model: {', '.join(shown + more)}{mixes}."] if shown else []
 
     def of_units(self, by: str) -> str:
