@@ -361,8 +361,8 @@ PUBLISHED: dict[str, Published] = {
     "dapo": Published(
         "DAPO",
         "grpo",
-        "`grpo` without groups of equal outcomes, which its dynamic sampling draws anew; its clip, its loss over tokens "
-        "and its price on length are the trainer's",
+        "`grpo` without groups of equal outcomes, which its dynamic sampling draws anew; its clip, its loss over "
+        "tokens and its price on length are the trainer's",
         options={"filters": "equal"},
         paper="Yu et al. 2025, arXiv:2503.14476",
         differs={"status": "reconstructed"},

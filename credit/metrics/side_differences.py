@@ -402,8 +402,9 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
         if whole == [{name} for name in sides.names]:  # it makes the sides
             continue
         for name, has in names.items():
-            row = _compared(name, numbered(has.astype(np.float64)), sides.side, task)
+            row = _compared("", numbered(has.astype(np.float64)), sides.side, task)  # a model may be called tokens
             if row is not None and 0 < has[kept].sum() < kept.sum():  # else it says nothing
+                row = dataclasses.replace(row, metric=name)
                 found.append((word, row, fact_of(has[kept].astype(np.float64))))
     corrected = holm([math.nan if row.p is None else row.p for _, row, _ in found], [fact for *_, fact in found])
     told: dict[str, list[SideDifference]] = {}

@@ -12,6 +12,7 @@ import pytest
 import credit
 from credit.metrics.event_costs import Price, Prices, read_prices
 from credit.metrics.side_differences import (
+    COSTS,
     SILENT,
     UNPRICED,
     SideComparison,
@@ -22,7 +23,8 @@ from credit.metrics.side_differences import (
     side_differences,
     uncompared,
 )
-from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.metrics.trace_metrics import METRICS, PARTS
+from credit.reports.trace_numbers import AMOUNTS, TraceMetric, numbered
 from tests.credit.cli.logs import run, trace, write
 
 
@@ -587,6 +589,11 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
     value[::2][0] = 0.0  # a task without any on one side has no ratio
     (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
     assert row.ratio is None and row.low is not None and row.low < row.difference < (row.high or 0)
+
+
+def test_each_metric_is_a_part_or_an_amount() -> None:
+    """One that is declared as neither would have the interval of a mean that a few tasks make."""
+    assert PARTS.isdisjoint(AMOUNTS) and {*METRICS, *COSTS} == PARTS | AMOUNTS | {"outcome"}
 
 
 def test_a_ratio_against_the_means_is_said() -> None:

@@ -319,7 +319,7 @@ def test_gains_of_a_critic_are_covered() -> None:
 
 
 def of_sides(rng: np.random.Generator, paired: bool, effect: float) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
-    """The task and side of traces, and the true differences of `numbers_of_sides`."""
+    """The task and side of traces, and the true differences of `numbers_of_sides`, of tokens the ratio."""
     tasks = int(np.exp(rng.uniform(np.log(8), np.log(60))))
     second = 0 if paired else int(rng.integers(8, tasks + 1))
     each = int(rng.integers(1, 4))
@@ -327,7 +327,7 @@ def of_sides(rng: np.random.Generator, paired: bool, effect: float) -> tuple[np.
     side = np.tile(np.repeat([0, 1], each), tasks) if paired else (task >= tasks).astype(int)
     truth = {f"success {rate}": effect * 0.3 * (1 - rate) for rate in (0.03, 0.1, 0.5, 0.9, 0.97)}
     truth |= {f"errors {rate}": effect * rate for rate in (0.05, 0.5, 3.0)}
-    return task, side, truth | {"tokens": 5 * effect, "score": effect}
+    return task, side, truth | {"tokens": math.exp(0.5 * effect), "score": effect}
 
 
 def numbers_of_sides(
@@ -345,7 +345,7 @@ def numbers_of_sides(
         elif kind == "errors":
             value[name] = rng.poisson(rate * np.exp(0.7 * hard - 0.245) + added * side)
         elif kind == "tokens":
-            value[name] = np.exp(1 + rng.normal(size=len(task)) + 0.5 * hard) + added * side
+            value[name] = np.exp(1 + rng.normal(size=len(task)) + 0.5 * hard) * np.where(side, added, 1)
         else:
             value[name] = 3 * hard + rng.normal(size=len(task)) + added * side
     return {name: numbered(of_traces.astype(float)) for name, of_traces in value.items()}
@@ -363,7 +363,9 @@ def test_differences_of_sides_are_covered(paired: bool) -> None:
         _, _, rows = credit.from_columns(group=task, trace=np.arange(len(task)), reward=np.zeros(len(task)))
         found = side_differences(rows.traces, numbers_of_sides(rng, task, side, truth), side)
         for row in found:
-            if row.low is not None and row.high is not None:
+            if row.ratio is not None and row.metric == "tokens":
+                covered[f"ratio, effect {effect}"].append(row.ratio.low <= truth["tokens"] <= row.ratio.high)
+            elif row.low is not None and row.high is not None:
                 covered[f"effect {effect}"].append(row.low <= truth[row.metric] <= row.high)
         if not effect:
             starred.append(any(row.stands_out for row in found))
