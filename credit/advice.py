@@ -305,6 +305,10 @@ def _too_little(traces: Traces, name: str) -> str:
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
     if name == "c3" and not _has_siblings(traces):
+        if "node" in traces.evidence and "context" in traces.evidence:
+            drawn = np.asarray(traces.evidence["node"].mask)
+            if not drawn[np.asarray(traces.evidence["context"].mask)].any():
+                return "no event that has a context has a node: without one, its draw is not known from another trace's"
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
         return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"

@@ -175,6 +175,10 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     too: see `mt_grpo`. With replays, b_ik is the mean over the other clusters of the group, each weighing as much as
     one trace. Replays that stand under another task than their trace bias it (docs/bias.md).
 
+    In a ledger the claim is D_ik = r_ik + V_i,k+1 − V_ik, r_ik what the turn earned and V_ik the mean of G_jk over the
+    other traces that play a turn k, 0 after the last one: b is no value of a state where others have stopped. A turn
+    that no other trace plays has no claim.
+
     Args:
       graph: the batch; uses trace, turn and group ids and the masks.
       reward: float [T], outcome of each trace, earned in its last turn; NaN where it has none.

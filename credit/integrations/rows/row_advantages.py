@@ -538,7 +538,8 @@ class RowAdvantages:
         for name in evidence_of_key(self._by):
             if name in EVIDENCE and name not in {*evidence, *columns, "node"}:  # without nodes, all draws differ
                 how = "policy_version=" if name == "policy_version" else f"evidence={{{name!r}: ...}}"
-                raise CreditError(f"by names {name!r}, and the rows have no such column; pass {how}")
+                where = f"pass {how}, and to warmup evidence=({name!r},)"
+                raise CreditError(f"by names {name!r}, and the rows have no such column; {where}")
         passed = {*evidence, *self._options, *columns - {"policy_version"}}
         lacking = [name for name in self.needs if name not in passed]
         if lacking:

@@ -25,12 +25,14 @@ class _Amounts(NamedTuple):
     estimand: str
     source: str
     unit: str
+    by_values: bool  # increments are differences of other values than the baselines (`Recursion.values`)
 
     @classmethod
     def of(cls, claim: Credit, errors: Errors) -> _Amounts:
         credit, baseline, reason = map(np.asarray, (claim.credit, claim.baseline, claim.reason))
         stderr = believed_errors(claim, errors)
-        return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
+        by_values = claim.recursion is not None and claim.recursion.values is not None
+        return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit, by_values)
 
     def amounts(self, rows: np.ndarray) -> np.ndarray:
         """credit − baseline of events: float64 [rows], NaN where it is invalid."""
@@ -104,7 +106,8 @@ def why(
     if form.unit != "event":
         words.append(f"a claim on all of its {form.unit} together")
     if offered.estimand == "return":
-        words.append("as an increment: minus the part of the next action")
+        against = ", against what other traces that still play earned from there on" if offered.by_values else ""
+        words.append(f"as an increment: minus the part of the next action, if there is one{against}")
     elif offered.estimand == "contrast":
         words.append("as an increment: times 1 − π, relative to the mean of the policy")
     elif offered.estimand != "increment":

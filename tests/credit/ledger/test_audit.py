@@ -435,3 +435,21 @@ def test_expected_by_value_names_the_trace_that_lacks_it(tmp_path: Path) -> None
     path.write_text(log(path).read_text().replace('"value": 0.2, ', "", 1))
     result = run("audit", path, "--methods", "rloo", "--expected", "value")
     assert result.exit_code == 1 and "the first action of trace 't000' does not have" in result.stderr
+
+
+def test_a_claim_of_turn_baseline_is_told_by_the_values_that_it_rests_on(tmp_path: Path) -> None:
+    """At a last action "minus the part of the next action" explained −1 where the method's own number is −1/3."""
+    lines = []
+    for name, turns, outcome in (("a", 1, 1.0), ("b", 2, 1.0), ("c", 2, 0.0), ("d", 1, 0.0)):
+        events = [{"id": f"e{k}", "t": k, "type": "message", "agent": "xy"[k]} for k in range(turns)]
+        lines.append({"trace_id": name, "task_id": "q", "events": events, "edges": [], "rewards": {"team": outcome}})
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = credit.read(tmp_path / "x.jsonl")
+    claims = {name: credit.run(traces, name) for name in ("rloo", "turn_baseline")}
+    ledger = compose_claims(traces, claims)
+    # V of a turn: the mean of what other traces that play it earned from there on; V_0 of a, b and d, V_1 of b alone
+    for event, increment in (("e0", 1 - 2 / 3), ("e1", 0 - 1.0)):
+        receipt = explain(traces, "c", event, claims, ledger=ledger)
+        (line,) = [line for line in receipt.lines if line.claim == "turn_baseline"]
+        assert line.increment == pytest.approx(increment, abs=1e-6)
+        assert "against what other traces that still play earned from there on" in line.why

@@ -142,6 +142,15 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
 
+def test_a_context_without_a_node_is_not_called_a_want_of_siblings(tmp_path: Path) -> None:
+    """Nodes stood at other events; "sample siblings" would have cost rollouts that the log already had."""
+    alike = {"context": lambda i, k: f"c{k}" if k else None, "node": lambda i, k: None if k else f"n{i}"}
+    alike |= {"alternative": lambda i, k: f"a{k}"}
+    found = advice(write(tmp_path / "x.jsonl", **alike))
+    needs = {branch.unit: branch.needs for branch in found.branches}["message"]
+    assert needs["c3"].startswith("no event that has a context has a node")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("longer", [False, True])
 def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longer: bool) -> None:

@@ -1067,7 +1067,9 @@ def test_a_trace_that_spans_versions_has_its_first_as_in_a_log(tmp_path: Path) -
 )
 def test_a_key_without_its_column_says_how_rows_state_it(by: str, how: str) -> None:
     """The advice was how to write JSON of a log."""
-    with pytest.raises(CreditError, match=f"by names '{by}', and the rows have no such column; pass {how}"):
+    with pytest.raises(
+        CreditError, match=f"by names '{by}', and the rows have no such column; pass {how}, and to warmup"
+    ):
         RowAdvantages("rloo", by=f"task,{by}")(group=["q"] * 2, reward=[1.0, 0.0])
 
 
