@@ -390,7 +390,7 @@ def settle_alone(
       ...     x, known = m.score[m.of_event], m.member_mask[m.of_event]
       ...     middle, reason = settle_alone(m, known, others < 1, x, middle, "refuse", few=others < 3)
       ...     return finish(graph, credit=x, baseline=middle, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),
-      ...                   reason=reason, unit="role", estimand="total", source="trimmed", centred=True,
+      ...                   reason=reason, unit="role", estimand="total", source="trimmed", centred=False,
       ...                   own_outcome=True)
       >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[9.0, 5.0, 1.0, 0.0])
       >>> rows.gather(trimmed(graph, reward).advantage).tolist()

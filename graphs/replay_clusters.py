@@ -213,9 +213,9 @@ def _check_prefixes(
 ) -> None:
     """Refuse contexts whose traces drew for themselves at the decision before it, unless they are known to agree.
 
-    Nodes tell draws apart, and an alternative without a node is a draw of its own. Choices are alike where all agents
-    state theirs, in one context. A decision of which an action has neither is not compared: it may be frozen. Contexts
-    of agents that acted side by side stand in any order, so that either may be the last one.
+    Nodes tell draws apart. Where a log states no node, each alternative was drawn by itself. Choices are alike where
+    all agents state theirs, in one context. A decision is not compared where an action has neither: it may be frozen.
+    Contexts of agents that acted side by side stand in any order, so either may be the last one.
 
     Args:
       graph: the batch.

@@ -90,7 +90,7 @@ def mean_interval(values: np.ndarray, nothing: float = 0.0) -> tuple[float, floa
     It is m ± t_{0.975, G−1} s / √G, s the standard deviation of G clusters. Where all numbers lie on one side of
     `nothing` and their tail points away from it, Hall's interval corrects for the skewness: Student's of 60 numbers
     that are log-normal in a fifth of clusters and 0 in others held 88 %. Elsewhere a skewness is mostly noise, and to
-    correct for it costs as much: one small number beside eight large ones moved an end by five standard errors.
+    correct for it costs as much: one small number beside eight large ones moved an end by seven standard errors.
 
     Args:
       values: float [G], finite.

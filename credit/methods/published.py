@@ -156,6 +156,7 @@ PUBLISHED: dict[str, Published] = {
         "dr_mas",
         "golden `drmas_grpo`, its setting without agents: a trace is one sample and its number goes to every action",
         options={"by": None, "population": "trace"},
+        paper="Shao et al. 2024, arXiv:2402.03300; Dr. MAS compute_grpo_outcome_advantage without agents",
         differs={"unit": "trace", "estimand": "total"},
     ),
     "magrpo": Published(
@@ -303,6 +304,7 @@ PUBLISHED: dict[str, Published] = {
         "spiral_rae",
         "golden: each agent's trace of an episode is a reward of its own, in the order of the batch",
         options={"population": "agent"},
+        paper="SPIRAL, arXiv:2506.24119; prime-rl algo/rae.py at 559b447",
     ),
     "rloo": Published("RLOO", "rloo", "the formula; Dr. MAS' and verl's code are `dr_mas_rloo`, `verl_rloo` (goldens)"),
     "reinforce_pp": Published(
@@ -335,6 +337,7 @@ PUBLISHED: dict[str, Published] = {
         "dr_mas",
         "golden `rllm_grpo`: trajectories of a role on a task, ddof 0",
         options={"by": "role_name", "population": "trace", "ddof": 0},
+        paper="rLLM: rllm-org/rllm trainer/algorithms/rl_algo.py at 9beb6e0",
         differs={"unit": "role"},
     ),
     "rllm_prpo": Published(

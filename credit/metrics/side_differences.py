@@ -98,8 +98,8 @@ class SideRatio:
     Attributes:
       value: the median over tasks that differ of their ratios where tasks are paired, else geometric means' ratio.
       low, high: its 95 % interval (`median_interval`, `difference_interval` of logarithms).
-      seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases; None where all tasks
-        differ by one ratio.
+      seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases, uncorrected; None where
+        all tasks differ by one ratio.
     """
 
     value: float
@@ -122,7 +122,8 @@ class SideDifference:
       p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
         differ.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
-      seen: the least difference that such a test would find in 4 of 5 cases; None where there is no interval.
+      seen: the least difference that such a test would find in 4 of 5 cases, uncorrected; None where there is
+        no interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side, of these tasks.
       paired: whether tasks are compared with themselves: where any has both sides.

@@ -263,7 +263,7 @@ def _decisions(traces: Traces, purpose: Purpose) -> np.ndarray:
 def _repeated(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Actions without a context or a node that an earlier trace of a later context has, too: bool [N].
 
-    Runs from one of them would name a draw of both traces as one of its own.
+    The traces share this draw. Runs from one of the traces would name it as a second draw.
     """
     if "context" not in traces.evidence:
         return np.zeros(len(rows), bool)

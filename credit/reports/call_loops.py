@@ -83,7 +83,7 @@ class Steps:
           values: of each call, in the order of `rows`; negative where it is unknown: int [calls].
 
         Returns:
-          The keys. A step with an unknown value has a negative one of its own.
+          The keys. A step with an unknown value has a negative key that no other step has.
         """
         count = len(self.agent)
         order = by_id(self.step, values)

@@ -303,7 +303,7 @@ def _whole_rest(unit: np.ndarray, trace: np.ndarray, count: np.ndarray, total: n
       many: the number of units.
     """
     present, acting = np.bincount(trace, minlength=len(total)), np.bincount(trace, count, len(total))
-    both = (present == 2) & (acting == total)  # by tool an action may be of two units
+    both = (present == 2) & (acting == total)  # an action counts for each tool that it calls
     other = np.where(both[trace], np.bincount(trace, unit, len(total))[trace] - unit, -1).astype(np.int64)
     compared = total[trace] > count
     least, most = np.full(many, many), np.full(many, -1)

@@ -13,7 +13,9 @@ from graphs.text import excerpt
 
 __all__ = ["without_copied_files"]
 
-_HEAD, _LEAST = 1 << 16, 128  # bytes that are compared before whole files are: lines, of so many together
+_HEAD, _LEAST = 1 << 16, 128
+"""Whole files are read only where their first lines are equal. These are the first `_LEAST` bytes, up to the end of
+their line, or the first `_HEAD` bytes where no line ends there."""
 
 
 def without_copied_files(sources: Iterable[Source]) -> tuple[list[Source], list[Problem]]:

@@ -63,8 +63,8 @@ def siblings(
     """Mark actions that traces of a task chose after equal prefixes, with `context` and `node`, in a copy of the log.
 
     The prefix is all that happened before: messages, tool calls and answers, spawns, and the agents. `credit assign
-    --method c3` takes the copy. Each action has a node of its own, since the traces are independent. Equal actions have
-    one `alternative`.
+    --method c3` takes the copy. No two actions share a `node`, since the traces are independent. Equal actions share
+    an `alternative`.
     """
     from credit.replay.json_lines import write_lines
     from credit.replay.prefixes.choice_contrasts import choice_contrasts

@@ -203,7 +203,7 @@
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
-        ["", `Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+        ["", `Would be seen: a difference that the test finds in 4 of 5 cases before Holm's correction. ${starred("*", "all rows", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {

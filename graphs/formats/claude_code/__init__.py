@@ -90,7 +90,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         claimed.update(own, of_id)
         beside, problems = _beside(source, {identity(members[index][0].path) for index in (*own, *of_id)})
         yield from problems
-        # A copy of the session has sub-agents of its own beside it: those of the other would be there twice.
+        # A copied session has copies of its sub-agents beside it. Those of the original would count twice.
         agents = {members[index][1] for index in own} | {_agent_of(found) for found in beside}
         present = [*own, *(index for index in of_id if members[index][1] not in agents)]
         parts, copies = without_copied_files([members[index][0] for index in sorted({*present})] + beside)
