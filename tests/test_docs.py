@@ -119,3 +119,11 @@ def test_the_table_of_methods_is_current_and_has_every_formula() -> None:
     for name, method in credit.METHODS.items():
         assert writer.formula(method) and method.compared.population, name
         assert writer.formula(method) in writer.method_page(name) and ">>> " in writer.method_page(name), name
+
+
+def test_no_object_is_documented_on_two_pages():
+    """A page of reference lists a package with all that it holds, so that what is within it has no entry of its own."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    entries = re.findall(r"^::: (\S+)$", pages, flags=re.MULTILINE)
+    assert len(entries) == len(set(entries)) > 20
+    assert [inner for inner in entries if any(inner.startswith(f"{outer}.") for outer in entries)] == []
