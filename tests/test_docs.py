@@ -125,5 +125,7 @@ def test_no_object_is_documented_on_two_pages():
     """A page of reference lists a package with all that it holds, so that what is within it has no entry of its own."""
     pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
     entries = re.findall(r"^::: (\S+)$", pages, flags=re.MULTILINE)
+    alone = re.findall(r"^::: (\S+)\n +options:\n +members: false$", pages, flags=re.MULTILINE)
     assert len(entries) == len(set(entries)) > 20
-    assert [inner for inner in entries if any(inner.startswith(f"{outer}.") for outer in entries)] == []
+    whole = [entry for entry in entries if entry not in alone]
+    assert [inner for inner in entries if any(inner.startswith(f"{outer}.") for outer in whole)] == []
