@@ -33,7 +33,6 @@ __all__ = [
     "alone_mask",
     "divided_note",
     "empty_notes",
-    "ended_note",
     "large_advantages",
     "reason_counts",
 ]
@@ -314,24 +313,6 @@ def divided_note(tasks: int) -> str:
     if tasks == 1:
         return "1 task is split into groups by model or system; --group-by task compares all its traces"
     return f"{tasks} tasks are split into groups by model or system; --group-by task compares all their traces"
-
-
-def ended_note(credit: Credit) -> str:
-    """The line about a method whose baseline counts traces that have ended as 0; "" for others.
-
-    Such a baseline is no value of a state, so the method states values apart from it (`Recursion.values`).
-
-    Examples:
-      >>> import credit
-      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
-      >>> ended_note(credit.turn_baseline(graph, reward))
-      'Ended traces count as 0 at later turns, so late turns of long traces get more, whatever they did.'
-      >>> ended_note(credit.rloo(graph, reward))
-      ''
-    """
-    if credit.recursion is None or credit.recursion.values is None:
-        return ""
-    return "Ended traces count as 0 at later turns, so late turns of long traces get more, whatever they did."
 
 
 def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:

@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.traces.batch import Traces
 
-__all__ = ["NOTHING_DISTINGUISHES", "tells_apart"]
+__all__ = ["NOTHING_DISTINGUISHES", "place_note", "tells_apart"]
 
 NOTHING_DISTINGUISHES = (
     "nothing in the log tells what one action did from what another of its trace did: by every method here actions "
     "differ at most by who took part, turns or length"
 )
+
+BY_NUMBER = ("turn_baseline", "mt_grpo")
+"""Methods that compare the turns of a number, so that traces that have ended count as 0, or not at all."""
+
+SUMMED = ("discounted_return", "igpo")
+"""Methods that sum the rewards from an action on and subtract nothing of its place."""
+
+
+def place_note(traces: Traces, credit: Credit) -> str:
+    """Why an action's place makes its number, whatever it did; "" where it does not.
+
+    Of traces without any effect, differences of agents and roles within a trace stood out by such methods.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "b"], turn=[0, 0, 1], reward=[1.0, 0.0, 0.0])
+      >>> place_note(rows.traces, credit.turn_baseline(graph, reward))
+      'Ended traces count as 0 at later turns, so late turns of long traces get more or less, whatever they did.'
+      >>> place_note(rows.traces, credit.rloo(graph, reward))
+      ''
+    """
+    if credit.source in SUMMED and "event_reward" in traces.evidence:
+        return f"{credit.source} sums rewards from an action on, so late actions sum fewer, whatever they did."
+    graph, n = traces.graph, traces.sizes
+    if credit.source not in BY_NUMBER or not n.events:
+        return ""
+    rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
+    trace, first = np.asarray(graph.trace_ids)[rows], np.unique(np.asarray(graph.turn_ids)[rows], return_index=True)[1]
+    played = np.bincount(trace[first], minlength=n.traces)
+    group = np.asarray(graph.group_ids)[: n.traces]
+    most = np.zeros(graph.num_traces, np.int64)
+    np.maximum.at(most, group, played)
+    if np.all((played == most[group]) | (played == 0)):
+        return ""
+    ended = "count as 0 at" if credit.source == "turn_baseline" else "are not compared at"
+    return f"Ended traces {ended} later turns, so late turns of long traces get more or less, whatever they did."
 
 
 def tells_apart(traces: Traces, credit: Credit, name: str = "") -> bool:

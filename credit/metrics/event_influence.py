@@ -11,7 +11,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.cost_summary import Amount, amounts
 from credit.metrics.event_costs import event_costs
 from credit.reports.missing_lines import lacking_traces
-from credit.telling_apart import tells_apart
+from credit.telling_apart import place_note, tells_apart
 from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -33,7 +33,7 @@ class Responsible:
       amount: its credit − baseline; None where `without` says why it has none.
       stderr: its standard error; None where the method states none.
       stands_out: whether the amount is beyond two standard errors, and can tell one action from another
-        (`credit.telling_apart.tells_apart`).
+        (`tells_apart`), and not by its place (`place_note`).
       path: ids of events from the action to the event, over the fewest dependencies.
       without: why it has no credit; "" where it has.
     """
@@ -125,7 +125,7 @@ def why(traces: Traces, row: int, credit: Credit | None, *, most: int = 10) -> l
         valid = np.asarray(credit.valid)
         difference = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
         amount, error = np.where(valid, difference, np.nan), np.asarray(credit.stderr, np.float64)
-        beyond = beyond_two_errors(amount, error) & tells_apart(traces, credit)
+        beyond = beyond_two_errors(amount, error) & (tells_apart(traces, credit) and not place_note(traces, credit))
     following, known = _towards(traces, row), np.isfinite(amount)
     acts = np.asarray(graph.action_mask)
     rows = sorted((e for e in following if acts[e] or known[e]), key=lambda e: (-abs(amount[e]) if known[e] else 1, -e))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.method_summary import empty_notes, ended_note
+from credit.method_summary import empty_notes
 from credit.metrics.side_differences import compare_sides, with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -26,7 +26,7 @@ from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
-from credit.telling_apart import NOTHING_DISTINGUISHES, tells_apart
+from credit.telling_apart import NOTHING_DISTINGUISHES, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
@@ -84,7 +84,10 @@ def overview(findings: Findings) -> dict[str, Any]:
             for name, units in matters.items()
         },
         "alike": {
-            name: {by: alike_note(found, name, by, told[name], differing.of_units(by)) for by, found in units.items()}
+            name: {
+                by: alike_note(found, name, by, told[name], differing.of_units(by), place_note(traces, claims[name]))
+                for by, found in units.items()
+            }
             for name, units in matters.items()
         },
         "summary": {
@@ -137,7 +140,7 @@ def _about(traces: Traces, name: str, claim: Credit) -> dict[str, Any]:
         "estimand": claim.estimand,
         "source": claim.source,
         "unit": claim.unit,
-        "note": ended_note(claim),
+        "note": place_note(traces, claim),
         "empty": [] if np.asarray(claim.valid).any() else [line.strip() for line in empty_notes(traces, claim, name)],
     }
 

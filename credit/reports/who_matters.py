@@ -13,7 +13,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
-from credit.telling_apart import tells_apart
+from credit.telling_apart import place_note, tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import ROUNDING, TaskMean, holm, task_mean
@@ -70,8 +70,8 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     A trace gives one number whatever its length: the mean over the unit's actions minus the mean over its other
     actions. A task gives the mean over its traces. What all actions of a trace share cancels, so a method that
     broadcasts the outcome has no difference. Intervals and tests are those of `task_mean`; tasks count as independent.
-    Where a method's numbers rest on no evidence about the actions (`tells_apart`), its differences are of its making,
-    and units have none.
+    Where a method's numbers rest on no evidence about the actions (`tells_apart`), or on their places (`place_note`),
+    its differences are of its making, and units have none.
 
     Units that stand out come first, those without an interval last, and the larger difference before the smaller. Turns
     stand in their order.
@@ -99,7 +99,7 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
         raise CreditError(f"by is {by!r}; expected one of {', '.join(KINDS_OF_UNIT)}")
     if credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
-    return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by, tells_apart(traces, credit))
+    return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by, _compares(traces, credit))
 
 
 def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dict[Kind, list[Unit]]]:
@@ -111,12 +111,16 @@ def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dic
     """
     labels = {by: labels_of(traces, by) for by in KINDS_OF_UNIT}
     numbers = {name: _Numbers.of(traces, claim) for name, claim in claims.items()}
+    told = {name: _compares(traces, claim, name) for name, claim in claims.items()}
     return {
-        name: {
-            by: _units(labels[by], claim, numbers[name], by, tells_apart(traces, claim, name)) for by in KINDS_OF_UNIT
-        }
+        name: {by: _units(labels[by], claim, numbers[name], by, told[name]) for by in KINDS_OF_UNIT}
         for name, claim in claims.items()
     }
+
+
+def _compares(traces: Traces, credit: Credit, name: str = "") -> bool:
+    """Whether differences of a method's numbers within a trace can be of what its actions did."""
+    return tells_apart(traces, credit, name) and not place_note(traces, credit)
 
 
 def _units(
@@ -142,13 +146,16 @@ def _units(
     return sorted(units, key=order)
 
 
-def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True, first: str = "") -> str:
+def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True, first: str = "", place: str = "") -> str:
     """The line that says why no unit differs from the rest of its traces; "" where one does.
 
-    `told` is what `tells_apart` says of the method, and `first` what failed and succeeded traces tell of units.
+    `told` is what `tells_apart` says of the method, `place` what `place_note` does, and `first` what failed and
+    succeeded traces tell of units.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
+    if told and place and len(units) > 1:
+        return f"By {method} no {by} is compared with the rest of its traces."
     if not told and len(units) > 1:
         within = (
             f"Nothing in the log tells what one {by} did from what another did. By {method} {by}s differ at most by "

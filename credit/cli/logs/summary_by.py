@@ -124,27 +124,27 @@ def summary(
     last: list[str] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     if has_outcomes(traces):
-        from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
+        from credit.method_summary import divided_note, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
         from credit.reports.who_matters import who_matters
-        from credit.telling_apart import tells_apart
+        from credit.telling_apart import place_note, tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         paid[np.asarray(traces.graph.trace_ids)[np.asarray(credit.valid)]] = True
-        told = tells_apart(traces, credit, method)
+        told, place = tells_apart(traces, credit, method), place_note(traces, credit)
         differences = outcome_differences(traces, success_at=success_at, calls=calls)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
             plain = {"by": by, "method": method, "units": [_finite(row) for row in rows],
-                     "without": reason_counts(traces, credit), "divided_tasks": divided, "note": ended_note(credit),
+                     "without": reason_counts(traces, credit), "divided_tasks": divided, "note": place,
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method, told, all_, differences.of_units(by))
-                for line in filter(None, [ended_note(credit), divided_note(divided) if divided else ""]):
+                _print(stdout(), units, by, method, told, all_, differences.of_units(by), place)
+                for line in filter(None, [place, divided_note(divided) if divided else ""]):
                     stdout().print(words(line), soft_wrap=True)
                 stdout().print()
             else:
@@ -182,11 +182,11 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str) -> None:
+def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str, place: str) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 
-    if note := alike_note(units, method, by, told, first):  # a table would hold zeros
+    if note := alike_note(units, method, by, told, first, place):  # a table would hold zeros
         console.print(words(note), soft_wrap=True)
         return
     table = plain_table(

@@ -63,7 +63,7 @@ def why(
     from credit.methods.running import has_outcomes, run, without_outcomes
     from credit.metrics.event_influence import why as find_responsible
     from credit.reports.missing_lines import LACKING, lacking_traces
-    from credit.telling_apart import tells_apart
+    from credit.telling_apart import place_note, tells_apart
 
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
@@ -94,6 +94,8 @@ def why(
             stdout().print(words(f"without credit by {method}: {'; '.join(without)}"), soft_wrap=True)
         if credit is not None and not tells_apart(traces, credit, method):
             stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)
+        elif credit is not None and (note := place_note(traces, credit)):
+            stdout().print(words(note), soft_wrap=True)
     else:
         stdout().print(words(f"no action leads to event {event}"), soft_wrap=True)
     if lacks_lines and not as_json:

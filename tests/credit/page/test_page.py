@@ -218,7 +218,7 @@ def test_the_page_opens_on_the_method_of_summary_unless_only_others_tell_units_a
 
 def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:
     methods = parts[0]["overview"]["methods"]
-    note = "Ended traces count as 0 at later turns, so late turns of long traces get more, whatever they did."
+    note = "Ended traces count as 0 at later turns, so late turns of long traces get more or less, whatever they did."
     assert [methods[name]["note"] for name in METHODS] == ["", note, ""]
     log = written(tmp_path, [trace(i) for i in range(2)])
     printed = {m: CliRunner().invoke(cli, ["summary", str(log), "--method", m]).output for m in METHODS[:2]}
