@@ -41,6 +41,7 @@ from graphs.traces.batch import Traces
 
 __all__ = [
     "COSTS",
+    "STARRED_SIDES",
     "SideBound",
     "SideComparison",
     "SideDifference",
@@ -64,7 +65,8 @@ UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices a model of it"
 FIRST = ("success", "outcome")
-"""What a change is judged by."""
+"""What a change is judged by, tested on its own."""
+STARRED_SIDES = "all rows but success and outcome, which are tested on their own"
 ASKED = {
     "success": "success",
     "outcome": "outcome",
@@ -78,6 +80,8 @@ ASKED = {
 """The metrics that a sentence on a change is about, in its words; a table has the others."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
+MIXED = 0.2
+"""Difference between the parts that a model has of two sides, from which it is always told."""
 STATED = ("system", "model")
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
@@ -98,8 +102,8 @@ class SideRatio:
     Attributes:
       value: the median over tasks that differ of their ratios where tasks are paired, else geometric means' ratio.
       low, high: its 95 % interval (`median_interval`, `difference_interval` of logarithms).
-      seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases, uncorrected; None where
-        all tasks differ by one ratio.
+      seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases, at 5 % over `rows`; None
+        where all tasks differ by one ratio.
     """
 
     value: float
@@ -119,11 +123,11 @@ class SideDifference:
       low, high: its 95 % interval over tasks; None where `ratio` has one, where too few have a number or differ, or all
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
-      p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
-        differ.
+      p: of the test that the sides are alike; None where too few have a number or differ. What a change is judged by,
+        `FIRST`, is tested on its own, and all other metrics by Holm's method among themselves.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
-      seen: the least difference that such a test would find in 4 of 5 cases, uncorrected; None where there is
-        no interval.
+      seen: the least difference that such a test at 5 % over `rows` would find in 4 of 5 cases; None where there is no
+        interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side, of these tasks.
       paired: whether tasks are compared with themselves: where any has both sides.
@@ -132,6 +136,8 @@ class SideDifference:
       asked: how many traces each side has in these, with a number or without.
       ratio: of `AMOUNTS`, which have its interval in place of that of the difference, and the test of its logarithm;
         None where a task that is compared has 0, and where another metric would have no interval.
+      rows: how many tests `p` is corrected for, its own among them.
+      freedom: degrees of Student's test of the interval; 0 without one.
     """
 
     metric: str
@@ -150,6 +156,22 @@ class SideDifference:
     refused: dict[str, int]
     asked: tuple[int, int]
     ratio: SideRatio | None = None
+    rows: int = 1
+    freedom: float = 0.0
+
+    def corrected(self, p: float, rows: int) -> SideDifference:
+        """The same where it is one of so many tests; p is NaN where there is none."""
+        from scipy.special import stdtrit  # comes with JAX; slow to import
+
+        if math.isnan(p):
+            return dataclasses.replace(self, p=None)
+        seen, ratio, power = self.seen, self.ratio, stdtrit(self.freedom, POWER) if self.freedom else 0.0
+        if rows > 1 and self.freedom:
+            of_all, alone = (float(stdtrit(self.freedom, 1 - LEVEL / 2 / many) + power) for many in (rows, 1))
+            seen = None if seen is None else seen * of_all / alone
+            if ratio is not None and ratio.seen is not None:
+                ratio = dataclasses.replace(ratio, seen=ratio.seen ** (of_all / alone))
+        return dataclasses.replace(self, p=p, rows=rows, seen=seen, ratio=ratio)
 
     @property
     def stands_out(self) -> bool:
@@ -163,15 +185,12 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
-        return "–" if self.p is None else "no spread"
+        few = self.differing is not None and self.differing < LEAST_TASKS
+        return "–" if self.p is None else "few tasks" if few else "no spread"
 
-    def told(self, possible: bool = True) -> str:
-        """Both means, why they say less than they seem to, and of how many traces they are where that is not all.
-
-        Args:
-          possible: whether the tasks of all rows suffice for a p below 0.05, however much they differ.
-        """
-        why = self.why(possible)
+    def told(self) -> str:
+        """Both means, why they say less than they seem to, and of how many traces they are where that is not all."""
+        why = self.why()
         some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]}"
         without = "the others have no outcome" if self.metric in FIRST else "the others have no number"
         of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
@@ -180,14 +199,19 @@ class SideDifference:
         times = f" (but ×{_short(self.ratio.value)} in a task)" if self.ratio is not None and against else ""
         return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
 
-    def why(self, possible: bool = True) -> str:
+    def why(self) -> str:
         """Why it is no change; "" where it differs beyond chance."""
         if self.stands_out:
             return ""
-        if self.p is None and not self.difference and not self.differing:
-            return "the same"
-        few = f"too few tasks {'differ ' if self.paired else ''}to tell"
-        return few if self.p is None or not possible else "within chance"
+        if self.p is None:
+            same = not self.difference and not self.differing
+            return "the same" if same else f"too few tasks {'differ ' if self.paired else ''}to tell"
+        if self.least is not None and self.least * self.rows >= LEVEL:
+            return f"too few tasks {'differ ' if self.paired else ''}for {self.rows} rows"
+        ends = (self.low, self.high, 0.0) if self.ratio is None else (self.ratio.low, self.ratio.high, 1.0)
+        if self.rows > 1 and beyond_chance(0.0, *ends) and not self.without:
+            return f"not beyond chance after correction for {self.rows} rows"
+        return "within chance"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,10 +325,8 @@ class SideComparison:
 
     def changed(self) -> str:
         """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
-        least = [row.least for row in self.rows if row.p is not None and row.least is not None]
-        possible = bool(least) and min(least) * len(least) < LEVEL
         asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
-        told = [f"{row.metric} {row.told(possible)}" for row in asked if row.metric in FIRST]
+        told = [f"{row.metric} {row.told()}" for row in asked if row.metric in FIRST]
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*self.apart]
@@ -315,7 +337,7 @@ class SideComparison:
             if row.stands_out and row.metric not in FIRST:
                 told.append(f"{ASKED[row.metric]} {row.told()}")
             elif row.metric not in FIRST:
-                quiet.setdefault(row.why(possible), []).append(ASKED[row.metric])
+                quiet.setdefault(row.why(), []).append(ASKED[row.metric])
         told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
         others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
         told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
@@ -335,7 +357,12 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.p is None:
                 few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
-        return lines + ([f"too few tasks differ to tell: {_by_reason(few)}"] if few else [])
+        if not few:
+            return lines
+        rows = max((row.rows for row in self.rows), default=1)
+        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
+        least = f"a test can find something from {_least_tasks(1)} that differ{others}"
+        return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""
@@ -392,7 +419,8 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
     """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
 
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
-    all. It is told where it differs beyond chance, and where tasks are too few for any test.
+    all. It is told where it differs beyond chance, where tasks are too few for any test, and, tested or not, where the
+    part of what is settled before a run differs by `MIXED`.
     """
     task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces)
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
@@ -409,14 +437,18 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
                 found.append((word, row, fact_of(has[kept].astype(np.float64))))
     corrected = holm([math.nan if row.p is None else row.p for _, row, _ in found], [fact for *_, fact in found])
     told: dict[str, list[SideDifference]] = {}
+    unsure: set[str] = set()
     for (word, row, _), p in zip(found, corrected, strict=True):
-        if beyond_chance(p, row.low, row.high) or (few and row.difference):
+        beyond = beyond_chance(p, row.low, row.high)
+        if beyond or (few and row.difference) or (word in BESIDE and abs(row.difference) >= MIXED):
             told.setdefault(word, []).append(row)
+            unsure |= set() if beyond else {word}
     said = []
     for word, rows in told.items():
         rows = sorted(rows, key=lambda row: -abs(row.difference))
         shares = [f"{printable(row.metric, 60)} in {_part(row.first)} against {_part(row.second)}" for row in rows]
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
+        chance = chance or ("; not beyond chance" if word in unsure else "")
         said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of traces{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
@@ -432,9 +464,9 @@ def _within(
     if not both:
         return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
     corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
-    told = []
+    tests, told = sum(row.p is not None for row in both.values()), []
     for (kind, row), p in zip(both.items(), corrected, strict=True):
-        why = dataclasses.replace(row, p=None if math.isnan(p) else p).why()
+        why = row.corrected(p, tests).why()
         told.append(f"{printable(kind, 60)} {_short(row.first)} to {_short(row.second)}, {why or 'beyond chance'}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
     return f"{name} within each {word} ({'; '.join(told + _together(names, sides.side, task, metric.value))})"
@@ -485,6 +517,11 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
         most = sorted(rows, key=lambda name: (-len(rows[name]), name))[:MOST_NAMES]
         found[word] = {name: np.isin(np.arange(traces.sizes.traces), [*rows[name]]) for name in most}
     return found
+
+
+def _least_tasks(rows: int) -> int:
+    """Tasks that must differ, all the same way, for a p below 0.05 in one of so many rows: 2 / 2ⁿ is the least p."""
+    return math.floor(math.log2(2 * rows / LEVEL)) + 1
 
 
 def _place(sides: Sequence[int], names: Sequence[str]) -> str:
@@ -707,8 +744,10 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     """Differences of metrics between two sides, second − first, with intervals over tasks.
 
     Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
-    weigh on both sides alike; other tasks are left out, and from `LEAST_TASKS` on there is a test. Otherwise each
-    side's tasks give one number each. Intervals are those of `graphs.task_means`.
+    weigh on both sides alike, and other tasks are left out. There is a test where the numbers of `LEAST_TASKS` tasks
+    vary, or, with fewer, from `LEAST_TASKS` traces on each side: traces might have been dealt otherwise among the sides
+    of their task, as of failed and succeeded ones (`outcome_differences`). Without shared tasks each side's tasks give
+    one number each. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks that differ on.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
     this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side.
@@ -730,9 +769,15 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     task = task_ids(traces)
     found = [_compared(name, metric, side, task) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
-    corrected = holm([math.nan if one.p is None else one.p for one in known])
-    pairs = zip(known, corrected, strict=True)
-    return [dataclasses.replace(one, p=None if math.isnan(p) else p) for one, p in pairs]
+    of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
+    for one in known:
+        of_first[one.metric in FIRST].append(one)
+    rows: dict[str, SideDifference] = {}
+    for family in of_first.values():
+        tests = sum(one.p is not None for one in family)
+        p_values = holm([math.nan if one.p is None else one.p for one in family])
+        rows |= {one.metric: one.corrected(p, tests) for one, p in zip(family, p_values, strict=True)}
+    return [rows[one.metric] for one in known]
 
 
 def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncompared]:
@@ -837,6 +882,8 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
             change = float(np.median(apart[differs]) if as_ratio else apart.mean())
             ends = median_interval(apart[differs]) if as_ratio else mean_interval(apart)
+        elif differing:
+            test = _of_few(value, side, task, kept, apart)
     elif min(len(first), len(second)) >= LEAST_TASKS:
         both = np.concatenate([first, second])
         if _spread(both) > 0:
@@ -873,7 +920,33 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
     every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio)
+    freedom = freedom if error > 0 else 0.0
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio, freedom=freedom)
+
+
+def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, kept: np.ndarray, apart: np.ndarray) -> Dealt:
+    """The test where few tasks differ: by task where `LEAST_TASKS` vary, else by trace, with as many on each side.
+
+    Which one does not depend on the side of a trace within its task.
+
+    Args:
+      value, side, task: of each trace: [traces].
+      kept: the traces that are compared: those of `apart`, which is a difference of each shared task.
+    """
+    rows = np.flatnonzero(kept & (side >= 0))
+    _, of = np.unique(task[rows], return_inverse=True)
+    x, second = value[rows], side[rows] == 1
+    low, high = np.full(of.max() + 1, np.inf), np.full(of.max() + 1, -np.inf)
+    np.minimum.at(low, of, x)
+    np.maximum.at(high, of, x)
+    varies = ~_alike(low, high)
+    if int(varies.sum()) >= LEAST_TASKS:
+        return flipped(apart)
+    if min(int(second.sum()), int((~second).sum())) < LEAST_TASKS:
+        return Dealt(1.0, 1.0)
+    # A task's difference is a sum over the traces of its second side, up to what no dealing changes.
+    weight = 1 / np.bincount(of, second) + 1 / np.bincount(of, ~second)
+    return dealt(np.where(varies[of], x - low[of], 0.0) * weight[of], second, of)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

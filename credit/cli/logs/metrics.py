@@ -188,6 +188,7 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
 
 
 def _print_sides(console: Console, found: SideComparison) -> None:
+    from credit.metrics.side_differences import STARRED_SIDES
     from graphs.task_means import LEAST_TASKS
 
     table = plain_table(
@@ -221,14 +222,15 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         table,
         ("", f"difference: {second} − {first}."),
         ("", "paired: each task that both sides have is compared with itself, and others are left out."),
-        ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
-              f"share none, {LEAST_TASKS} on each side; with many rows Holm's correction asks for more."),
+        ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have, or {LEAST_TASKS} traces of each "
+              f"side in such tasks, or, where they share none, {LEAST_TASKS} tasks on each side."),
+        ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ, so that the test is of these tasks alone."),
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
         ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
               "task."),
-        ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases before "
-             "Holm's correction; smaller ones it tends to miss."),
-        ("", starred("all rows", sum(not row.without for row in found.rows))),
+        ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in 4 "
+             "of 5 cases; smaller ones it tends to miss."),
+        ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
         ("≥", "≥: the known part, not compared."),
         ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
                                "what events took."),

@@ -63,7 +63,8 @@
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
       ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
-  part.after(document.getElementById("tiles")); // what is to be judged comes first
+  // What is to be judged comes first, and counts of errors before the answer would sway it.
+  part.after(make("details", {}, make("summary", {}, "What the logs count, for after your answer"), document.getElementById("lead"), document.getElementById("tiles")));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }

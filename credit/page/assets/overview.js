@@ -68,7 +68,7 @@
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
     said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
@@ -201,9 +201,9 @@
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
-        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
+        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ, so that the test is of these tasks alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
-        ["", `Would be seen: a difference that the test finds in 4 of 5 cases before Holm's correction. ${starred("*", "all rows", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+        ["", `Would be seen: a difference that the test, corrected for its rows, finds in 4 of 5 cases. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {
