@@ -305,6 +305,7 @@ class SideComparison:
       rows, bounds, lost: what these functions find.
       task: of each trace: int [traces].
       apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
+      same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
     """
 
     sides: Sides
@@ -313,6 +314,7 @@ class SideComparison:
     lost: list[Uncompared]
     task: np.ndarray
     apart: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -321,7 +323,7 @@ class SideComparison:
         rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out, "without": row.without} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told = {"changed": self.changed(), "lines": self.lines()}
-        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
+        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def changed(self) -> str:
         """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
@@ -357,11 +359,12 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.p is None:
                 few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
+        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
         if not few:
             return lines
         rows = max((row.rows for row in self.rows), default=1)
-        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
-        least = f"a test can find something from {_least_tasks(1)} that differ{others}"
+        others = f", nor below {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
+        least = f"a test of traces one a side finds nothing below {_least_tasks(1)} tasks that differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
 
     def _compared_traces(self) -> str:
@@ -412,7 +415,10 @@ def compare_sides(
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart)
+    values = {row.metric: measured[row.metric].value[sides.side >= 0] for row in rows if row.metric not in ASKED}
+    same = tuple(name for name, value in values.items() if _alike(np.nanmin(value), np.nanmax(value)))
+    rows = [row for row in rows if row.metric not in same]
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same)
 
 
 def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:

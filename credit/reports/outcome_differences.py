@@ -101,10 +101,12 @@ class OutcomeDifferences:
         it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
-      rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
-        without an interval those of more tasks. Of equal ones the means of the first differ most, by their sum.
+      rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
+        first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
       compared: how many failed and succeeded traces are of `tasks`; others are in no row.
+      agents: that take part in some traces with an outcome and not in others: its name, how many traces with it
+        succeeded, of how many, and how many without it, of how many; the largest difference first.
       models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
         many. Empty where no model fails more often than another.
     """
@@ -119,6 +121,7 @@ class OutcomeDifferences:
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
     models: tuple[tuple[str, int, int], ...] = ()
+    agents: tuple[tuple[str, int, int, int, int], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -144,7 +147,8 @@ class OutcomeDifferences:
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
-                    whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
+                    whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
+                    whose = f" (mostly of {whose})" if whose else ""
                     names.append(row.what + whose)
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         return " ".join(words)
@@ -214,7 +218,17 @@ class OutcomeDifferences:
             if names
         ]
         told = [f"{'. '.join(same)}."] if same else []
-        return [kinds, said, *self._by_model(), *owned, *told]
+        return [kinds, said, *self._by_model(), *self._by_agent(), *owned, *told]
+
+    def _by_agent(self, most: int = 5) -> list[str]:
+        """How often traces with an agent succeeded, and traces without it."""
+        shown = [
+            f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}"
+            for name, good, every, rest, others in self.agents[:most]
+        ]
+        more = ["…"] * (len(self.agents) > most)
+        mixes = "an agent may be called where a task is hard"
+        return [f"Traces that succeeded: {'; '.join(shown + more)} ({mixes})."] if shown else []
 
     def _by_model(self, most: int = MOST) -> list[str]:
         """That rows may tell models apart, where one fails more often than another."""
@@ -326,12 +340,11 @@ def outcome_differences(
             owners = _owners(traces, of_calls[row.what], calls, kinds, row.failed - row.succeeded)
             rows[i] = dataclasses.replace(row, owners=owners)
 
-    def order(row: Difference) -> tuple[bool, bool, int, float, float]:
-        unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
+    def order(row: Difference) -> tuple[bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
         total = abs(row.failed) + abs(row.succeeded)
         apart = abs(row.failed - row.succeeded) / total if total > 0 else 0.0
-        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size, -apart
+        return not row.stands_out, -size, -apart
 
     rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())
@@ -340,7 +353,26 @@ def outcome_differences(
     mixed = _by_model(
         [traces.traces["model"].to_pylist()[row] for row in scored[kept]], failed[kept], task[kept], within
     )
-    return OutcomeDifferences(*both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of, models=mixed)
+    parts = _by_agent(traces, scored, ~failed)
+    return OutcomeDifferences(
+        *both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of, models=mixed, agents=parts
+    )
+
+
+def _by_agent(traces: Traces, scored: np.ndarray, good: np.ndarray) -> tuple[tuple[str, int, int, int, int], ...]:
+    """`OutcomeDifferences.agents`, of agents with an action."""
+    graph, n = traces.graph, traces.sizes.events
+    rows = np.flatnonzero(np.asarray(graph.action_mask)[:n])
+    agent = np.asarray(graph.agent_ids)[rows]
+    names, of = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
+    acts = np.zeros((len(names), traces.sizes.traces), bool)
+    acts[of[agent], np.asarray(graph.trace_ids)[rows]] = True
+    acts = acts[:, scored]
+    every, won = acts.sum(axis=1), (acts & good).sum(axis=1)
+    others, rest = len(scored) - every, int(good.sum()) - won
+    apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
+    shown = [i for i in np.argsort(-apart, kind="stable").tolist() if every[i] and others[i]]
+    return tuple((str(names[i]), int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
 
 
 def _by_model(

@@ -218,9 +218,14 @@ def test_the_page_opens_on_the_method_of_summary_unless_only_others_tell_units_a
 
 def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:
     methods = parts[0]["overview"]["methods"]
+    assert [methods[name]["note"] for name in METHODS] == ["", "", ""]  # all traces have as many turns
     note = "Ended traces count as 0 at later turns, so late turns of long traces get more or less, whatever they did."
+    longer = trace(1)
+    longer["events"] += [{"id": "f", "type": "message", "agent": "third", "value": 0.5}]
+    longer["agents"] += [{"id": "third"}]
+    log = written(tmp_path, [trace(0), longer])
+    methods = overview(findings_of(credit.read(log)))["methods"]
     assert [methods[name]["note"] for name in METHODS] == ["", note, ""]
-    log = written(tmp_path, [trace(i) for i in range(2)])
     printed = {m: CliRunner().invoke(cli, ["summary", str(log), "--method", m]).output for m in METHODS[:2]}
     assert note in printed["turn_baseline"] and note not in printed["rloo"]
 

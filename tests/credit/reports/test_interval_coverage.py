@@ -445,3 +445,37 @@ def test_a_team_of_two_is_one_comparison() -> None:
         paired(["lead", "coder"], np.random.default_rng(7), "tester"),
     ):
         assert {unit.rest for unit in others.values()} == {""}
+
+
+def costly(seed: int, roles: bool) -> Traces:
+    """Traces of different lengths whose events cost something, by agents that do nothing for the outcome."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[object]] = {name: [] for name in ("group", "trace", "turn", "agent", "reward", "event_reward")}
+    for task in range(12):
+        for number in range(5):
+            last, outcome = int(rng.integers(1, 8)), float(rng.random() < 0.5)
+            for turn in range(last + 1):
+                name = "planner" if turn == 0 else "writer" if turn == last and roles else "worker"
+                row = (task, f"{task}.{number}", turn, name, outcome, -0.05)
+                for column, value in zip(columns.values(), row, strict=True):
+                    column.append(value)
+    return credit.from_columns(**columns)[2].traces  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo", "discounted_return"])
+def test_a_place_in_a_trace_is_no_merit_of_an_agent(method: str) -> None:
+    """All of seven such worlds had stars: ended traces count as 0 at later turns, and others cost more."""
+    traces = costly(0, roles=True)
+    units = who_matters(traces, credit.run(traces, method))
+    assert len(units) == 3 and all(math.isnan(unit.low) and not unit.stands_out for unit in units)
+
+
+@pytest.mark.slow
+def test_no_agent_of_traces_of_different_lengths_stands_out_by_chance() -> None:
+    starred = [
+        any(unit.stands_out for unit in who_matters(traces, credit.run(traces, method)))
+        for seed in range(100)
+        for traces in (costly(seed, seed % 2 == 0),)
+        for method in ("turn_baseline", "mt_grpo")
+    ]
+    assert np.mean(starred) <= 0.05
