@@ -34,7 +34,8 @@ def place_note(traces: Traces, credit: Credit) -> str:
 
     Examples:
       >>> import credit
-      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "b"], turn=[0, 0, 1], reward=[1.0, 0.0, 0.0])
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "b", "b"], turn=[0, 0, 1], reward=[1.0, 0.0, 0.0])
       >>> place_note(rows.traces, credit.turn_baseline(graph, reward))
       'Ended traces count as 0 at later turns, so late turns of long traces get more or less, whatever they did.'
       >>> place_note(rows.traces, credit.rloo(graph, reward))

@@ -228,8 +228,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
         ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
               "task."),
-        ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in 4 "
-             "of 5 cases; smaller ones it tends to miss."),
+        ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in "
+             "4 of 5 cases; smaller ones it tends to miss."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
         ("≥", "≥: the known part, not compared."),
         ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "

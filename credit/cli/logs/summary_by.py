@@ -182,7 +182,9 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str, place: str) -> None:
+def _print(
+    console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str, place: str
+) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 

@@ -450,7 +450,9 @@ def test_a_team_of_two_is_one_comparison() -> None:
 def costly(seed: int, roles: bool) -> Traces:
     """Traces of different lengths whose events cost something, by agents that do nothing for the outcome."""
     rng = np.random.default_rng(seed)
-    columns: dict[str, list[object]] = {name: [] for name in ("group", "trace", "turn", "agent", "reward", "event_reward")}
+    columns: dict[str, list[object]] = {
+        name: [] for name in ("group", "trace", "turn", "agent", "reward", "event_reward")
+    }
     for task in range(12):
         for number in range(5):
             last, outcome = int(rng.integers(1, 8)), float(rng.random() < 0.5)
