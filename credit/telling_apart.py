@@ -19,9 +19,6 @@ NOTHING_DISTINGUISHES = (
 BY_NUMBER = ("turn_baseline", "mt_grpo")
 """Methods that compare the turns of a number, so that traces that have ended count as 0, or not at all."""
 
-SUMMED = ("discounted_return", "igpo")
-"""Methods that sum the rewards from an action on and subtract nothing of its place."""
-
 
 def place_note(traces: Traces, credit: Credit) -> str:
     """Why an action's place makes its number, whatever it did; "" where it does not.
@@ -41,8 +38,6 @@ def place_note(traces: Traces, credit: Credit) -> str:
       >>> place_note(rows.traces, credit.rloo(graph, reward))
       ''
     """
-    if credit.source in SUMMED and "event_reward" in traces.evidence:
-        return f"{credit.source} sums rewards from an action on, so late actions sum fewer, whatever they did."
     graph, n = traces.graph, traces.sizes
     if credit.source not in BY_NUMBER or not n.events:
         return ""

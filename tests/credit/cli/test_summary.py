@@ -257,8 +257,13 @@ def test_what_a_method_makes_of_turns_ranks_no_agents(tmp_path: Path) -> None:
     for line in lines:
         for event in line["events"]:
             event["event_reward"] = float(event["agent"] == "reviewer")
-    found = json.loads(run("summary", write(log, lines), "-m", "turn_baseline", "--json").stdout)["units"]
-    assert any(unit["signal"] for unit in found)
+    write(log, lines)
+    for method, tells in (("discounted_return", True), ("turn_baseline", False), ("mt_grpo", False)):
+        found = json.loads(run("summary", log, "-m", method, "--json").stdout)
+        assert any(unit["signal"] for unit in found["units"]) == tells != found["note"].startswith("Ended traces ")
+    assert run("summary", log, "-m", "mt_grpo").stdout.startswith(
+        "By mt_grpo no agent is compared with the rest of its"
+    )
 
 
 @pytest.mark.slow
