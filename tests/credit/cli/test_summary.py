@@ -258,9 +258,9 @@ def test_what_a_method_makes_of_turns_ranks_no_agents(tmp_path: Path) -> None:
         for event in line["events"]:
             event["event_reward"] = float(event["agent"] == "reviewer")
     write(log, lines)
-    for method, tells in (("discounted_return", True), ("turn_baseline", False), ("mt_grpo", False)):
+    for method in ("turn_baseline", "mt_grpo"):  # the reviewer's traces are longer
         found = json.loads(run("summary", log, "-m", method, "--json").stdout)
-        assert any(unit["signal"] for unit in found["units"]) == tells != found["note"].startswith("Ended traces ")
+        assert not any(unit["signal"] for unit in found["units"]) and found["note"].startswith("Ended traces ")
     assert run("summary", log, "-m", "mt_grpo").stdout.startswith(
         "By mt_grpo no agent is compared with the rest of its"
     )
