@@ -11,7 +11,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.channel_weights import takes_channels
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import steps
@@ -86,7 +86,7 @@ def audit(
     from credit.ledger.from_methods import compose_channels, compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    asked = asked.settled(traces)
+    asked = settled(asked, traces)
     if weights:
         making.pop("expected")
         outcome = reading["reward_channel"]

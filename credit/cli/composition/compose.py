@@ -10,7 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.channel_weights import takes_channels
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.progress import steps
@@ -110,7 +110,7 @@ def compose(
     from credit.ledger_summary import ledger_summary
 
     traces = read_traces(paths, **reading)
-    asked = asked.settled(traces)
+    asked = settled(asked, traces)
     shown = None if drawn is None else traces.index(drawn)
     claims: dict[str, Credit] = {}
     if weights:
