@@ -249,13 +249,16 @@ def _recommended(traces: Traces) -> tuple[tuple[Branch, ...], str, tuple[str, ..
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
     baseline = branches[0].method
     joint = has_joint_turns(traces)  # whose increments no sum over a trace can hold
+    methods = [name for name in dict.fromkeys(branch.method for branch in branches) if name]
     claims = [
         name
-        for name in dict.fromkeys(branch.method for branch in branches if branch.method)
-        if METHODS[name].estimand in ("increment", "return")
-        and name != "turn_baseline"  # it takes no account of what was chosen
+        for name in methods
+        # An increment, or a return by values of what was chosen: a ledger takes no other.
+        if (METHODS[name].estimand == "increment" or "value" in METHODS[name].needs)
         and not (joint and "context" in METHODS[name].needs)
     ]
+    if not claims and _pays_events(traces):
+        claims = [name for name in methods if name == "turn_baseline"]
     return branches, baseline, tuple(claims)
 
 
@@ -400,6 +403,12 @@ UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
 """For each unit, what the logs have of it, and whether that is enough to tell units apart."""
 
 
+def _pays_events(traces: Traces) -> bool:
+    """Whether an event has a reward of its own other than 0."""
+    rewards = traces.evidence.get("event_reward")
+    return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
+
+
 def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
@@ -413,13 +422,13 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     elif corpus.teaching < corpus.groups:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
-    if claims and not set(claims) & set(CENTRED):
+    by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
+    if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
             f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
             "advantages to train on come from the baseline"
         )
-    rewards = traces.evidence.get("event_reward")
-    if not claims and rewards is not None and np.any(rewards.array[rewards.mask] != 0):
+    if by_events:
         lines.append(
             "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
             "turn_baseline use them; siblings or values would say more"

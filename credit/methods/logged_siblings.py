@@ -30,8 +30,8 @@ def why_no_siblings(traces: Traces) -> str:
     _, counts = np.unique(alternatives[:2], axis=1, return_counts=True)
     if (counts > 1).any():
         return ""
-    if not (context.mask & node.mask).any():
-        return "no event that has a context has a node: without one, its draw is not known from another trace's"
+    if not len(logged):
+        return "no action has both a context and a node, without which its draw is not known from another trace's"
     return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
 
 
