@@ -145,8 +145,8 @@ def compose(
 
 
 OF_PLACES = (
-    "values a place in the trace, whatever was chosen there: averaged with claims that tell choices apart it would take "
-    "from them, and pay the last action again for what they pay earlier ones; compose it without them"
+    "values a place in the trace, whatever was chosen there: averaged with claims that tell choices apart it would "
+    "take from them, and pay the last action again for what they pay earlier ones; compose it without them"
 )
 """Why a return whose values are of places is no claim beside others."""
 

@@ -64,7 +64,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_split,
             shell_complete=_complete,
             metavar="NAME,...",
-            help="Methods, separated by commas; `credit methods` lists all. Default: those that `credit choose` recommends.",
+            help="Methods, separated by commas, of `credit methods`. Default: those that `credit choose` recommends.",
         ),
         click.option(
             "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."

@@ -40,6 +40,9 @@ def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int
      ([0, 1, 0, 0], [1, 1, 0, 0], "in the sum of each trace"),
      ([0.1, 0.2, 0.5, ""], [0.3, 0.3, 0.5, 0.5], "in the sum of each trace"),
      ([0, 1, "", 1], [1, 1, 1, 1], "in the sum of each trace"), ([0, 1, 0, 0.5], [1, 1, 0, 0], ""),
+     ([0.2, 1, 0.3, 0], [1, 1, 0, 0], "in the last row of each trace"),  # as verl has it, after rewards of steps
+     ([-0.1, 1, -0.1, 0], [1, 1, 0, 0], "in the last row of each trace"), ([0.2, 1, 1, 0.3], [1, 1, 1, 1], ""),
+     ([0.2, 1, 0.3, 0.1], [1, 1, 0, 0], ""), ([0.2, 0, 0.3, 0], [1, 1, 0, 0], ""),
      ([1, 1, 1, 1], [1, 1, 1, 1], ""), ([0, 0, 0, 0], [0, 0, 0, 0], ""), ([0, 1, 0, 0], [1, 1, "", ""], "")],
 )  # fmt: skip
 def test_an_outcome_that_is_paid_again_is_named(
@@ -50,6 +53,15 @@ def test_an_outcome_that_is_paid_again_is_named(
     third = "c,q,0,0\n" if steps == [1, 1, "", ""] else ""  # outcomes that differ, beside a trace without one
     path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows) + third)
     assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else [])
+
+
+@pytest.mark.parametrize(("others", "said"), [(18, True), (3, False)])
+def test_a_last_reward_that_is_nearly_always_the_outcome_is_named(tmp_path: Path, others: int, said: bool) -> None:
+    rows = [f"t{i},q,{i % 2},0.2\nt{i},q,{i % 2},{i % 2}\n" for i in range(others)]
+    rows += ["x,q,1,0.2\nx,q,1,0.7\n"]
+    path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows))
+    where = f"the outcome again in the last row of {others} of {others + 1} traces"
+    assert noted(path) == ([("outcome-again", where)] if said else [])
 
 
 def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:
