@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -32,6 +35,25 @@ def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int
         versions = pa.array([version] * 4, pa.int64())
         pq.write_table(pa.table({**rows, "policy_version": versions}), tmp_path / f"step{step}.parquet")
     assert noted(tmp_path) == said
+
+
+def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path) -> None:
+    """The advised call refused groups of one, and said again what it had been called for."""
+    rows = [("q", 1, 1), ("q", 1, 0), ("q", 2, 1), ("p", 1, 1), ("p", 1, 0), ("p", 2, 1), ("p", 2, 0), ("o", 1, 1)]
+    text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
+    path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
+    (problem,) = credit.read(path).problems
+    advice = "by=task,policy_version compares within one, which leaves 1 trace alone without an advantage; singleton=raw "
+    assert problem.value == "several in 2 groups" and advice in problem.expected
+    call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
+    assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
+    for more, without in ([], [2, 7]), (["--option", "singleton=raw"], []):
+        done = CliRunner().invoke(cli, [*call, "--by", "task,policy_version", *more])
+        assert done.exit_code == 0 and "several-versions" not in done.stderr, done.stderr
+        valid = pacsv.read_csv(tmp_path / "a.csv")["valid"].to_pylist()
+        assert [i for i, ok in enumerate(valid) if not ok] == without
+    compared = ["compare", str(path), "-m", "rloo,grpo", "--option", "rloo.by=task,policy_version"]
+    assert "several-versions" not in CliRunner().invoke(cli, compared).stderr
 
 
 @pytest.mark.parametrize(
