@@ -21,7 +21,7 @@ NEARLY = 0.9
 
 
 def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
-    """Where event rewards are the outcomes, in words; "" where they are not: of each row [N] in order, the trace from 0.
+    """Where event rewards are the outcomes, in words, else "": of each row [N] in order, the trace from 0.
 
     Trainers copy the outcome to every row, or to the last one after rewards of steps; environments pay it in steps,
     often on the last one, and log their sum as the outcome. Copies are not called so where all outcomes are equal: each

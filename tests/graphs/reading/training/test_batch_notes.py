@@ -43,7 +43,9 @@ def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path
     text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
     path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
     (problem,) = credit.read(path).problems
-    advice = "by=task,policy_version compares within one, which leaves 1 trace alone without an advantage; singleton=raw "
+    advice = (
+        "by=task,policy_version compares within one, which leaves 1 trace alone without an advantage; singleton=raw "
+    )
     assert problem.value == "several in 2 groups" and advice in problem.expected
     call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
     assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
