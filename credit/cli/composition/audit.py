@@ -127,6 +127,8 @@ def _print(console: Console, traces: Traces, claims: dict[str, Credit], report: 
         console.print()
         console.print(words("Traces, the most overcounted first, and their ledgers", "bold"))
         console.print(_traces(traces, report, worst))
+    if report.ledger.holding_luck:
+        console.print(words(report.ledger.holding_luck), soft_wrap=True)
     console.print()
     console.print(LEGEND, soft_wrap=True)
 

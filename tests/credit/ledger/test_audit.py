@@ -358,9 +358,11 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
     result = run("audit", path, *GAE, "-o", out, "--level", "trace")
     assert result.exit_code == 0, result.output
     assert "paid: 32 actions, " in result.stdout and "[red]" not in result.stdout
+    assert "luck after the last action in entries of gae" in result.stdout
     assert len(out.read_text().splitlines()) == 9
     plain = json.loads(run("audit", path, *GAE, "--json").stdout)
     assert plain["events_paid"] == 32 and plain["claims"]["gae"]["refused"] == ""
+    assert plain["holding_luck"].startswith("luck after the last action in entries of gae")
     assert plain["overcount"] == pytest.approx(sum(claim["paid"] for claim in plain["claims"].values()))
 
 
@@ -390,6 +392,16 @@ def test_commands_of_several_methods_take_what_choose_recommends(tmp_path: Path)
     compared = run("compare", path).stderr
     assert "--methods rloo,gae,turn_baseline: " in compared and "and others that the logs allow" in compared
     assert "recommends" not in run("explain", path, "t111", "c0", *GAE).stderr
+
+
+def test_a_ledger_goes_to_standard_output_as_advantages_do(tmp_path: Path) -> None:
+    path = log(tmp_path / "x.jsonl")
+    printed = run("compose", path, "-m", "rloo,gae", "-o", "-")
+    run("compose", path, "-m", "rloo,gae", "-o", tmp_path / "x.csv")
+    assert printed.exit_code == 0 and printed.stdout == (tmp_path / "x.csv").read_text()
+    assert "rows to -\n" not in printed.stderr and "rows to standard output\n" in printed.stderr
+    both = run("compose", path, "-m", "rloo,gae", "-o", "-", "--json")
+    assert both.exit_code == 1 and "expected a file with --json" in both.stderr
 
 
 def siblings(path: Path) -> Path:
