@@ -78,13 +78,13 @@ def batch_notes(
     if "policy_version" in evidence:
         version = evidence["policy_version"].array[: len(headings)]
         stated = np.flatnonzero(version >= 0)
-        (pairs, _), sizes = np.unique(np.stack([group[stated], version[stated]]), axis=1, return_counts=True)
+        (pairs, _), members = np.unique(np.stack([group[stated], version[stated]]), axis=1, return_counts=True)
         several = pairs[1:][pairs[1:] == pairs[:-1]]
         if count := len(np.unique(several)):
             shown = f"several in {counted(count, 'group')}"
             expected = "one in a group, whose traces are compared: by=task,policy_version compares within one"
-            if alone := int((sizes[np.isin(pairs, several)] == 1).sum()):
-                left = f"leaves {counted(alone, 'trace')} alone without an advantage"
+            if lone := int((members[np.isin(pairs, several)] == 1).sum()):
+                left = f"leaves {counted(lone, 'trace')} alone without an advantage"
                 expected += f", which {left}; singleton=raw gives these their reward"
             of_first = headings[int(np.argmax(np.isin(group, several)))].file
             yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
