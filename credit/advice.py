@@ -18,6 +18,7 @@ import numpy as np
 from credit.advice_trial import Trial, try_advice
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
+from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, optional_evidence
 from credit.methods.survey_questions import Question, answer_questions
@@ -28,12 +29,11 @@ from credit.telling_apart import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS
-from graphs.replay_clusters import first_of_decision
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["Advice", "Branch", "choose"]
+__all__ = ["Advice", "Branch", "choose", "methods_to_read"]
 
 BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("team", ("rloo", "reinforce_batch")),
@@ -216,18 +216,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       >>> credit.choose(traces, inputs=["log.jsonl"]).command
       'credit assign log.jsonl --method rloo -o advantages.parquet'
     """
-    states = availability(traces)
-    branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
-    by_unit = {branch.unit: branch for branch in branches}
-    claims = [b.method for b in branches if b.method and METHODS[b.method].estimand in ("increment", "return")]
-    joint = _has_joint_turns(traces)  # whose increments no sum over a trace can hold
-    strong = [
-        name
-        for name in dict.fromkeys(claims)
-        if name != "turn_baseline" and not (joint and "context" in METHODS[name].needs)
-    ]
-    baseline = by_unit["team"].method
-    compose = tuple(strong) if baseline else ()
+    branches, baseline, compose = _recommended(traces)
     unbiased = [branch.method for branch in branches if branch.unbiased]
     return Advice(
         branches=branches,
@@ -235,10 +224,42 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         baseline=baseline,
         compose=compose,
         luck=_luck(traces),
-        warnings=tuple(_warnings(traces, strong)),
+        warnings=tuple(_warnings(traces, compose)),
         inputs=tuple(inputs),
         trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], unbiased),
     )
+
+
+def methods_to_read(traces: Traces) -> tuple[str, ...]:
+    """The methods of the ledger that `choose` recommends to read, the baseline first; "rloo" where it recommends none.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> methods_to_read(rows.traces)
+      ('rloo',)
+    """
+    _, baseline, claims = _recommended(traces)
+    return tuple(filter(None, (baseline, *claims))) or ("rloo",)
+
+
+def _recommended(traces: Traces) -> tuple[tuple[Branch, ...], str, tuple[str, ...]]:
+    """The branches, and of a ledger to read the baseline and the claims."""
+    states = availability(traces)
+    branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
+    baseline = branches[0].method
+    joint = has_joint_turns(traces)  # whose increments no sum over a trace can hold
+    methods = [name for name in dict.fromkeys(branch.method for branch in branches) if name]
+    claims = [
+        name
+        for name in methods
+        # An increment, or a return by values of what was chosen: a ledger takes no other.
+        if (METHODS[name].estimand == "increment" or "value" in METHODS[name].needs)
+        and not (joint and "context" in METHODS[name].needs)
+    ]
+    if not claims and _pays_events(traces):
+        claims = [name for name in methods if name == "turn_baseline"]
+    return branches, baseline, tuple(claims)
 
 
 def _luck(traces: Traces) -> str:
@@ -304,12 +325,6 @@ def _too_little(traces: Traces, name: str) -> str:
         return f"compares by the {column}, and {alike}"
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
-    if name == "c3" and not _has_siblings(traces):
-        if "node" in traces.evidence and "context" in traces.evidence:
-            drawn = np.asarray(traces.evidence["node"].mask)
-            if not drawn[np.asarray(traces.evidence["context"].mask)].any():
-                return "no event that has a context has a node: without one, its draw is not known from another trace's"
-        return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
         return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
     return ""
@@ -320,31 +335,6 @@ def _repeated_names(traces: Traces) -> bool:
     graph, n = traces.graph, traces.sizes.agents
     pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
     return bool(np.unique(pairs, axis=1).shape[1] < n)
-
-
-def _has_siblings(traces: Traces) -> bool:
-    """Whether traces chose among two alternatives of a context within one group, to which its id belongs."""
-    graph, context, node = traces.graph, traces.evidence["context"], traces.evidence["node"]
-    logged = np.flatnonzero(context.mask & node.mask & np.asarray(graph.action_mask))
-    least = np.full(len(context.array), np.iinfo(np.int64).max)  # node of each decision, whatever its actions' order
-    np.minimum.at(least, _first_of_decision(traces)[logged], node.array[logged].astype(np.int64))
-    drawn = least < np.iinfo(np.int64).max
-    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
-    alternatives = np.unique(np.stack([group, context.array, least])[:, drawn], axis=1)
-    _, counts = np.unique(alternatives[:2], axis=1, return_counts=True)
-    return bool((counts > 1).any())
-
-
-def _has_joint_turns(traces: Traces) -> bool:
-    """Whether a trace has two actions in one context."""
-    begin = _first_of_decision(traces) if "context" in traces.evidence else np.zeros(0)
-    return bool((begin != np.arange(len(begin))).any())
-
-
-def _first_of_decision(traces: Traces) -> np.ndarray:
-    context = traces.evidence["context"]
-    actions = context.mask & np.asarray(traces.graph.action_mask)
-    return first_of_decision(np.asarray(traces.graph.trace_ids), actions, [context.array])
 
 
 def _actions(traces: Traces) -> np.ndarray:
@@ -413,7 +403,13 @@ UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
 """For each unit, what the logs have of it, and whether that is enough to tell units apart."""
 
 
-def _warnings(traces: Traces, claims: list[str]) -> list[str]:
+def _pays_events(traces: Traces) -> bool:
+    """Whether an event has a reward of its own other than 0."""
+    rewards = traces.evidence.get("event_reward")
+    return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
+
+
+def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
     if len(corpus.unscored) == corpus.traces:
@@ -426,13 +422,13 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     elif corpus.teaching < corpus.groups:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
-    if claims and not set(claims) & set(CENTRED):
+    by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
+    if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
             f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
             "advantages to train on come from the baseline"
         )
-    rewards = traces.evidence.get("event_reward")
-    if not claims and rewards is not None and np.any(rewards.array[rewards.mask] != 0):
+    if by_events:
         lines.append(
             "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
             "turn_baseline use them; siblings or values would say more"

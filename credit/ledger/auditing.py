@@ -110,6 +110,7 @@ class Audit:
             "events_paid_twice": int(np.sum(self.twice[:n])),
             "coverage": self.ledger.coverage if math.isfinite(self.ledger.coverage) else None,
             "explained": self.ledger.explained if math.isfinite(self.ledger.explained) else None,
+            "holding_luck": self.ledger.holding_luck,
             "traces": self.trace_table(traces).to_pylist(),
         }
 

@@ -144,6 +144,13 @@ def compose(
     return dataclasses.replace(ledger, other_rewards=foreign)
 
 
+OF_PLACES = (
+    "values a place in the trace, whatever was chosen there: averaged with claims that tell choices apart it would "
+    "take from them, and pay the last action again for what they pay earlier ones; compose it without them"
+)
+"""Why a return whose values are of places is no claim beside others."""
+
+
 def _converted(
     graph: EventGraph, claims: Sequence[Credit], propensity: Array | None
 ) -> tuple[list[tuple[Credit, Credit]], dict[str, str]]:
@@ -154,7 +161,10 @@ def _converted(
             pairs.append((claim, as_increment(graph, claim, propensity=propensity)))
         except NotComposableError as error:
             refused[claim.source] = str(error)
-    return pairs, refused
+    told = [pair for pair in pairs if pair[0].recursion is None or pair[0].recursion.values is None]
+    if told and len(told) < len(pairs):
+        refused |= {c.source: f"{c.source!r} {OF_PLACES}" for c, _ in pairs if not any(c is kept for kept, _ in told)}
+    return told or pairs, refused
 
 
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:

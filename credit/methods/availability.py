@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from credit.methods.logged_siblings import why_no_siblings
 from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published, find_method
 from credit.methods.registry import METHODS
@@ -71,6 +72,8 @@ def _judge(traces: Traces, method: Method) -> Availability:
     lacking = missing_evidence(traces, method.needs)
     if lacking:
         return Availability("missing", "; ".join(f"{need}: {how}" for need, how in lacking.items()))
+    if "node" in method.needs and (why := why_no_siblings(traces)):
+        return Availability("missing", why)
     n = traces.sizes
     group = np.asarray(traces.graph.group_ids[: n.traces])
     trained = np.flatnonzero(np.asarray(traces.graph.trained_mask)[: n.events])

@@ -117,7 +117,13 @@ CATALOG: tuple[CatalogRow, ...] = (
     CatalogRow("ArCHer", "2402.19446", "runs", "coma", "its critic's Q and V of the turn as q_value and target_value"),
     CatalogRow("PilotRL", "2508.00344", "channel", "grpo", "rewards of its stages as channels with annealed weights"),
     CatalogRow("CARL", "2512.04949", "not computable", note="entropies of actions, by which it selects, are in no log"),
-    CatalogRow("IGPO", "2510.14967", "runs", "igpo", _rewards("log-probabilities of the answer, their differences")),
+    CatalogRow(
+        "IGPO",
+        "2510.14967",
+        "runs",
+        "igrpo",
+        _rewards("log-probabilities of the answer, their differences") + "; `igpo` is released code of another formula",
+    ),
     CatalogRow("iStar", "2509.19199", "channel", "igrpo", _rewards("its implicit step rewards")),
     CatalogRow("StepAgent", "2411.03817", "channel", "discounted_return", _rewards("what its discriminator pays")),
     CatalogRow("Agent Lightning", "2508.03680", "runs", "agent_lightning"),
@@ -137,7 +143,7 @@ CATALOG: tuple[CatalogRow, ...] = (
     CatalogRow(
         "Adaptive segment-level reward", "2411.00809", "channel", "mt_grpo", _rewards("its rewards of segments")
     ),
-    CatalogRow("M-GRPO", "2511.13288", "runs", "m_grpo", "as described; as released `mrlx`"),
+    CatalogRow("M-GRPO", "2511.13288", "runs", "m_grpo", "after a review of the paper; as released `mrlx`"),
     CatalogRow("LLM-MCA", "2502.16863", "channel", "dr_mas", _judged("its critic's numbers of agents")),
     CatalogRow(
         "QLLM",

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from graphs.errors import Problem
     from graphs.traces.batch import Traces
 
-__all__ = ["ClaimRequest", "default_methods"]
+__all__ = ["ClaimRequest"]
 
-USUAL = ("rloo", "turn_baseline", "gae", "critic", "c3")
-"""Methods that are taken where nobody asks for others, as far as the log has their evidence."""
-MOST = 3  # each method is a column of a report
+BESIDE = ("rloo", "turn_baseline", "gae", "critic", "c3")
+"""Methods to compare with those that are recommended, as far as the log has their evidence."""
+MOST = 3  # each method is a column
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ClaimRequest:
     def check(self, *, least: int = 1) -> None:
         """Check the names and the options; no log is needed. A judgement file counts as a method.
 
-        No name at all is right: `settled` takes the usual ones.
+        No name at all is right: `settled` takes the recommended ones.
 
         Raises:
           CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
@@ -67,7 +67,9 @@ class ClaimRequest:
             parse_options(name, self.options(name))
 
     def settled(self, traces: Traces, *, least: int = 1) -> ClaimRequest:
-        """The request with the usual methods that the log allows, where neither methods nor judgements are named.
+        """The request with the methods that `credit.choose` recommends, where neither methods nor judges are named.
+
+        Of two methods or more, others that the log allows stand beside them.
 
         Args:
           traces: what was read.
@@ -80,7 +82,15 @@ class ClaimRequest:
             return self
         if least:
             expect_outcomes(traces)
-        names = default_methods(traces)
+        elif not has_outcomes(traces):
+            return self
+        from credit.advice import methods_to_read
+
+        names = methods_to_read(traces)
+        if least > 1:
+            states = availability(traces)
+            beside = [name for name in BESIDE if states[name].state == "computable"]
+            names = tuple(dict.fromkeys([*names, *beside]))[: max(MOST, len(names))]
         if len(names) + len(self.files) < least:
             raise CreditError(
                 f"the log allows {', '.join(names)} of the usual methods; expected --methods with {least} or more names"
@@ -136,18 +146,3 @@ class ClaimRequest:
 def _of(name: str, texts: Iterable[str]) -> list[str]:
     """The texts "METHOD.REST" of one method, as "REST"."""
     return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
-
-
-def default_methods(traces: Traces) -> tuple[str, ...]:
-    """Names of up to three methods that the logs allow; none where no trace has an outcome.
-
-    Examples:
-      >>> import credit
-      >>> _, _, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> default_methods(rows.traces)
-      ('rloo', 'turn_baseline')
-    """
-    if not has_outcomes(traces):
-        return ()
-    states = availability(traces)
-    return tuple(name for name in USUAL if states[name].state == "computable")[:MOST] or ("rloo",)

@@ -222,8 +222,8 @@ PUBLISHED: dict[str, Published] = {
     "m_grpo": Published(
         "M-GRPO",
         "mgrpo",
-        "as described; what was released normalises sub-agents within blocks of arrival: `mrlx`, golden "
-        "`mrlx_sub_reward`",
+        "after a review of the paper, which was not read itself: eps and ddof are choices; what was released "
+        "normalises sub-agents within blocks of arrival: `mrlx`, golden `mrlx_sub_reward`",
     ),
     "marsrl": Published(
         "MarsRL",
@@ -309,6 +309,12 @@ PUBLISHED: dict[str, Published] = {
     "rloo": Published("RLOO", "rloo", "the formula; Dr. MAS' and verl's code are `dr_mas_rloo`, `verl_rloo` (goldens)"),
     "reinforce_pp": Published(
         "REINFORCE++", "reinforce_pp", "golden `drmas_rfpp`; with a baseline `drmas_rfpp_baseline`"
+    ),
+    "igpo": Published(
+        "IGPO",
+        "igpo",
+        "golden `igpo`: a function of the authors' repository that nothing there calls, and not the paper's formula; "
+        "the paper divides gains and outcomes by their spread in the group and then sums them, as `igrpo` does",
     ),
     "gigpo": Published("GiGPO", "gigpo", "golden `drmas_gigpo`, observations compared by equality"),
     "coma": Published(

@@ -608,7 +608,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="reconstructed",
-        reference="M-GRPO, arXiv:2511.13288; M-GRPO (MrlX), as described",
+        reference="M-GRPO, arXiv:2511.13288, after a review of it",
         cost="O(E + A log A)",
         columns=("parent",),
     ),

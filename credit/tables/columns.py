@@ -139,8 +139,9 @@ def from_columns(
         warnings.warn(f"{words} leave them out", stacklevel=3)
     graph, outcome, rows = result
     if event_reward is not None:
-        trace = graph.trace_ids[rows.event]
-        if where := outcome_again(rows.evidence["event_reward"][rows.event], outcome[trace], trace):
+        event = np.sort(rows.event)
+        trace = graph.trace_ids[event]
+        if where := outcome_again(rows.evidence["event_reward"][event], outcome[trace], trace):
             warnings.warn(
                 f"'event_reward' is the outcome again {where}, and methods add it: leave it out", stacklevel=3
             )

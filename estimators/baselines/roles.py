@@ -128,7 +128,7 @@ def mgrpo(
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
 ) -> Credit:
-    """M-GRPO as described: main agents against the task's main agents, sub-agents against its sub-agents.
+    """M-GRPO after a review: main agents against the task's main agents, sub-agents against its sub-agents.
 
         main agent   x = R + its own event rewards
         sub-agent    x = main_weight · R + its own event rewards      (format, an expert's or a judge's score)

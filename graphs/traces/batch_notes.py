@@ -16,12 +16,16 @@ from graphs.traces.part import Heading
 __all__ = ["batch_notes", "outcome_again"]
 
 
-def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
-    """Where event rewards are the outcomes, in words; "" where they are not: of each row [N], the trace from 0.
+NEARLY = 0.9
+"""The part of the traces from which on a last reward that is the outcome is called a copy."""
 
-    Trainers copy the outcome to every row; environments pay it in steps, often on the last one, and log their sum as
-    the outcome. Copies are not called so where all outcomes are equal: each step may have earned as much. A sum of one
-    row is a copy, and that of a trace alone says nothing.
+
+def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
+    """Where event rewards are the outcomes, in words, else "": of each row [N] in order, the trace from 0.
+
+    Trainers copy the outcome to every row, or to the last one after rewards of steps; environments pay it in steps,
+    often on the last one, and log their sum as the outcome. Copies are not called so where all outcomes are equal: each
+    step may have earned as much. A sum of one row is a copy, and that of a trace alone says nothing.
 
     Examples:
       >>> score, trace = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])
@@ -40,7 +44,16 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
     sums = np.bincount(trace, step)[traces]
     rounding = 1e-6 * np.bincount(trace, np.abs(step))[traces]
     again = 1 < len(traces) < len(trace) and (np.abs(sums - of_row[first]) <= rounding).all()
-    return "in the sum of each trace" if again else ""
+    if again:
+        return "in the sum of each trace"
+    stated = np.flatnonzero(np.isfinite(event_reward[known]))
+    last = stated[np.diff(trace[stated], append=-1) != 0]
+    copied = np.abs(step[last] - of_row[last]) <= 1e-6 * np.abs(of_row[last])
+    told = of_row[last] != 0  # a last step that earned nothing, of a trace that did not either, is no copy
+    varied = len(last) < len(stated) and len(np.unique(of_row[last])) > 1 and told.any()
+    if not varied or min(copied.mean(), copied[told].mean()) < NEARLY:
+        return ""
+    return "in the last row of " + ("each trace" if copied.all() else f"{copied.sum()} of {len(last)} traces")
 
 
 def batch_notes(
@@ -65,11 +78,14 @@ def batch_notes(
     if "policy_version" in evidence:
         version = evidence["policy_version"].array[: len(headings)]
         stated = np.flatnonzero(version >= 0)
-        pairs = np.unique(np.stack([group[stated], version[stated]]), axis=1)[0]
+        (pairs, _), members = np.unique(np.stack([group[stated], version[stated]]), axis=1, return_counts=True)
         several = pairs[1:][pairs[1:] == pairs[:-1]]
         if count := len(np.unique(several)):
             shown = f"several in {counted(count, 'group')}"
             expected = "one in a group, whose traces are compared: by=task,policy_version compares within one"
+            if lone := int((members[np.isin(pairs, several)] == 1).sum()):
+                left = f"leaves {counted(lone, 'trace')} alone without an advantage"
+                expected += f", which {left}; singleton=raw gives these their reward"
             of_first = headings[int(np.argmax(np.isin(group, several)))].file
             yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
     files = collections.defaultdict(set)

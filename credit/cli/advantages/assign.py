@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from click.shell_completion import CompletionItem
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
-from credit.cli.shared.outputs import check_folder, stay_outside
+from credit.cli.shared.outputs import check_folder, prints_table, stay_outside, write_output
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs, tell_sources
 from graphs.text import counted
@@ -232,12 +231,7 @@ def _check_output(
         _check_copies(ctx, to, output, chunk_events, actions_only)
     elif output != "-" and Path(output).is_dir():
         raise click.BadParameter(f"{output!r} is a folder; expected a file", param_hint="--output")
-    if output == "-":
-        if as_json:
-            raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
-        if sys.stdout is None:
-            raise click.BadParameter("standard output is closed; name a file", param_hint="--output")
-    else:
+    if not prints_table(output, as_json):
         if to != "inspect":
             table_writer(output)
         check_folder(Path(output), "--output")
@@ -258,13 +252,9 @@ def _check_copies(ctx: click.Context, to: str, output: str, chunk_events: int | 
 def _write_table(traces: Traces, credit: Credit, output: str, actions_only: bool) -> int:
     """Write the table, and return its number of rows."""
     from credit.tables.advantages import table
-    from credit.tables.files import printable_table, write_csv, write_table
 
     rows = table(traces, credit, actions_only=actions_only)
-    if output == "-":
-        write_csv(printable_table(rows), sys.stdout.buffer)
-    else:
-        write_table(rows, output)
+    write_output(rows, output)
     return int(rows.num_rows)
 
 

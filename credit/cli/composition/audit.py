@@ -11,7 +11,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.channel_weights import takes_channels
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import steps
@@ -86,7 +86,7 @@ def audit(
     from credit.ledger.from_methods import compose_channels, compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    asked = asked.settled(traces)
+    asked = settled(asked, traces)
     if weights:
         making.pop("expected")
         outcome = reading["reward_channel"]
@@ -127,6 +127,8 @@ def _print(console: Console, traces: Traces, claims: dict[str, Credit], report: 
         console.print()
         console.print(words("Traces, the most overcounted first, and their ledgers", "bold"))
         console.print(_traces(traces, report, worst))
+    if report.ledger.holding_luck:
+        console.print(words(report.ledger.holding_luck), soft_wrap=True)
     console.print()
     console.print(LEGEND, soft_wrap=True)
 

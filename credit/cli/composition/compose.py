@@ -10,9 +10,16 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.channel_weights import takes_channels
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command, Number
-from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
+from credit.cli.shared.outputs import (
+    output_option,
+    picture_option,
+    prints_table,
+    save_picture,
+    save_table,
+    table_path,
+)
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -42,7 +49,9 @@ LEGEND = (
 @takes_claims
 @makes_ledger
 @takes_channels
-@output_option("File to write: .parquet, .csv, .jsonl or .arrow.", required=True)
+@output_option(
+    "File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output.", required=True, allow_dash=True
+)
 @click.option(
     "--level",
     default="event",
@@ -105,12 +114,13 @@ def compose(
     _check_advantage(advantage, target, scale, max_advantage, before)
     if drawn is not None and plot is None:
         raise click.UsageError("--trace names the trace to draw; expected --plot FILE with it")
+    prints_table(output, as_json)
     asked.check()
     from credit.ledger.from_methods import compose_channels, compose_claims
     from credit.ledger_summary import ledger_summary
 
     traces = read_traces(paths, **reading)
-    asked = asked.settled(traces)
+    asked = settled(asked, traces)
     shown = None if drawn is None else traces.index(drawn)
     claims: dict[str, Credit] = {}
     if weights:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -64,7 +64,7 @@ def explain(
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
     traces.event_row(trace, event)  # before methods run
-    traces, claims = asked.settled(traces).run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = settled(asked, traces).run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, quoted, titled
@@ -63,14 +63,14 @@ def report(
     """Write one HTML page about logs. It needs no network and no server.
 
     The page shows what was read, which groups carry a signal, success and length, who matters, the ledger, methods side
-    by side, and an explorer of traces. Without --methods it takes up to three that the logs allow.
+    by side, and an explorer of traces. Without --methods it takes those that `credit choose` recommends.
     """
     asked.check(least=0)
     from credit.metrics.side_differences import Sides
     from credit.page import Findings, write_page
 
     traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
-    traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = settled(asked, traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
         findings = Findings.of(
             traces, claims, text=not no_text, success_at=success_at, prices=prices, sides=chosen, **making

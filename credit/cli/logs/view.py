@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import stderr
-from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.pages import page_title, quoted, serve, served, titled
 from credit.cli.shared.progress import steps, working
@@ -59,8 +59,8 @@ def view(
     """Show the page of `credit report` in a browser. Ctrl-C ends the command.
 
     The page asks for one trace at a time, so logs may be of any size. The command listens on 127.0.0.1 only, and
-    serves nothing but the page, under an address with a random token. Without --methods it takes up to three that the
-    logs allow.
+    serves nothing but the page, under an address with a random token. Without --methods it takes those that
+    `credit choose` recommends.
     """
     asked.check(least=0)
     from credit.metrics.side_differences import Sides
@@ -68,7 +68,7 @@ def view(
 
     traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     list_problems(traces.problems, stderr(), all_=False)
-    traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = settled(asked, traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
         server = PageServer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,7 +13,11 @@ from click.shell_completion import CompletionItem
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
 
-__all__ = ["alike", "makes_ledger", "takes_claims", "tell_unchecked"]
+if TYPE_CHECKING:
+    from credit.methods.claims import ClaimRequest
+    from graphs.traces.batch import Traces
+
+__all__ = ["alike", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
 
 
 def tell_unchecked(names: Iterable[str]) -> None:
@@ -60,7 +64,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_split,
             shell_complete=_complete,
             metavar="NAME,...",
-            help="Methods, separated by commas; `credit methods` lists all. Default: up to three that the logs allow.",
+            help="Methods, separated by commas, of `credit methods`. Default: those that `credit choose` recommends.",
         ),
         click.option(
             "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."
@@ -93,6 +97,16 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         decorated = option(decorated)
     return decorated
+
+
+def settled(asked: ClaimRequest, traces: Traces, *, least: int = 1) -> ClaimRequest:
+    """`ClaimRequest.settled`, which says on standard error what was taken where no method was named."""
+    found = asked.settled(traces, least=least)
+    if found.names != asked.names:
+        beside = ", and others that the logs allow" if least > 1 else ""
+        names = ",".join(found.names)
+        stderr().print(words(f"--methods {names}: what `credit choose` recommends here{beside}"), soft_wrap=True)
+    return found
 
 
 def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,12 @@ __all__ = [
     "look_options",
     "output_option",
     "picture_option",
+    "prints_table",
     "save_picture",
     "save_table",
     "stay_outside",
     "table_path",
+    "write_output",
 ]
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -32,7 +35,12 @@ DPI = 200  # of .png files: sharp on dense screens and in print at the usual wid
 
 
 def output_option(
-    help_: str, *, required: bool = False, metavar: str = "OUT", suffixes: tuple[str, ...] | None = None
+    help_: str,
+    *,
+    required: bool = False,
+    metavar: str = "OUT",
+    suffixes: tuple[str, ...] | None = None,
+    allow_dash: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--output FILE`; an unknown suffix or a missing folder is refused before anything is read.
 
@@ -41,9 +49,12 @@ def output_option(
       required: whether a call without it is refused.
       metavar: what the help calls the file.
       suffixes: how the name may end, () for any way; by default as that of a table.
+      allow_dash: whether a table may go to standard output, by the name "-"; the command calls `prints_table`.
     """
 
     def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        if allow_dash and path == Path("-"):
+            return path
         if suffixes is None or path is None:
             return table_path(context, parameter, path)
         if suffixes and path.suffix not in suffixes:
@@ -111,12 +122,32 @@ def _size(text: str | None) -> tuple[float, float] | None:
     return size
 
 
-def save_table(table: pa.Table, path: Path) -> None:
-    """Write a table whole or not at all, and print its name."""
-    from credit.tables.files import write_table
+def prints_table(output: Path | str, as_json: bool) -> bool:
+    """Whether a table goes to standard output; refused where JSON does, or where nothing can."""
+    if str(output) != "-":
+        return False
+    if as_json:
+        raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
+    if sys.stdout is None:
+        raise click.BadParameter("standard output is closed; name a file", param_hint="--output")
+    return True
 
-    write_table(table, path)
-    stderr().print(words(f"wrote {counted(table.num_rows, 'row')} to {path}"), soft_wrap=True)
+
+def write_output(table: pa.Table, output: Path | str) -> None:
+    """Write a table whole or not at all, or to standard output as CSV for "-"."""
+    from credit.tables.files import printable_table, write_csv, write_table
+
+    if str(output) == "-":
+        write_csv(printable_table(table), sys.stdout.buffer)
+    else:
+        write_table(table, output)
+
+
+def save_table(table: pa.Table, path: Path) -> None:
+    """Write a table as `write_output` does, and print its name."""
+    write_output(table, path)
+    place = "standard output" if str(path) == "-" else path
+    stderr().print(words(f"wrote {counted(table.num_rows, 'row')} to {place}"), soft_wrap=True)
 
 
 def save_picture(figure: Figure, path: Path) -> None:

@@ -311,6 +311,11 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
 
 
 def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
-    """List refusals on standard error, and exit with the code that tells whether there were any."""
-    list_problems(read.problems, stderr(), all_=False)
+    """List refusals on standard error, and exit with the code that tells whether there were any.
+
+    Groups of several versions of the policy are no news to a call that compares within one.
+    """
+    keys = (str(ctx.params.get(name)) for name in ("by", "option_texts", "given"))
+    answered = {"several-versions"} if any("policy_version" in key for key in keys) else set()
+    list_problems(tuple(found for found in read.problems if found.kind not in answered), stderr(), all_=False)
     ctx.exit(exit_code(read, allow_bad))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.claims import takes_claims
+from credit.cli.shared.claims import settled, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import steps
@@ -69,7 +69,7 @@ def compare(
 
     asked.check(least=2)
     traces = read_traces(paths, **reading)
-    traces, claims = asked.settled(traces, least=2).run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = settled(asked, traces, least=2).run(traces, progress=functools.partial(steps, stderr()))
     comparison = side_by_side(traces, claims, worst=worst)
     if as_json:
         print_json(comparison.as_json())

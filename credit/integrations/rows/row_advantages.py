@@ -518,8 +518,9 @@ class RowAdvantages:
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
         if "event_reward" in batch.columns:
-            steps, trace = batch.columns["event_reward"], np.asarray(batch.graph.trace_ids)[batch.rows.event]
-            if where := outcome_again(steps, batch.columns["reward"], trace):
+            order = np.argsort(batch.rows.event)
+            steps, outcomes = batch.columns["event_reward"][order], batch.columns["reward"][order]
+            if where := outcome_again(steps, outcomes, np.asarray(batch.graph.trace_ids)[batch.rows.event[order]]):
                 texts.append(f"gets the outcome again as 'event_reward' {where}, so it counts twice: leave that out")
         texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:

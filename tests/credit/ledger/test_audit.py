@@ -358,9 +358,11 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
     result = run("audit", path, *GAE, "-o", out, "--level", "trace")
     assert result.exit_code == 0, result.output
     assert "paid: 32 actions, " in result.stdout and "[red]" not in result.stdout
+    assert "luck after the last action in entries of gae" in result.stdout
     assert len(out.read_text().splitlines()) == 9
     plain = json.loads(run("audit", path, *GAE, "--json").stdout)
     assert plain["events_paid"] == 32 and plain["claims"]["gae"]["refused"] == ""
+    assert plain["holding_luck"].startswith("luck after the last action in entries of gae")
     assert plain["overcount"] == pytest.approx(sum(claim["paid"] for claim in plain["claims"].values()))
 
 
@@ -375,14 +377,60 @@ def test_rounding_of_a_claim_is_printed_as_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_commands_of_several_methods_take_what_the_log_allows(tmp_path: Path) -> None:
+def test_commands_of_several_methods_take_what_choose_recommends(tmp_path: Path) -> None:
     path = log(tmp_path / "x.jsonl")
-    composed = json.loads(run("compose", path, "-o", tmp_path / "x.csv", "--json").stdout)
-    assert composed["took_part"] == ["turn_baseline", "gae"]
+    said = "--methods rloo,gae: what `credit choose` recommends here"
+    composed = run("compose", path, "-o", tmp_path / "x.csv", "--json")
+    assert json.loads(composed.stdout)["took_part"] == ["gae"] and f"{said}\n" in composed.stderr
+    assert f"credit compose {path} --methods rloo,gae -o" in run("choose", path).stdout
     named = json.loads(run("audit", path, "--json").stdout)["claims"]
-    assert list(named) == ["rloo", "turn_baseline", "gae"]
+    assert list(named) == ["rloo", "gae"]
     explained = run("explain", path, "t111", "c0")
     assert explained.exit_code == 0 and all(name in explained.stdout for name in named), explained.output
+    report = run("report", path, "-o", tmp_path / "x.html", "--json")
+    assert json.loads(report.stdout)["methods"] == ["rloo", "gae"] and said in report.stderr
+    compared = run("compare", path).stderr
+    assert "--methods rloo,gae,turn_baseline: " in compared and "and others that the logs allow" in compared
+    assert "recommends" not in run("explain", path, "t111", "c0", *GAE).stderr
+
+
+def test_a_ledger_goes_to_standard_output_as_advantages_do(tmp_path: Path) -> None:
+    path = log(tmp_path / "x.jsonl")
+    printed = run("compose", path, "-m", "rloo,gae", "-o", "-")
+    run("compose", path, "-m", "rloo,gae", "-o", tmp_path / "x.csv")
+    assert printed.exit_code == 0 and printed.stdout == (tmp_path / "x.csv").read_text()
+    assert "rows to -\n" not in printed.stderr and "rows to standard output\n" in printed.stderr
+    both = run("compose", path, "-m", "rloo,gae", "-o", "-", "--json")
+    assert both.exit_code == 1 and "expected a file with --json" in both.stderr
+
+
+def siblings(path: Path) -> Path:
+    """Two groups of four traces of three turns; the message of each is one of four siblings."""
+    lines = []
+    for i, reward in enumerate((1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)):
+        names = ("a", "b", "a")
+        events = [{"id": f"e{k}", "type": "message", "agent": name, "turn": k} for k, name in enumerate(names)]
+        events[1] |= {"context": f"c{i // 4}", "node": f"n{i}"}
+        lines.append({"trace_id": f"t{i}", "task_id": "q", "events": events, "rewards": {"team": reward}})
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def test_a_measured_increment_is_paid_in_full_beside_a_claim_of_places(tmp_path: Path) -> None:
+    """Its +.667 was averaged with the 0 that `turn_baseline` gives to any choice, and unexplained went below 0."""
+    path = siblings(tmp_path / "x.jsonl")
+    reward = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    measured = [reward[t] - np.delete(reward[t // 4 * 4 :][:4], t % 4).mean() for t in range(8)]
+    others = reward[4:].mean(), reward[:4].mean()  # siblings share what came before, so each fan-out has the other
+    for methods in ([], ["-m", "rloo,c3,turn_baseline"]):
+        for t in range(8):
+            told = json.loads(run("explain", path, f"t{t}", "e1", *methods, "--json").stdout)
+            np.testing.assert_allclose([told["entry"], told["others"]], [measured[t], 0], atol=1e-6)
+            assert told["expected"] == others[t // 4]
+            np.testing.assert_allclose(told["unexplained"], reward[t] - others[t // 4] - measured[t], atol=1e-6)
+    assert "'turn_baseline' values a place in the trace" in run("audit", path, "-m", "c3,turn_baseline").stdout
+    alone = json.loads(run("compose", path, "-m", "turn_baseline", "-o", tmp_path / "x.csv", "--json").stdout)
+    assert alone["took_part"] == ["turn_baseline"]
 
 
 def test_without_outcomes_there_is_nothing_to_compose(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import credit
 from credit.cli import cli
 from credit.methods.catalog import CATALOG
 from credit.methods.published import find_method
@@ -43,3 +45,20 @@ def test_the_command_prints_them() -> None:
     rows = json.loads(CliRunner().invoke(cli, ["methods", "--catalog", "--json"]).stdout)
     assert rows[0]["needs"]["value"].startswith("add") and len(rows) == len(CATALOG)
     assert CliRunner().invoke(cli, ["methods", "--catalog", "x.jsonl"]).exit_code == 1
+
+
+def test_a_name_whose_code_is_not_the_papers_says_so() -> None:
+    """IGPO led to a function that divides sums, without a word; of M-GRPO nothing but a review was read."""
+    by_name = {row.name: row for row in CATALOG}
+    assert by_name["IGPO"].by == "igrpo" and "`igpo`" in by_name["IGPO"].note
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 6, trace=list("aabbcc"), reward=[1.0, 1, 0, 0, 0, 0], event_reward=[0.3, 0, -0.1, 0, 0.4, 0]
+    )
+    gains, outcomes = np.array([0.3, -0.1, 0.4]), np.array([1.0, 0, 0])
+    z, last = ((x - x.mean()) / (x.std(ddof=1) + 1e-6) for x in (gains, outcomes))
+    paper = np.stack([z + 0.95 * last, last], axis=1).ravel()  # each divided by its own spread, and then summed
+    for name, same in (("igrpo", True), ("igpo", False)):
+        result = find_method(name).fn(graph, reward, event_reward=rows.event_reward)
+        assert np.allclose(rows.gather(result.advantage), paper, atol=1e-5) == same
+    for name, said in (("IGPO", "not the paper's formula"), ("M-GRPO", "which was not read itself")):
+        assert said in " ".join(CliRunner().invoke(cli, ["methods", name]).stdout.split())

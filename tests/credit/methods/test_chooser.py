@@ -106,6 +106,16 @@ def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_trai
     assert agent.method == "dr_mas" and not agent.unbiased and "biased" in agent.why
 
 
+def test_a_ledger_to_read_has_only_claims_that_a_ledger_takes(tmp_path: Path) -> None:
+    """`puppeteer`, a return without values, was recommended for a ledger, which refused it."""
+    counted = advice(write(tmp_path / "x.jsonl", tokens=lambda i, k: 3 + i))
+    assert methods(counted)["orchestrator"] == "puppeteer" and counted.compose == () and counted.report == ""
+    steps = advice(write(tmp_path / "y.jsonl", turn=lambda i, k: k, event_reward=lambda i, k: float(k == i)))
+    assert steps.report == "credit compose PATH... --methods rloo,turn_baseline -o ledger.parquet"
+    assert any("only rewards at events tell the actions" in line for line in steps.warnings)
+    assert not any("logged values" in line for line in steps.warnings)
+
+
 def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path) -> None:
     """`gae` came first where 5 of 13 groups had no value."""
     log = write(tmp_path / "x.jsonl", rewards=(0.0, 1.0) * 2, value=lambda i, k: 0.5 if i < 2 else None)
@@ -142,13 +152,22 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
 
-def test_a_context_without_a_node_is_not_called_a_want_of_siblings(tmp_path: Path) -> None:
-    """Nodes stood at other events; "sample siblings" would have cost rollouts that the log already had."""
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_context_without_a_node_is_not_called_a_want_of_siblings(acts: bool, tmp_path: Path) -> None:
+    """Nodes stood at other events; "sample siblings" would have cost rollouts that the log already had.
+
+    And `credit methods` called `c3` computable.
+    """
     alike = {"context": lambda i, k: f"c{k}" if k else None, "node": lambda i, k: None if k else f"n{i}"}
     alike |= {"alternative": lambda i, k: f"a{k}"}
+    if not acts:
+        alike |= {"node": lambda i, k: f"n{i}", "action": lambda i, k: k == 0}
     found = advice(write(tmp_path / "x.jsonl", **alike))
-    needs = {branch.unit: branch.needs for branch in found.branches}["message"]
-    assert needs["c3"].startswith("no event that has a context has a node")
+    needs = {branch.unit: branch.needs for branch in found.branches}["orchestrator"]
+    assert needs["c3"].startswith("no action has both a context and a node")
+    states = json.loads(CliRunner().invoke(cli, ["methods", str(tmp_path / "x.jsonl"), "--json"]).stdout)
+    for name in ("c3", "magrpo"):
+        assert states[name]["state"] == "missing" and states[name]["why"] == needs["c3"]
 
 
 @pytest.mark.slow

@@ -211,7 +211,7 @@ def test_the_explorer_follows_the_keyboard_and_the_mouse(
         lanes, receipt = page.locator(".lanes").first, page.locator(".receipt").first
         lanes.focus()
         page.keyboard.press("Home")
-        assert "Luck after the last action in entries of turn_baseline, gae, as no" in receipt.inner_text()
+        assert "Luck after the last action in entries of gae, as no" in receipt.inner_text()
         for key, heading in (("Home", "Event e0:"), ("ArrowRight", "Event e1:"), ("ArrowLeft", "Event e0:"),
                              ("End", "Event e32:"), ("Home", "Event e0:"), ("ArrowDown", "Event e1:")):  # fmt: skip
             page.keyboard.press(key)

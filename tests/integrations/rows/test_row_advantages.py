@@ -977,12 +977,14 @@ def test_an_outcome_that_is_paid_twice_is_named_once() -> None:
 @pytest.mark.parametrize(
     ("event_reward", "said"),
     [([1.0, 1, 0, 0], "in every row"), ([0.0, 1, 0, 0], "in the sum of each trace"), ([0.0, 0.5, 0, 0], ""),
-     ([0.0] * 4, "")],
+     ([0.2, 1, 0.3, 0], "in the last row of each trace"), ([0.0] * 4, "")],
 )  # fmt: skip
-def test_an_outcome_that_is_paid_again_is_named(event_reward: list[float], said: str) -> None:
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 1, 3]])
+def test_an_outcome_that_is_paid_again_is_named(event_reward: list[float], said: str, order: list[int]) -> None:
     """The score in both columns, in each row or as the last step's reward, counted twice without a word."""
-    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "turn": [0, 1, 0, 1], "event_reward": event_reward}
-    reward = np.array([1.0, 1, 0, 0])
+    turns, steps = np.array([0, 1, 0, 1])[order], np.array(event_reward)[order]
+    rows = {"group": ["q"] * 4, "trace": np.array([0, 0, 1, 1])[order], "turn": turns, "event_reward": steps}
+    reward = np.array([1.0, 1, 0, 0])[order]
     for call in (RowAdvantages("mt_grpo"), credit.from_columns):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -34,12 +37,36 @@ def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int
     assert noted(tmp_path) == said
 
 
+def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path) -> None:
+    """The advised call refused groups of one, and said again what it had been called for."""
+    rows = [("q", 1, 1), ("q", 1, 0), ("q", 2, 1), ("p", 1, 1), ("p", 1, 0), ("p", 2, 1), ("p", 2, 0), ("o", 1, 1)]
+    text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
+    path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
+    (problem,) = credit.read(path).problems
+    advice = (
+        "by=task,policy_version compares within one, which leaves 1 trace alone without an advantage; singleton=raw "
+    )
+    assert problem.value == "several in 2 groups" and advice in problem.expected
+    call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
+    assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
+    for more, without in ([], [2, 7]), (["--option", "singleton=raw"], []):
+        done = CliRunner().invoke(cli, [*call, "--by", "task,policy_version", *more])
+        assert done.exit_code == 0 and "several-versions" not in done.stderr, done.stderr
+        valid = pacsv.read_csv(tmp_path / "a.csv")["valid"].to_pylist()
+        assert [i for i, ok in enumerate(valid) if not ok] == without
+    compared = ["compare", str(path), "-m", "rloo,grpo", "--option", "rloo.by=task,policy_version"]
+    assert "several-versions" not in CliRunner().invoke(cli, compared).stderr
+
+
 @pytest.mark.parametrize(
     ("steps", "outcomes", "said"),
     [([1, 1, 0, 0], [1, 1, 0, 0], "in every row"), ([1, 1, "", ""], [1, 1, "", ""], "in every row"),
      ([0, 1, 0, 0], [1, 1, 0, 0], "in the sum of each trace"),
      ([0.1, 0.2, 0.5, ""], [0.3, 0.3, 0.5, 0.5], "in the sum of each trace"),
      ([0, 1, "", 1], [1, 1, 1, 1], "in the sum of each trace"), ([0, 1, 0, 0.5], [1, 1, 0, 0], ""),
+     ([0.2, 1, 0.3, 0], [1, 1, 0, 0], "in the last row of each trace"),  # as verl has it, after rewards of steps
+     ([-0.1, 1, -0.1, 0], [1, 1, 0, 0], "in the last row of each trace"), ([0.2, 1, 1, 0.3], [1, 1, 1, 1], ""),
+     ([0.2, 1, 0.3, 0.1], [1, 1, 0, 0], ""), ([0.2, 0, 0.3, 0], [1, 1, 0, 0], ""),
      ([1, 1, 1, 1], [1, 1, 1, 1], ""), ([0, 0, 0, 0], [0, 0, 0, 0], ""), ([0, 1, 0, 0], [1, 1, "", ""], "")],
 )  # fmt: skip
 def test_an_outcome_that_is_paid_again_is_named(
@@ -50,6 +77,15 @@ def test_an_outcome_that_is_paid_again_is_named(
     third = "c,q,0,0\n" if steps == [1, 1, "", ""] else ""  # outcomes that differ, beside a trace without one
     path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows) + third)
     assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else [])
+
+
+@pytest.mark.parametrize(("others", "said"), [(18, True), (3, False)])
+def test_a_last_reward_that_is_nearly_always_the_outcome_is_named(tmp_path: Path, others: int, said: bool) -> None:
+    rows = [f"t{i},q,{i % 2},0.2\nt{i},q,{i % 2},{i % 2}\n" for i in range(others)]
+    rows += ["x,q,1,0.2\nx,q,1,0.7\n"]
+    path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows))
+    where = f"the outcome again in the last row of {others} of {others + 1} traces"
+    assert noted(path) == ([("outcome-again", where)] if said else [])
 
 
 def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:
