@@ -176,3 +176,18 @@ def test_a_label_of_a_trace_that_no_copy_gave_is_named(tmp_path: Path) -> None:
     assert traces.traces["trace"].to_pylist() == ["a", "b"]
     assert [problem.kind for problem in traces.problems] == ["duplicate-trace"] * 2 + ["unmatched-row"]
     assert traces.problems[-1].value == "'x'"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["braintrust_spans.jsonl", "langsmith_team.jsonl", "openai_agents_team.jsonl", "agent_lightning_spans.jsonl"],
+)
+def test_spans_that_stand_twice_count_once_and_are_counted(tmp_path: Path, name: str) -> None:
+    """They were left out without a word."""
+    log = put(LOGS[name], tmp_path / "a") / name
+    alone = read(log)
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines, lines[len(lines) // 2]]))
+    twice = read(log)
+    assert numbers(twice) == numbers(alone)
+    assert [p.value for p in twice.problems if p.kind == "repeated-run"] == ["'1 again, with equal content'"]
