@@ -27,6 +27,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import (
+    LEAST_OF_ANY,
     LEAST_TASKS,
     ROUNDING,
     difference_interval,
@@ -163,7 +164,7 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
-        return "–" if self.p is None else "no spread"
+        return "–" if self.p is None else "has zeros" if self.metric in AMOUNTS else "no spread"
 
     def told(self, possible: bool = True) -> str:
         """Both means, why they say less than they seem to, and of how many traces they are where that is not all.
@@ -711,7 +712,9 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     side's tasks give one number each. Intervals are those of `graphs.task_means`.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
-    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side.
+    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side: then
+    pairs of fewer than `LEAST_OF_ANY` tasks have none. Those of log-normal amounts, of which 10 to 60 % are 0 on one
+    side, held 92 to 97 %.
 
     Args:
       traces: what was read.
@@ -836,7 +839,10 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
             change = float(np.median(apart[differs]) if as_ratio else apart.mean())
-            ends = median_interval(apart[differs]) if as_ratio else mean_interval(apart)
+            if as_ratio:
+                ends = median_interval(apart[differs])
+            elif name not in AMOUNTS or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
+                ends = mean_interval(apart)
     elif min(len(first), len(second)) >= LEAST_TASKS:
         both = np.concatenate([first, second])
         if _spread(both) > 0:

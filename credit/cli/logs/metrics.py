@@ -224,6 +224,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have and that differ, or, where they "
               f"share none, {LEAST_TASKS} on each side; with many rows Holm's correction asks for more."),
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
+        ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
+                      f"{LEAST_OF_ANY} tasks on."),
         ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
               "task."),
         ("", "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases before "
