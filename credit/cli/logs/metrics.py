@@ -188,7 +188,7 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
 
 
 def _print_sides(console: Console, found: SideComparison) -> None:
-    from graphs.task_means import LEAST_TASKS
+    from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS
 
     table = plain_table(
         "metric",
