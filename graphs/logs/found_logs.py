@@ -117,7 +117,7 @@ class Corpus:
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
             for item in outcomes.noted(apply_run_states(whole, errors)):
                 is_silent = False
-                if not (isinstance(item, Problem) and item in reported or item in copies):
+                if not ((isinstance(item, Problem) and item in reported) or item in copies):
                     yield item
             for source in members if is_silent else ():
                 expected = f"at least one trace in the format {name!r}"

@@ -38,7 +38,8 @@ def without_copied_files(sources: Iterable[Source], *, older: bool = False) -> t
     copies: dict[int, Source] = {}
     for same in alike.values():
         if len(same) > 1:
-            copies |= _copies(sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)]), sources, older)
+            most_first = sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)])
+            copies |= _copies(most_first, sources, older)
     kept = [source for index, source in enumerate(sources) if index not in copies]
     return kept, [_note(sources[index], copies[index]) for index in sorted(copies)]
 

@@ -416,9 +416,10 @@ def test_medians_of_amounts_over_tasks_are_covered(world: str, tasks: int) -> No
     """Those that `credit metrics` prints in place of a mean; the median of zeros and of ties is covered more often."""
     rng = np.random.default_rng(tasks)
     size = (4000, tasks)
+    amounts = np.exp(1.5 * rng.normal(size=size))
     drawn, median = {
-        "log-normal": (np.exp(1.5 * rng.normal(size=size)), 1.0),
-        "a third zeros": (np.where(rng.random(size) < 1 / 3, 0, np.exp(1.5 * rng.normal(size=size))), math.exp(-1.0117)),
+        "log-normal": (amounts, 1.0),
+        "a third zeros": (np.where(rng.random(size) < 1 / 3, 0, amounts), math.exp(-1.0117)),
         "counts": (rng.poisson(3, size), 3.0),
     }[world]
     low, high = np.array([median_interval(values) for values in drawn]).T
