@@ -133,6 +133,7 @@ class SideDifference:
       asked: how many traces each side has in these, with a number or without.
       ratio: of `AMOUNTS`, which have its interval in place of that of the difference, and the test of its logarithm;
         None where a task that is compared has 0, and where another metric would have no interval.
+      has_zeros: whether it has no interval since a task that is compared has 0 of an amount on one side.
     """
 
     metric: str
@@ -151,6 +152,7 @@ class SideDifference:
     refused: dict[str, int]
     asked: tuple[int, int]
     ratio: SideRatio | None = None
+    has_zeros: bool = False
 
     @property
     def stands_out(self) -> bool:
@@ -164,7 +166,7 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
-        return "–" if self.p is None else "has zeros" if self.metric in AMOUNTS else "no spread"
+        return "–" if self.p is None else "has zeros" if self.has_zeros else "no spread"
 
     def told(self, possible: bool = True) -> str:
         """Both means, why they say less than they seem to, and of how many traces they are where that is not all.
@@ -866,6 +868,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     if as_ratio and not math.isnan(ends[0]):
         times, least, most = (math.exp(end) for end in (change, *ends))
         ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
+    has_zeros = error > 0 and math.isnan(ends[0]) and name in AMOUNTS and not as_ratio
     if as_ratio:
         seen = None
     elif error > 0 and not math.isnan(ends[0]):
@@ -879,7 +882,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
     every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio)
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio, has_zeros)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:
