@@ -15,6 +15,7 @@ import numpy as np
 from graphs.dealing import flipped
 
 __all__ = [
+    "LEAST_OF_ANY",
     "LEAST_TASKS",
     "ROUNDING",
     "TaskMean",

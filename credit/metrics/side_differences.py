@@ -27,6 +27,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import (
+    LEAST_OF_ANY,
     LEAST_TASKS,
     ROUNDING,
     difference_interval,
@@ -138,6 +139,7 @@ class SideDifference:
         None where a task that is compared has 0, and where another metric would have no interval.
       rows: how many tests `p` is corrected for, its own among them.
       freedom: degrees of Student's test of the interval; 0 without one.
+      has_zeros: whether it has no interval since a task that is compared has 0 of an amount on one side.
     """
 
     metric: str
@@ -173,6 +175,8 @@ class SideDifference:
                 ratio = dataclasses.replace(ratio, seen=ratio.seen ** (of_all / alone))
         return dataclasses.replace(self, p=p, rows=rows, seen=seen, ratio=ratio)
 
+    has_zeros: bool = False
+
     @property
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""
@@ -185,8 +189,10 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
+        if self.p is None:
+            return "–"
         few = self.differing is not None and self.differing < LEAST_TASKS
-        return "–" if self.p is None else "few tasks" if few else "no spread"
+        return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
 
     def told(self) -> str:
         """Both means, why they say less than they seem to, and of how many traces they are where that is not all."""
@@ -756,7 +762,9 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     one number each. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks that differ on.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
-    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side.
+    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side: then
+    pairs of fewer than `LEAST_OF_ANY` tasks have none. Those of log-normal amounts, of which 10 to 60 % are 0 on one
+    side, held 92 to 97 %.
 
     Args:
       traces: what was read.
@@ -887,7 +895,10 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
             change = float(np.median(apart[differs]) if as_ratio else apart.mean())
-            ends = median_interval(apart[differs]) if as_ratio else mean_interval(apart)
+            if as_ratio:
+                ends = median_interval(apart[differs])
+            elif name not in AMOUNTS or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
+                ends = mean_interval(apart)
         elif differing:
             test = _of_few(value, side, task, kept, apart)
     elif min(len(first), len(second)) >= LEAST_TASKS:
@@ -913,6 +924,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     if as_ratio and not math.isnan(ends[0]):
         times, least, most = (math.exp(end) for end in (change, *ends))
         ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
+    has_zeros = error > 0 and math.isnan(ends[0]) and name in AMOUNTS and not as_ratio
     if as_ratio:
         seen = None
     elif error > 0 and not math.isnan(ends[0]):
@@ -926,8 +938,8 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
     every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    freedom = freedom if error > 0 else 0.0
-    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio, freedom=freedom)
+    found = SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio)
+    return dataclasses.replace(found, freedom=freedom if error > 0 else 0.0, has_zeros=has_zeros)
 
 
 def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, kept: np.ndarray, apart: np.ndarray) -> Dealt:

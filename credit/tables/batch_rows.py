@@ -38,6 +38,7 @@ class RowNames:
       groups: id of each group.
       team: the agent instances.
       rounded: whether single precision changes differences of outcomes, or of returns, of each group: bool [groups].
+      coarse: the same in words, one warning each.
     """
 
     graph: EventGraph
@@ -47,6 +48,7 @@ class RowNames:
     groups: pa.Array
     team: Team
     rounded: np.ndarray
+    coarse: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,6 +135,8 @@ def from_columns(
       [1.0, -1.0]
     """
     result = built_from_columns(locals())
+    for words in result[2].names.coarse:
+        warnings.warn(words, stacklevel=3)
     if words := copied_rows(result[2])[1]:
         warnings.warn(f"{words} leave them out", stacklevel=3)
     graph, outcome, rows = result
@@ -152,7 +154,7 @@ _PARAMETERS = tuple(inspect.signature(from_columns).parameters)
 
 
 def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray, Rows]:
-    """`from_columns` of its arguments by name, without a look at copied rows."""
+    """`from_columns` of its arguments by name, without its warnings."""
     (
         group, trace, agent, role, parent, instance, reward, row_reward, event_reward,
         turn, event_type, action, edges, tokens, evidence, events, traces, agents,
@@ -208,16 +210,15 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
     rounded = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
-    if rounded.any():
-        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}", stacklevel=4)
+    coarse = [f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}"] if rounded.any() else []
     for name in LIKE_OUTCOMES & columns.keys():
         beside = _rounded_beside(outcome, numbers(name, columns[name], n)[order], by_trace, group_ids)
         if beside.any():
             groups = counted(int(beside.sum()), "group")
-            warnings.warn(f"{groups} whose outcomes and {name!r} {COARSE}", stacklevel=4)
+            coarse.append(f"{groups} whose outcomes and {name!r} {COARSE}")
             rounded = rounded | beside
     padded = pad_array(outcome.astype(np.float32), to.traces)
-    names = RowNames(graph, padded, order, trace_names, group_names, team, rounded)
+    names = RowNames(graph, padded, order, trace_names, group_names, team, rounded, tuple(coarse))
     return graph, padded, Rows(position, to.events, arrays, names)
 
 

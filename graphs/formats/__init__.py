@@ -19,7 +19,7 @@ from graphs.reading.stated_ids import TraceKeys
 if TYPE_CHECKING:
     from graphs.reading.damage import Holds
 
-__all__ = ["FORMATS", "STATES_ERRORS", "Format"]
+__all__ = ["FORMATS", "GROWING", "STATES_ERRORS", "Format"]
 
 
 class Format(NamedTuple):
@@ -156,6 +156,9 @@ FORMATS: dict[str, Format] = {
     "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),
 }
 """Formats by name, in the order in which they are tried."""
+
+GROWING = frozenset(("claude-code", "codex", "gemini-cli", "copilot-cli"))
+"""Formats whose files grow by lines and state their session: what another file begins with is its older backup."""
 
 STATES_ERRORS = frozenset(
     ("claude-code", "codex", "cline", "copilot-cli", "gemini-cli", "opencode", "openhands", "openhands-sdk", "adk",

@@ -114,6 +114,7 @@ class Chunks:
                 )
         except NothingReadError as error:
             return None, error.problems
+        self._join.met.difference_update(p.trace for p in traces.problems if p.kind == "duplicate-trace")
         return traces, traces.problems
 
     def without_channel(self, channels: Iterable[str]) -> list[Problem]:

@@ -18,11 +18,12 @@ import msgspec
 
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
-from graphs.formats import FORMATS
+from graphs.formats import FORMATS, GROWING
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, REFUSE, apply_run_states
 from graphs.reading.addresses import real_folder
+from graphs.reading.copied_files import without_copied_files
 from graphs.reading.damage import undamaged
 from graphs.reading.encodings import wide_text
 from graphs.reading.find import Owned, find_sources, without_foreign, without_tables
@@ -105,6 +106,10 @@ class Corpus:
             attaches = name in ATTACHING
             if attaches:
                 options = {"attach_orphans": orphans == ATTACH}
+            copies: list[Problem] = []
+            if name in GROWING:
+                members, copies = without_copied_files(members, older=True)
+                yield from copies
             items = reader_of(name).read(members, **options) if members else iter(())
             if orphans == ATTACH and not attaches:
                 items = map(_unattached, items)
@@ -112,7 +117,7 @@ class Corpus:
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
             for item in outcomes.noted(apply_run_states(whole, errors)):
                 is_silent = False
-                if not (isinstance(item, Problem) and item in reported):
+                if not ((isinstance(item, Problem) and item in reported) or item in copies):
                     yield item
             for source in members if is_silent else ():
                 expected = f"at least one trace in the format {name!r}"

@@ -43,6 +43,8 @@ def apply_run_states(
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The items, a note for each run that failed or whose outcome was withdrawn, and one note on all earlier outcomes.
 
+    A trace with spans that stand twice has a note with their number.
+
     A run that is both and is not left out has the note on its withdrawn outcome only.
 
     Args:
@@ -53,6 +55,9 @@ def apply_run_states(
     for item in items:
         if isinstance(item, TraceRecord) and item.earlier_outcomes:
             first, count = first or item, count + 1
+        if isinstance(item, TraceRecord) and item.repeated:
+            expected = "each once: equal ones count once"
+            yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue

@@ -18,10 +18,11 @@ _HEAD, _LEAST = 1 << 16, 128
 their line, or the first `_HEAD` bytes where no line ends there."""
 
 
-def without_copied_files(sources: Iterable[Source]) -> tuple[list[Source], list[Problem]]:
+def without_copied_files(sources: Iterable[Source], *, older: bool = False) -> tuple[list[Source], list[Problem]]:
     """The sources without copies, whole or cut, and a note for each of these ("repeated-run", which is information).
 
-    The longest stays, of equal ones that in the folder with most of the sources: the rest of its run is there.
+    The longest stays, of equal ones that in the folder with most of the sources: the rest of its run is there. With
+    `older` all equal ones stay.
     """
     sources = list(sources)
     alike: dict[bytes, list[int]] = {}
@@ -37,12 +38,13 @@ def without_copied_files(sources: Iterable[Source]) -> tuple[list[Source], list[
     copies: dict[int, Source] = {}
     for same in alike.values():
         if len(same) > 1:
-            copies |= _copies(sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)]), sources)
+            most_first = sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)])
+            copies |= _copies(most_first, sources, older)
     kept = [source for index, source in enumerate(sources) if index not in copies]
     return kept, [_note(sources[index], copies[index]) for index in sorted(copies)]
 
 
-def _copies(same: Sequence[int], sources: Sequence[Source]) -> dict[int, Source]:
+def _copies(same: Sequence[int], sources: Sequence[Source], older: bool) -> dict[int, Source]:
     """By index, the sources that are copies, each with the one that is read in its place. One is in memory."""
     known: dict[int, tuple[int, bytes]] = {}  # length and digest
     for index in same:
@@ -52,7 +54,10 @@ def _copies(same: Sequence[int], sources: Sequence[Source]) -> dict[int, Source]
     found: dict[int, Source] = {}
     order = sorted(known, key=lambda index: -known[index][0])
     for place, index in enumerate(order):
-        shorter = [other for other in order[place + 1 :] if other not in found]
+        shorter = [
+            other for other in order[place + 1 :]
+            if other not in found and not (older and known[other][0] == known[index][0])
+        ]  # fmt: skip
         data = _data(sources[index]) if shorter and index not in found else None
         if data is not None:
             begins = _digests(data, sorted({known[other][0] for other in shorter}))

@@ -125,6 +125,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
+      repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
@@ -173,6 +174,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     error: str = ""
     invalidated: str = ""
     earlier_outcomes: str = ""
+    repeated: int = 0
 
     def event(
         self,

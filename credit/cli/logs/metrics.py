@@ -189,7 +189,7 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
 
 def _print_sides(console: Console, found: SideComparison) -> None:
     from credit.metrics.side_differences import STARRED_SIDES
-    from graphs.task_means import LEAST_TASKS
+    from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS
 
     table = plain_table(
         "metric",
@@ -226,6 +226,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
               f"side in such tasks, or, where they share none, {LEAST_TASKS} tasks on each side."),
         ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ, so that the test is of these tasks alone."),
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
+        ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
+                      f"{LEAST_OF_ANY} tasks on."),
         ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
               "task."),
         ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in "

@@ -61,7 +61,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
     from credit.methods.method_row import Method
-    from credit.tables.batch_rows import RowNames
+    from credit.tables.batch_rows import RowNames, Rows
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
 
@@ -404,13 +404,22 @@ class RowAdvantages:
         size = self._room
         with rows_named(take):
             sizes = dict.fromkeys(("events", "traces", "agents"), size)
-            graph, outcome, rows = built_from_columns({**columns, **sizes, "evidence": evidence})
+            given = {**columns, **sizes, "evidence": evidence}
+            graph, outcome, rows = built_from_columns(given)
         if ran is not None:
             ids = {name: taken(name, labels[name], ran) for name in ("group", "trace", *CHOICES) if name in labels}
             with rows_named(ran):
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
-        advantage, reason, keys, after = self._compiled()(graph, outcome, self._taken(rows.evidence), of_names)
+        run = functools.partial(self._compiled(), graph, evidence=self._taken(rows.evidence), of_names=of_names)
+        if coarse := rows.names.coarse:
+            of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
+            if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
+                for words in coarse:
+                    warnings.warn(words, stacklevel=3)
+            else:
+                outcome, rows = shifted
+        advantage, reason, keys, after = run(outcome)
         if after is not None:
             self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
@@ -418,6 +427,32 @@ class RowAdvantages:
         keys = None if keys is None else np.asarray(keys)
         answer = np.asarray(advantage), np.asarray(reason), keys
         return Batch(stated, graph, outcome, rows, rows.evidence, *answer, of_names)
+
+    def _without_offsets(
+        self, given: Mapping[str, Any], group: np.ndarray, rows: Rows, run: Callable[..., Any]
+    ) -> tuple[np.ndarray, Rows] | None:
+        """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
+
+        That is checked: less the largest they must give the same. None where they do not, or are not exact.
+        """
+        from credit.tables.columns import built_from_columns
+        from graphs.floats import KEPT, WHOLE
+
+        coarse, reward = rows.names.rounded[group], given["reward"]
+        if self._state_of is not None or "event_reward" in given or np.abs(reward[coarse]).max(initial=0) >= WHOLE:
+            return None
+        found = []
+        for extreme, start in ((np.minimum, np.inf), (np.maximum, -np.inf)):
+            offset = np.full(len(rows.names.rounded), start)
+            extreme.at(offset, group, reward)
+            _, outcome, again = built_from_columns({**given, "reward": reward - np.where(coarse, offset[group], 0)})
+            advantage, reason, *_ = run(outcome)
+            found.append((outcome, again, np.asarray(advantage)[rows.event], np.asarray(reason)))
+        (outcome, again, of_least, reason), (*_, of_most, other) = found
+        largest = np.zeros(len(rows.names.rounded))
+        np.maximum.at(largest, group, np.abs(of_least))
+        alike = np.all(np.abs(of_least - of_most) <= KEPT * largest[group]) and np.array_equal(reason, other)
+        return (outcome, again) if alike and not again.names.coarse else None
 
     def _of_names(self, graph: EventGraph, rows: RowNames) -> tuple[dict[str, Any], dict[str, int]]:
         """Arrays for what is stated by names of agents, or of roles with by="role_name"; and this batch's id of each.

@@ -202,6 +202,7 @@
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ, so that the test is of these tasks alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
+        ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
         ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
         ["", `Would be seen: a difference that the test, corrected for its rows, finds in 4 of 5 cases. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }

@@ -113,6 +113,7 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
                 if isinstance(response, str):
                     responses[response] = span
         spans.append(span)
+    record.repeated = len(documents) - len(spans)
     for (before, earlier), (span, moment) in itertools.pairwise(calls):
         if moment == earlier and span.place.file != before.place.file:
             refuse_untimed(

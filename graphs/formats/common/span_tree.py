@@ -104,6 +104,7 @@ class Span(msgspec.Struct):
       stopped: of a model call, why its reply ended, as the log states it.
       service: the process that recorded it, an agent for what has none.
       node: the visit to a node of LangGraph that it is.
+      again: how often it stands in the log besides, with equal content.
     """
 
     id: str
@@ -132,13 +133,14 @@ class Span(msgspec.Struct):
     service: str = ""
     node: Node | None = None
     money: float | None = None
+    again: int = 0
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""
         return isinstance(other, Span) and self._stated() == other._stated()
 
     def _stated(self) -> str:
-        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in ("place", "money")])
+        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in ("place", "money", "again")])
 
     @property
     def event(self) -> str:
@@ -176,6 +178,7 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
     if first is not span and first != span:
         expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
         raise span.refuse("duplicate-span", field, span.id, expected, trace)
+    first.again += first is not span
     return first is span
 
 

@@ -67,6 +67,7 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
     if is_stated:
         spans = in_any_files(spans, lambda _: True, trace, _START)
         written = _write_stated(record, Tree(trace, list(spans), _FIELDS, Rules.STATED))
+        record.repeated = sum(span.again for span in written.tree.spans.values())
     else:
         for span in spans:
             _take_marks(span)

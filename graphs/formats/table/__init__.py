@@ -37,6 +37,7 @@ _REWARDS = frozenset(name for field in ("reward", "event_reward", "agent_reward"
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
+_NO_TRACE = "null"  # of rows whose cell of the trace is empty; no trace that is read is called so
 _LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
 _NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
@@ -211,8 +212,10 @@ class _Table:
         for name in _NAMES & value.keys():
             if value[name] != value[name]:  # pandas writes NaN where a name is missing
                 value[name] = None
-        if value["trace"] is None:
-            return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
+        if value["trace"] in (None, ""):  # a whole row of no trace: no other is refused for it
+            kind = "missing-field" if value["trace"] is None else "empty-id"
+            shown, expected = excerpt(row), "the id of a trace: the row is left out, the others are read"
+            return Problem(kind, self.file, line, column_of["trace"], shown, expected, _NO_TRACE)
         trace_id = id_text(value["trace"])
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:

@@ -280,7 +280,7 @@ def test_no_star_stands_beside_an_interval_that_holds_no_difference() -> None:
     side = np.tile([0, 1], 9)
     value = np.zeros(18)
     value[side == 1] = apart
-    (row,) = side_differences(traces_of([f"q{i // 2}" for i in range(18)]), {"tokens": numbered(value)}, side)
+    (row,) = side_differences(traces_of([f"q{i // 2}" for i in range(18)]), {"outcome": numbered(value)}, side)
     assert row.p is not None and row.p < 0.05 and row.low is not None and row.low < 0 and not row.stands_out
 
 
@@ -589,7 +589,26 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
     assert np.median(ratios) == pytest.approx(1.5, rel=0.05)
     value[::2][0] = 0.0  # a task without any on one side has no ratio
     (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
-    assert row.ratio is None and row.low is not None and row.low < row.difference < (row.high or 0)
+    assert row.ratio is None and (row.low is None) == paired  # of pairs the difference's held 85 %
+    if row.low is not None:
+        assert row.low < row.difference < (row.high or 0)
+
+
+@pytest.mark.parametrize("zeros", [0.1, 0.6])
+@pytest.mark.parametrize("tasks", [12, 40])
+def test_pairs_of_amounts_with_zeros_have_an_interval_where_it_holds(tasks: int, zeros: float) -> None:
+    rng = np.random.default_rng(57)
+    side, traces, held = np.tile([0, 1], tasks), traces_of([f"q{i // 2}" for i in range(2 * tasks)]), []
+    truth = -zeros * np.exp(0.5)
+    for _ in range(200):
+        logs = 0.7 * rng.normal(size=tasks) + 0.714 * rng.normal(size=(2, tasks))
+        first, second = np.exp(logs)
+        value = np.stack([first, np.where(rng.random(tasks) < zeros, 0, second)], axis=1).reshape(-1)
+        (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
+        if row.ratio is None:
+            held.append(row.low is not None and row.high is not None and row.low <= truth <= row.high)
+            assert (row.low is None) == (tasks < 40) == (row.without == "has zeros")
+    assert np.mean(held) >= 0.92 if tasks == 40 else not any(held)
 
 
 def test_each_metric_is_a_part_or_an_amount() -> None:

@@ -410,6 +410,23 @@ def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
         assert 0.925 < held < 0.965, (world, held)
 
 
+@pytest.mark.parametrize("tasks", [40, 60, 120])
+@pytest.mark.parametrize("world", ["log-normal", "a third zeros", "counts"])
+def test_medians_of_amounts_over_tasks_are_covered(world: str, tasks: int) -> None:
+    """Those that `credit metrics` prints in place of a mean; the median of zeros and of ties is covered more often."""
+    rng = np.random.default_rng(tasks)
+    size = (4000, tasks)
+    amounts = np.exp(1.5 * rng.normal(size=size))
+    drawn, median = {
+        "log-normal": (amounts, 1.0),
+        "a third zeros": (np.where(rng.random(size) < 1 / 3, 0, amounts), math.exp(-1.0117)),
+        "counts": (rng.poisson(3, size), 3.0),
+    }[world]
+    low, high = np.array([median_interval(values) for values in drawn]).T
+    held = float(np.mean((low <= median) & (median <= high)))
+    assert 0.935 < held < (1.001 if world == "counts" else 0.965), held
+
+
 def test_seeds_that_never_arrive_make_an_interval_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -79,15 +79,6 @@ def test_a_copied_folder_with_a_file_cut_is_named_or_changes_nothing(tmp_path: P
         shutil.rmtree(tmp_path / place)
 
 
-def test_a_later_copy_of_a_session_is_another_content(tmp_path: Path) -> None:
-    put(SESSION, tmp_path / "a")
-    (log,) = put(SESSION, tmp_path / "b").glob("*.jsonl")
-    lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(lines[:-2]))
-    with pytest.raises(NothingReadError, match="so neither is read"):
-        read(tmp_path)
-
-
 def test_a_session_copied_without_its_agents_has_those_of_the_other(tmp_path: Path) -> None:
     put(SESSION, tmp_path / "a")
     put(SESSION, tmp_path / "b")
@@ -155,3 +146,48 @@ def test_what_a_trace_lacks_is_said_once_for_all_its_copies(tmp_path: Path, harn
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     both = read(tmp_path)
     assert notes(both) == notes(alone) and notes(alone)["missing-subagent"]
+
+
+@pytest.mark.parametrize("name", ["codex", "codex_session.jsonl", "claude_code", "copilot_cli", "gemini_cli"])
+def test_an_older_backup_of_a_session_gives_way_to_the_fuller_one(tmp_path: Path, name: str) -> None:
+    """Both were refused: one id with two contents."""
+    put(LOGS[name], tmp_path / "b" / name)
+    alone = read(tmp_path)
+    older = put(LOGS[name], tmp_path / "a" / name)
+    session = max((file for file in older.rglob("*.jsonl") if file.parent.name != "subagents"), key=_size)
+    lines = session.read_bytes().splitlines(keepends=True)
+    session.write_bytes(b"".join(lines[: len(lines) // 2]))
+    both = read(tmp_path)
+    assert numbers(both) == numbers(alone) and notes(both) == notes(alone)
+    assert str(session) in {problem.file for problem in both.problems if problem.kind == "repeated-run"}
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
+
+
+def test_a_label_of_a_trace_that_no_copy_gave_is_named(tmp_path: Path) -> None:
+    """Two contents of one id, of which neither is read: the row of the outcome for it matched, without a word."""
+    for name in "ab":
+        events = [{"id": name, "type": "message", "agent": f"of {name}"}]
+        lines = [{"trace_id": trace, "task_id": "q", "events": events} for trace in ("x", name)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    traces = read(tmp_path, rewards={"x": 1.0, "a": 0.5})
+    assert traces.traces["trace"].to_pylist() == ["a", "b"]
+    assert [problem.kind for problem in traces.problems] == ["duplicate-trace"] * 2 + ["unmatched-row"]
+    assert traces.problems[-1].value == "'x'"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["braintrust_spans.jsonl", "langsmith_team.jsonl", "openai_agents_team.jsonl", "agent_lightning_spans.jsonl"],
+)
+def test_spans_that_stand_twice_count_once_and_are_counted(tmp_path: Path, name: str) -> None:
+    """They were left out without a word."""
+    log = put(LOGS[name], tmp_path / "a") / name
+    alone = read(log)
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines, lines[len(lines) // 2]]))
+    twice = read(log)
+    assert numbers(twice) == numbers(alone)
+    assert [p.value for p in twice.problems if p.kind == "repeated-run"] == ["'1 again, with equal content'"]

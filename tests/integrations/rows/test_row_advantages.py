@@ -429,8 +429,9 @@ def test_a_group_of_one_is_refused_by_reason() -> None:
 @pytest.mark.parametrize(
     ("reward", "event_reward", "resolved", "teach"),
     [
-        ([1e6, 1e6 + 0.1, 1e6 + 0.2], None, 0, 1),
-        ([1e6, 1e6 + 0.01, 1e6 + 0.02], None, 0, 0),
+        ([1e6, 1e6 + 0.1, 1e6 + 0.2], None, 1, 1),
+        ([1e6, 1e6 + 0.01, 1e6 + 0.02], None, 1, 1),
+        ([2**53, 2**53 + 1, 2**53 + 2], None, 0, 0),  # the columns themselves are coarse
         ([1e6] * 3, [0.0, 0.01, 0.02], 0, 0),  # gave 0 everywhere, without a warning, and "all groups teach"
         ([1e6, 1e6 + 0.25, 1e6 + 0.5], None, 1, 1),
         ([1.0, 0.1, 0.2], [0.0, 0.3, 0.0], 1, 1),
@@ -443,6 +444,32 @@ def test_a_metric_tells_where_single_precision_changes_the_differences_of_reward
     with contextlib.nullcontext() if resolved else pytest.warns(UserWarning, match="single precision"):
         metrics = RowAdvantages("rloo")(group=["q"] * 3, reward=np.array(reward), event_reward=steps).metrics
     assert metrics["credit/condition/resolved"] == resolved and metrics["credit/groups_that_teach"] == teach
+
+
+@pytest.mark.parametrize("method", ["rloo", "grpo", "dr_grpo", "dr_mas"])
+def test_a_large_offset_of_rewards_changes_nothing(method: str) -> None:
+    """Of 10,000,000.1 less 10,000,000.0 single precision kept nothing: `rloo` gave 0, 0, 0 and 1."""
+    small = np.array([0.0, 0.1, 0.3, 0.6, 1.0, 0.0])
+    names = {"group": list("qqqqpp"), "agent": ["x"] * 6, "trace": range(6)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        advantages = RowAdvantages(method)
+        plain = advantages(**names, reward=small)
+        moved = advantages(**names, reward=small + np.array([1e7] * 4 + [0.0] * 2))
+    np.testing.assert_allclose(moved.advantages, plain.advantages, rtol=1e-5)
+    assert moved.metrics["credit/condition/resolved"] == 1 and advantages.compilations == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("discounted_return", {}), ("rloo", {"singleton": "raw", "by": "agent_name"})]
+)
+def test_a_large_offset_stays_where_a_method_takes_more_than_differences(method: str, options: dict[str, str]) -> None:
+    """Beside a trace that is alone under its key, whose raw reward counts, none is subtracted."""
+    reward = 1e7 + np.array([0.0, 0.1, 0.3, 0.6])
+    with pytest.warns(UserWarning, match="single precision"):
+        got = RowAdvantages(method, **options)(group=["q"] * 4, trace=range(4), agent=list("xxxy"), reward=reward)
+    assert got.advantages[3] == np.float32(reward[3]) and got.metrics["credit/condition/resolved"] == 0
 
 
 @pytest.mark.parametrize("columns", [[], np.zeros(0)])

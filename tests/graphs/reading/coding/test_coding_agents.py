@@ -438,11 +438,11 @@ def test_two_contents_of_a_sub_agents_session_refuse_the_trace_that_it_is_a_part
     further.write_bytes(path.read_bytes())
     assert shape(read(tmp_path / name)) == shape(whole)
     text = path.read_text()
-    shorter = (
-        "".join(text.splitlines(keepends=True)[:4]) if path.suffix == ".jsonl" else text.replace("assistant", "user")
-    )
-    assert shorter != text
-    further.write_text(shorter)
+    other = "".join(text.splitlines(keepends=True)[:-1]) + text.splitlines()[0] if path.suffix == ".jsonl" else (
+        text.replace("assistant", "user")
+    )  # fmt: skip
+    assert other != text
+    further.write_text(other)
     with pytest.raises(NothingReadError, match=r"its copies .* differ, so neither is read") as caught:
         read(tmp_path / name)
     assert {problem.kind for problem in caught.value.problems} == {"duplicate-trace"}

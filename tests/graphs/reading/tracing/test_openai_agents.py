@@ -194,7 +194,7 @@ def test_a_span_that_stands_twice_counts_once(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(text)
     (tmp_path / "b.jsonl").write_text(text[: text.index("\n") + 1] + text[text.rindex("\n", 0, -1) + 1 :])
     traces = read(tmp_path)
-    assert traces.sizes.events == 11 and traces.problems == ()
+    assert traces.sizes.events == 11 and [p.kind for p in traces.problems] == ["repeated-run"]
 
 
 @pytest.mark.parametrize("first", ["t-9", "t-09"])

@@ -38,7 +38,7 @@ def write(folder: Path, **files: list[Any]) -> Path:
 
 def outcome(folder: Path) -> tuple[float, list[float]]:
     traces = read(folder)
-    assert {problem.kind for problem in traces.problems} <= {"earlier-outcome"}
+    assert {problem.kind for problem in traces.problems} <= {"earlier-outcome", "repeated-run"}
     return float(traces.reward[0]), traces.events["time"].to_pylist()
 
 

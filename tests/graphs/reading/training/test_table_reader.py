@@ -344,11 +344,18 @@ def test_a_line_that_is_no_row(tmp_path: Path) -> None:
     assert traces.sizes.traces == 2
 
 
-@pytest.mark.parametrize(("value", "kind"), [(None, "missing-field"), ("", "empty-id")])
-def test_a_row_without_a_trace_may_be_of_any(value: str | None, kind: str, tmp_path: Path) -> None:
-    with pytest.raises(NothingReadError) as caught:
-        read(write(as_jsonl([*ROWS, {"traj_uid": value, "uid": "q", "reward": 1}]), tmp_path), format="table")
-    assert [p.kind for p in caught.value.problems] == [kind, *["lost-row"] * 3]
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_row_whose_cell_of_the_trace_is_empty_is_left_out_alone(value: Any, form: Any, tmp_path: Path) -> None:
+    """One such row lost the whole table."""
+    whole = read(write(form(ROWS), tmp_path), format="table")
+    rows = [*ROWS[:2], {**ROWS[0], "traj_uid": value}, *ROWS[2:]]
+    traces = read(write(form(rows), tmp_path), format="table")
+    (problem,) = traces.problems
+    assert problem.kind in {"missing-field", "empty-id"} and problem.is_failure
+    assert (problem.line, problem.field) == (4 if form is as_csv else 3, "traj_uid")
+    assert traces.traces["trace"].to_pylist() == whole.traces["trace"].to_pylist()
+    assert traces.sizes.events == whole.sizes.events
 
 
 @pytest.mark.parametrize(
