@@ -106,7 +106,9 @@ const page = (() => {
   const settle = () => themed(asked ?? (system.matches ? "dark" : "light"));
   root.dataset.theme = system.matches ? "dark" : "light";
   system.addEventListener("change", settle);
-  document.getElementById("theme").addEventListener("click", () => {
+  const turn = document.getElementById("theme");
+  turn.hidden = false;
+  turn.addEventListener("click", () => {
     asked = root.dataset.theme === "dark" ? "light" : "dark";
     settle();
   });

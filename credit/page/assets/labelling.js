@@ -63,6 +63,7 @@
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
       ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
+  page.lead("explorer");
   part.after(document.getElementById("lead"), document.getElementById("tiles")); // what is to be judged comes first
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
@@ -72,7 +73,6 @@
   note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
   page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
-  page.lead("explorer");
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
     const first = held.findIndex((_, i) => !known(i));
     if (held.length) main.show(Math.max(0, first));

@@ -8,8 +8,6 @@
   const open = (trace, event) => page.open(trace, event);
   const opener = (trace, event) => make("button", { type: "button", onclick: () => open(trace, event) }, event ?? trace);
 
-  document.title = data.title;
-  document.getElementById("title").textContent = data.title;
   const scored = traces.filter((row) => row.reward != null);
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
