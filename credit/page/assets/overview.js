@@ -147,7 +147,7 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
+      table([["trace", (r) => opener(r.trace)], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces")));
 
