@@ -46,7 +46,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Make empty heads of columns plain cells, which readers of screens do not announce as heads without a name."""
+    """Make empty heads of columns plain cells, which readers of screens do not announce as heads without a name.
+
+    Names in code that fit on a phone are marked, so that no line breaks within `--rewards`.
+    """
+    html = re.sub(r"<code>(?=[^<\s]{1,32}</code>)", '<code class="name">', html)
     return re.sub(r"<th(?: [^>]*)?></th>", "<td></td>", html)
 
 

@@ -15,8 +15,8 @@ function amend() {
     const label = times > 1 ? `${name} ${times}` : name;
     if (nav.ariaLabel !== label) nav.ariaLabel = label;
   });
-  // A table that is wider than the page scrolls, so that keys must reach it.
-  for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap")) {
+  // A table or picture that is wider than the page scrolls, so that keys must reach it.
+  for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset p:has(> img)")) {
     if (wrap.scrollWidth > wrap.clientWidth) wrap.tabIndex = 0;
     else wrap.removeAttribute("tabindex");
   }
@@ -24,3 +24,4 @@ function amend() {
 
 new MutationObserver(amend).observe(document.body, { childList: true, subtree: true });
 window.addEventListener("resize", amend);
+window.addEventListener("load", amend); // pictures have their sizes

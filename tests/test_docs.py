@@ -89,6 +89,12 @@ def test_the_dialog_of_the_search_has_a_name() -> None:
     assert 'role="dialog" aria-label="Search"' in hooks().on_post_template(dialog, template_name="404.html")
 
 
+def test_names_in_code_that_fit_on_a_phone_are_marked_to_stay_whole() -> None:
+    """A line broke within `--groups`, behind its first letter."""
+    made = hooks().on_page_content(f"<code>--groups</code> <code>credit show</code> <code>{'a' * 40}</code>")
+    assert made == f'<code class="name">--groups</code> <code>credit show</code> <code>{"a" * 40}</code>'
+
+
 def writer_of(name: str) -> ModuleType:
     """A script of docs that writes a page."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,7 @@ def _filled(head: dict[str, Any], views: list[str], *, served: bool = False) -> 
         f"script-src {hashes}"
     ) + ("; connect-src 'self'" if served else "")
     parts = {
+        "TITLE": escape(head["title"]),
         "POLICY": policy,
         "STYLE": _asset("page.css"),
         "DATA": script_json(head),

@@ -212,7 +212,7 @@
       const [low, high] = this.ends();
       const most = Math.max(0, ...panes.filter((pane) => pane.view).map((pane) =>
         pane.view.event.reduce((size, _, i) => Math.max(size, Math.abs(value(pane.view, i) ?? 0)), 0)));
-      ends.replaceChildren(most ? `−${number(most)} ` : "0 ", make("span", { class: "scale" }), most ? ` +${number(most)}` : " 0");
+      ends.replaceChildren(...(most ? [`−${number(most)} `, make("span", { class: "scale" }), ` +${number(most)}`] : ["0 everywhere"]));
       const events = view.event.map((_, i) => {
         const kind = named(view.type, i), amount = value(view, i), doubted = state.noise ? doubt(view, i) : 0;
         return { value: [this.x(i), y(i)], event: i, symbol: SYMBOLS[kind] ?? "circle", symbolSize: view.action[i] ? 15 : 9,
@@ -280,7 +280,7 @@
           `Added up, the claims would pay ${paid(of.naive[i])}; the ledger pays ${paid(of.entry[i])}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),
         table([["claim", (l) => l.claim, "w"], ["estimates", (l) => l.estimand, "w"], ["per", (l) => l.unit, "w"], ["advantage", (l) => number(view.methods[l.claim]?.advantage[i], true), "n"], ["wanted", at("wanted"), "n"], ["±", (l) => number(l.stderr[i]), "n"],
-          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, `Claims of ${this.name}`),
+          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i), "t"]], lines, `Claims of ${this.name}`),
         make("p", { class: "note" }, data.overview.legend));
     }
     list() {

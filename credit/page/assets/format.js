@@ -18,7 +18,7 @@ const page = (() => {
   /* Text whose parts between backticks are code. */
   const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
-  const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+  const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false) {
@@ -44,8 +44,8 @@ const page = (() => {
     const add = (from, to) => {
       for (const row of rows.slice(from, to)) {
         body.append(make("tr", {}, columns.map(([title, value, kind]) => {
-          const cell = value(row);
-          return make("td", { class: kind, "data-label": title }, cell instanceof Node ? cell : cell == null ? "–" : String(cell));
+          const cell = value(row) ?? "–";
+          return make("td", { class: cell === "–" ? `${kind ?? ""} none` : kind, "data-label": title }, cell instanceof Node ? cell : String(cell));
         })));
       }
     };
@@ -106,7 +106,9 @@ const page = (() => {
   const settle = () => themed(asked ?? (system.matches ? "dark" : "light"));
   root.dataset.theme = system.matches ? "dark" : "light";
   system.addEventListener("change", settle);
-  document.getElementById("theme").addEventListener("click", () => {
+  const turn = document.getElementById("theme");
+  turn.hidden = false;
+  turn.addEventListener("click", () => {
     asked = root.dataset.theme === "dark" ? "light" : "dark";
     settle();
   });

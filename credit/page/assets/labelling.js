@@ -22,7 +22,7 @@
     state.textContent = label ? `This trace: ${label.reward === UNTOLD ? UNTOLD : `outcome ${number(label.reward)}`}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
   const take = (answer) => { labels = answer.rows; file.textContent = answer.file; rater.textContent = answer.rater ? `, as ${answer.rater}` : ""; show(); };
-  const file = make("code", {}), rater = make("span", {});
+  const file = make("code", { class: "path" }), rater = make("span", {});
   const ask = async (options) => {
     const answer = await fetch("labels", options);
     if (!answer.ok) throw new Error(await answer.text());
@@ -63,6 +63,7 @@
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
       ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
+  page.lead("explorer");
   // What is to be judged comes first, and counts of errors before the answer would sway it.
   part.after(make("details", {}, make("summary", {}, "What the logs count, for after your answer"), document.getElementById("lead"), document.getElementById("tiles")));
   document.addEventListener("keydown", (event) => {
@@ -73,7 +74,6 @@
   note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
   page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
-  page.lead("explorer");
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
     const first = held.findIndex((_, i) => !known(i));
     if (held.length) main.show(Math.max(0, first));

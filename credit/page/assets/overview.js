@@ -8,8 +8,6 @@
   const open = (trace, event) => page.open(trace, event);
   const opener = (trace, event) => make("button", { type: "button", onclick: () => open(trace, event) }, event ?? trace);
 
-  document.title = data.title;
-  document.getElementById("title").textContent = data.title;
   const scored = traces.filter((row) => row.reward != null);
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
@@ -27,7 +25,7 @@
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount));
+  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount)).replace(" ", "\u00a0");
   const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
@@ -37,7 +35,7 @@
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
-  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace(/(≥) | (\/) /, (found) => found.replaceAll(" ", "\u00a0"))), make("span", {}, text));
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replaceAll(" ", "\u00a0")), make("span", {}, prose(text)));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(!scored.length ? [] : [
@@ -46,7 +44,7 @@
         : tile(number(mean), `mean outcome${of_log} over ${plural(scored.length, "trace")}`)]),
     tile(bound(total("errors"), lost || traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
     !priced && !paid && !(some && named) ? null
-      : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
+      : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: `--prices` adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
     tile(mark(clock.missing || lost, clock.total == null ? "–" : time(clock.total)), clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
@@ -149,7 +147,7 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
+      table([["trace", (r) => opener(r.trace)], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces")));
 
@@ -297,11 +295,12 @@
     const matrix = (title, of, without) => {
       if (!apart(of)) return make("div", {}, make("h3", {}, title), make("p", { class: "note" }, without));
       const cells = comparison.methods.flatMap((_, i) => comparison.methods.map((_, j) => [j, i, of[i][j]]));
+      const room = () => (drawn.box.clientWidth - margin(130) - 16) / comparison.methods.length - 6;
       const drawn = chart(title, () => ({
-        height: 90 + 44 * comparison.methods.length, option: {
-          grid: { left: margin(130), right: 16, top: 8, bottom: 40 },
-          xAxis: { type: "category", data: comparison.methods, ...axis({ split: false, axisLabel: { interval: 0, hideOverlap: false, overflow: "breakAll", lineHeight: 14,
-            width: (drawn.box.clientWidth - margin(130) - 16) / comparison.methods.length - 6 } }) },
+        height: 104 + 44 * comparison.methods.length, option: {
+          grid: { left: margin(130), right: 16, top: 8, bottom: 54 },
+          xAxis: { type: "category", data: comparison.methods, ...axis({ split: false, axisLabel: { interval: 0, hideOverlap: false, overflow: "breakAll", lineHeight: 14, width: room(),
+            formatter: (name) => (room() < 80 ? name.replaceAll("_", "_\n") : name) } }) },
           yAxis: { type: "category", inverse: true, data: comparison.methods, ...axis({ split: false, axisLabel: { width: margin(130) - 14, overflow: "truncate" } }) },
           visualMap: { show: false, min: -1, max: 1, inRange: { color: [color("minus"), color("shade"), color("plus")] } },
           series: [{ type: "heatmap", data: cells.map(([x, y, v]) => [x, y, v ?? "-"]),
@@ -329,13 +328,13 @@
   const answer = (title, name, columns, note, most = 15) => {
     const { rows, without } = asked[name];
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
-      ...[rows.length ? note : null, without].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
+      ...[rows.length ? note : null, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
   const verdict = (found) => (found ? "found" : "not found");
-  const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known));
+  const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]] : [])],
     told, "Checks")] : []),
     untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
@@ -385,7 +384,7 @@
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
 })();

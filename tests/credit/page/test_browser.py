@@ -342,6 +342,16 @@ def test_a_phone_has_room_for_values_and_names(window: Any, tmp_path: Path, page
         assert sizes[1] > 1.4 * sizes[0] and max(sizes[2:]) < 36, sizes
         headers = page.evaluate("[...document.querySelectorAll('#triage th')].map((one) => one.textContent)")
         assert "why" in headers and "text" not in headers  # no event has a text
+        page.locator("#explorer td button").first.click()
+        page.locator(".receipt table.stack").wait_for()  # what it says of a claim was a column of five letters
+        lines, empty, covers, ground = page.evaluate("""() => {
+          const all = (of) => [...document.querySelectorAll(of)];
+          const lines = all(".tile b").map((one) => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight));
+          const empty = all("table.stack td").filter((one) => one.offsetHeight && one.textContent === "–").length;
+          const colour = (of, name) => getComputedStyle(all(of)[0]).getPropertyValue(name);
+          return [Math.max(...lines), empty, colour(".receipt .scroll", "--surface"), colour(".receipt", "--shade")];
+        }""")
+        assert lines < 1.5 and empty == 0 and covers == ground  # white edges stood on the grey of a receipt
 
 
 def test_paper_shows_each_chart_once_in_the_light_theme(window: Any, pages: dict[str, str]) -> None:
@@ -633,6 +643,17 @@ def test_no_interval_leaves_its_chart(window: Any, tmp_path: Path) -> None:
           return [ends.map(([x]) => who.convertToPixel({ xAxisIndex: 0 }, x)), who.getWidth()];
         }""")
         assert places and min(places) >= 0 and max(places) <= width
+
+
+def test_names_in_links_of_the_site_keep_their_underscores(browser: Browser) -> None:
+    """The line below `dr_grpo` stood in the place of its underscore."""
+    page = browser.new_page()
+    name = '<div class="md-typeset"><table><td><a href="#"><code>dr_grpo</code></a></td></table></div>'
+    page.set_content(f"<style>{(ROOT / 'docs' / 'site.css').read_text()}</style>{name}")
+    style = "getComputedStyle(document.links[0])"
+    line, letters = page.evaluate(f"[{style}.textUnderlineOffset, {style}.fontSize]")
+    page.close()
+    assert float(line[:-2]) > 0.3 * float(letters[:-2])
 
 
 def opening() -> ModuleType:

@@ -290,6 +290,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     data = html[html.index('id="data">') : html.index("</script>", html.index('id="views">'))]
     assert not set("\u202e\x1b\u2028") & set(data)
     assert "</script>" in head["title"]
+    assert "<h1>&lt;/script&gt;&lt;img src=x" in html  # there without JavaScript too
     assert max(len(text) for view in views for text in view["text"]) == EXCERPTS[0] < 1000
     assert any("</script>" in lane["label"] or "</sc" in lane["label"] for lane in views[0]["lanes"])
 

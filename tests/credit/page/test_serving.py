@@ -505,6 +505,8 @@ def test_on_a_phone_the_answers_are_on_the_first_screen(
             for name in ("Good: 1", "Bad: 0", "Cannot tell", "Undo"):
                 box = opened.page.get_by_role("button", name=name).bounding_box()
                 assert box is not None and box["y"] + box["height"] <= 844 and box["x"] + box["width"] <= 390, name
+            tops = [opened.page.locator(one).bounding_box() for one in ("#explorer", "#lead")]
+            assert tops[0] and tops[1] and tops[0]["y"] < 260 < 844 < tops[1]["y"]  # it began below words on all traces
             opened.page.get_by_role("button", name="Cannot tell").click()
             opened.page.locator(".label").filter(has_text="1 of 4").wait_for()
             assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
