@@ -36,7 +36,11 @@ from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
 
-__all__ = ["SCHEMES", "Scheme", "left_out", "registered", "scheme_of"]
+__all__ = ["SCHEMES", "LacksEvidenceError", "Scheme", "left_out", "registered", "scheme_of"]
+
+
+class LacksEvidenceError(CreditError):
+    """A method needs evidence that the logs of this world do not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,7 +247,7 @@ def scheme_of(name: str) -> Scheme:
             return _from_function(name, method.fn, method.summary, together=together)
         reasons = left_out()
         if home in reasons:
-            raise CreditError(f"method {name!r} {reasons[home]}, which the logs of this benchmark do not have")
+            raise LacksEvidenceError(f"method {name!r} {reasons[home]}, which the logs of this benchmark do not have")
         same = [scheme for scheme in SCHEMES.values() if scheme.method == home]
         return dataclasses.replace(same[0] if same else registered()[home], name=name)
     near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
@@ -259,7 +263,9 @@ def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, togeth
     needs = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     missing = [need for need in needs if need not in _GIVEN]
     if missing:
-        raise CreditError(f"method {name!r} needs {', '.join(missing)}; this world's logs have {', '.join(_GIVEN)}")
+        raise LacksEvidenceError(
+            f"method {name!r} needs {', '.join(missing)}; this world's logs have {', '.join(_GIVEN)}"
+        )
     draw = broadcast(functools.partial(_with_evidence, fn, tuple(needs)), agents=PARTS, together=together, thin=False)
     return Scheme(name, name, summary, 1000, _one_rollout, draw, log="full")
 

@@ -15,21 +15,30 @@ from graphs.text import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from credit.bench.bias import Row
 
 __all__ = ["draw_methods"]
 
-PANELS: tuple[tuple[str, str], ...] = (
-    ("bias", "bias of gradient\n[share of |∇J|]"),
-    ("variance", "variance for equal runs\n[|∇J|²]"),
-    ("rank", "order of advantages\n[Kendall's tau-b]"),
-)
+LABELS = {
+    "bias": "bias of gradient\n[share of |∇J|]",
+    "cosine": "cosine between mean\nand true gradient",
+    "variance": "variance for equal runs\n[|∇J|²]",
+    "relative": "variance for equal runs\n[|E g|²]",
+    "error": "error of advantages\n[mean square of increments]",
+    "rank": "order of advantages\n[Kendall's tau-b]",
+    "sign": "share of advantages\nwith the true sign",
+    "answered": "share of decisions\nwith an advantage",
+}
+PANELS = ("bias", "variance", "rank")
 EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
-def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") -> Figure:
+def draw_methods(
+    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS
+) -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
     Bias is |E g − ∇J| / |∇J|. Its axis is linear below 0.01, so that exact zeros have a place. Variance is
@@ -42,6 +51,7 @@ def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") 
       k: the group size to draw; None for the largest. A method that was measured at smaller sizes only is drawn at the
         largest of them, which stands behind its name.
       title: above the panels; "" for none.
+      scores: fields of a row, a panel each.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -61,10 +71,10 @@ def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") 
         by_method.setdefault(row.method, []).append(row)
     order = sorted(by_method, key=lambda name: _order(by_method[name]))
     worlds = list(dict.fromkeys(row.world for row in chosen))
-    figure = new_figure(9.6, 1.5 + 0.2 * len(order))
-    panels = figure.subplots(1, len(PANELS), sharey=True)
+    figure = new_figure(2.4 + 2.4 * len(scores), 1.5 + 0.2 * len(order))
+    panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
     place = {name: y for y, name in enumerate(order)}
-    for axes, (field, label) in zip(panels, PANELS, strict=True):
+    for axes, field in zip(panels, scores, strict=True):
         for number, world in enumerate(worlds):
             colour, marker = CYCLE[number % len(CYCLE)]
             of_method = [row for row in chosen if row.world == world]
@@ -75,28 +85,35 @@ def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") 
         plain_axes(axes, grid="both")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(label, fontsize=9)
-    bias, variance, rank = panels
-    bias.set_xscale("symlog", linthresh=0.01)
-    bias.set_xlim(left=0)
-    bias.set_xticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
-    if all(row.variance > 0 for row in chosen):
-        variance.set_xscale("log")
-        plain_logs(variance.xaxis)
-    lowest = min((row.rank for row in chosen if np.isfinite(row.rank)), default=0.0)
-    rank.set_xlim(min(0.0, lowest) - 0.05, 1.05)
+        axes.set_xlabel(LABELS[field], fontsize=9)
+        _scale(axes, field, chosen)
     k = max(row.k for row in chosen)
     sizes = {name: sorted({row.k for row in of_method}) for name, of_method in by_method.items()}
     names = [
         printable(short, 32) + ("" if sizes[name] == [k] else f", size {' / '.join(map(str, sizes[name]))}")
         for name, short in zip(order, short_names(order), strict=True)
     ]
-    bias.set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
-    bias.set_ylim(len(order) - 0.4, -0.6)
+    panels[0].set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
+    panels[0].set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
     key_of_series(figure, worlds, f"groups of {k}; {GIVEN_VALUES['bias']}")
     return figure
+
+
+def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
+    """The axis of a score: 0 of a bias has a place, variances span decades, ranks and shares end at 1."""
+    found = [value for value in (getattr(row, field) for row in rows) if np.isfinite(value)]
+    if field == "bias":
+        axes.set_xscale("symlog", linthresh=0.01)
+        axes.set_xlim(left=0)
+        axes.set_xticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+    elif field in ("variance", "relative", "error"):
+        if found and min(found) > 0:
+            axes.set_xscale("log")
+            plain_logs(axes.xaxis)
+    else:
+        axes.set_xlim(min(0.0, *found, 0.0) - 0.05, 1.05)
 
 
 def _order(rows: Sequence[Row]) -> tuple[float, float]:

@@ -82,7 +82,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     type=click.Choice((*SCORES, "all")),
     default="bias",
     show_default=True,
-    help="Score to print; all prints a table of each.",
+    help="Score to print and, if given, to draw; all prints a table of each.",
 )
 @click.option(
     "--group-size",
@@ -122,7 +122,9 @@ def bias(
     if plot is not None:  # after what was measured: a picture may have no room
         from credit.plot import draw_methods
 
-        save_picture(draw_methods(rows), plot)
+        stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
+        asked = {"scores": SCORES if score == "all" else (score,)} if stated else {}
+        save_picture(draw_methods(rows, **asked), plot)
 
 
 def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: bool) -> None:

@@ -142,9 +142,18 @@ def snr(
 
 
 def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
-    from credit.bench.snr_schemes import SCHEMES, registered, scheme_of
+    from credit.bench.snr_schemes import SCHEMES, LacksEvidenceError, registered, scheme_of
 
-    chosen = [scheme_of(name) for name in names]
+    chosen, lacking = [], []
+    for name in names:
+        try:
+            chosen.append(scheme_of(name))
+        except LacksEvidenceError as error:  # what has no evidence here does not keep the others from being measured
+            lacking.append(str(error))
+    if lacking and not chosen and not all_:
+        raise LacksEvidenceError("; ".join(lacking))
+    for line in lacking:
+        stderr().print(words(f"left out: {line}"), soft_wrap=True)
     if all_ or not names:
         chosen = [*SCHEMES.values(), *chosen]
     if all_:
@@ -174,11 +183,11 @@ def _write(report: Report, folder: Path) -> None:
 
 
 def _draw(report: Report, folder: Path) -> None:
-    from credit.cli.shared.outputs import save_picture
+    from credit.cli.shared.outputs import PICTURES, save_picture
     from credit.plot import draw_snr_report
 
     for name, figure in (("snr", draw_snr_report(report)), ("snr-cost", draw_snr_report(report, equal_cost=True))):
-        for suffix in (".svg", ".png"):
+        for suffix in PICTURES:
             save_picture(figure, folder / f"{name}{suffix}")
 
 
