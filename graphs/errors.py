@@ -156,7 +156,7 @@ class NothingReadError(CreditError):
 
 
 class UnreadWarning(UserWarning):
-    """Something of the logs is not in the batch, or is in it twice; `Traces.problems` says what and why."""
+    """Something of the logs is not in the batch, in it twice, or out of order; `Traces.problems` says what and why."""
 
 
 class MissingExtraError(CreditError, ImportError):

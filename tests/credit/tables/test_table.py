@@ -72,10 +72,7 @@ def test_refusals_are_in_words_and_missing_rewards_are_null(traces: credit.Trace
     rows = credit.table(traces, credit.rloo(traces.graph, traces.reward)).to_pylist()
     assert [r["reason"] for r in rows[:3]] == ["", "not an action of the team's policy", ""]
     assert rows[6]["reason"] == "nothing to compare with: the group has one member"
-    assert (
-        rows[9]["reason"] == "the trace has no outcome, or the agent none of its own (agent_reward)"
-        and rows[9]["reward"] is None
-    )
+    assert rows[9]["reason"] == "no outcome is known" and rows[9]["reward"] is None
     assert not any(r["valid"] for r in rows if r["reason"])
 
 
