@@ -93,8 +93,9 @@ def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
-    It is the trace's `reward` plus the agent's `agent_reward`, and whoever lacks one has none: a sum that lacks a part is
-    not compared with whole ones. Where all traces with `agent_reward` have reward NaN, one of the two is the outcome.
+    An agent's outcome is its trace's `reward` plus its `agent_reward`; who lacks one has none: a sum that lacks a part is
+    not compared with whole ones. Where all traces with `agent_reward` have reward NaN, as in logs of games whose draws
+    are the team's, one of the two is enough. Where the column is absent, it is the trace's reward alone.
 
     Args:
       graph: the batch.
@@ -118,7 +119,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
     own, has, several = stated_once(amount.astype(outcome.dtype), agent, num, stated)
     of_traces, stating = scored[own_trace], has & jnp.asarray(graph.agent_mask)
-    either = jnp.any(stating & ~of_traces) & ~jnp.any(stating & of_traces)  # logs where a draw is the outcome of a trace
+    either = jnp.any(stating & ~of_traces) & ~jnp.any(stating & of_traces)
     whole = jnp.where(either, of_traces | has, of_traces & has) & ~several
     return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), whole
 

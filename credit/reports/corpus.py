@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
-from credit.reports.look_alikes import look_alikes
+from graphs.look_alikes import look_alikes
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (

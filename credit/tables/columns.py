@@ -111,8 +111,8 @@ def from_columns(
         none. Evidence of traces (`greedy_reward`) must be constant within a trace; of `policy_version`, integers from
         0, a trace has the first that its rows state. `context`, `node`,
         `sibling_parent` and `alternative` say which traces are replays that share a choice
-        (`graphs.replay_clusters`); group-relative methods heed it. `agent_reward` is the outcome of each agent's own
-        trace, which methods add to `reward`; this may be left out.
+        (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
+        trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 

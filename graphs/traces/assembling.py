@@ -208,7 +208,7 @@ def _join(
             | {"parent": np.asarray(graph.agent_parent)[: n.agents], "trace": np.asarray(graph.agent_trace)[: n.agents]}
         ),
         traces=_trace_table(headings, groups),
-        problems=(*problems, *batch_notes(headings, graph, reward, evidence, problems)),
+        problems=(*problems, *batch_notes(headings, graph, reward, evidence, problems, team["name"].unique().to_pylist())),
         ignored=ignored,
         tokens=tokens,
     )

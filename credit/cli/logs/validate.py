@@ -109,9 +109,8 @@ def validate(
         list_names(f"Groups whose {UNRESOLVED['coarse']}", map(_quoted, corpus.rounded))
         far = (f"{name} ({ranges})" for name, ranges in corpus.far.items())
         list_names("Evidence far from outcomes, as numbers in another unit are", far)
-        list_names(
-            "Names that differ only in case, blanks or Unicode's form, and are compared as several", corpus.alike
-        )
+        if all(problem.kind != "look-alike-ids" for problem in corpus.problems):  # of several parts: each has its own
+            list_names("Names that are spelt almost alike, and are compared as several", corpus.alike)
         list_names("Groups of one", map(_quoted, corpus.singletons if corpus.groups > 1 else ()))
         mixed = (f"{_quoted(g)} ({'; '.join(p)})" for g, p in corpus.mixed.items())
         list_names("Groups of several models or systems", mixed)

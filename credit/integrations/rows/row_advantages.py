@@ -297,7 +297,8 @@ class RowAdvantages:
             method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
-            who is trained; pass it with every method that compares traces. `agent_reward` is added to `reward`.
+            who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
+            `reward` plus its `agent_reward`; who lacks one has none.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1). Metrics say how far rows are behind the newest of the batch, which may be older than the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that

@@ -205,7 +205,7 @@ def several_agents(batch: Batch) -> str:
 
 def labels_alike(batch: Batch) -> list[str]:
     """Groups, traces and agents whose labels a person would take for one, in words."""
-    from credit.reports.look_alikes import look_alikes
+    from graphs.look_alikes import look_alikes
 
     names = batch.rows.names
     labels = {"groups": names.groups, "traces": names.traces, "agents": names.team.distinct_names}

@@ -15,7 +15,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
-    "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
+    "file", "line", "trace", "group", "event", "agent", "agent_name", "role", "turn", "type", "action",
     "tool", "tokens", "time", "task", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
