@@ -93,9 +93,9 @@ def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
-    An agent's outcome is its trace's `reward` plus its `agent_reward`; who lacks one has none: a sum that lacks a part is
-    not compared with whole ones. Where all traces with `agent_reward` have reward NaN, as in logs of games whose draws
-    are the team's, one of the two is enough. Where the column is absent, it is the trace's reward alone.
+    An agent's outcome is its trace's `reward` plus its `agent_reward`; who lacks one has none. A sum that lacks a part
+    is not compared with whole ones. Where all traces with `agent_reward` have reward NaN, as in logs of games whose
+    draws are the team's, one of the two is enough. Where the column is absent, it is the trace's reward alone.
 
     Args:
       graph: the batch.

@@ -78,7 +78,11 @@ def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
     for t in sorted(traces, key=lambda t: t.group):
         for agent, events in sorted(grouped(t.events, lambda e: e.agent).items()):
             parts = [x for x in (t.outcome, *stated[agent]) if x is not None]
-            if len(stated[agent]) < 2 and any(e.action for e in events) and len(parts) >= (1 if beside == {False} else 2):
+            if (
+                len(stated[agent]) < 2
+                and any(e.action for e in events)
+                and len(parts) >= (1 if beside == {False} else 2)
+            ):
                 out.append((t, events, sum(parts) + sum(e.reward for e in events)))
     return out
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
