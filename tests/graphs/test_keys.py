@@ -44,7 +44,7 @@ def drawn(seed: int) -> tuple[EventGraph, Rows, dict[str, list[Any]]]:
             steps += acts[row]
             for name, value in (("group", trace // 3), ("trace", trace), ("agent", agent), ("role", agent[0])):
                 columns[name].append(value)
-            columns["turn"].append(turn)
+            columns["turn"].append("xyz"[turn])
             columns["action"].append(acts[row])
     named = [set(np.asarray(columns["agent"])[np.asarray(columns["trace"]) == t]) for t in range(12)]
     columns["parent"] = [
