@@ -14,7 +14,7 @@ from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
 
-__all__ = ["CUT", "FAILED", "LIMITED", "Ending", "endings", "ends"]
+__all__ = ["CUT", "FAILED", "LIMITED", "UNENDED", "Ending", "endings", "ends"]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
 FAILED = "traces that end in an error of the run"

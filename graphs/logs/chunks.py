@@ -113,7 +113,9 @@ class Chunks:
                     limits=self._corpus.limits,
                 )
         except NothingReadError as error:
+            self._join.note_refused(error.problems)
             return None, error.problems
+        self._join.note_refused(traces.problems)
         self._join.met.difference_update(p.trace for p in traces.problems if p.kind == "duplicate-trace")
         return traces, traces.problems
 

@@ -89,8 +89,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             type=click.Choice(["keep", "root", "refuse"]),
             default="keep",
             show_default=True,
-            help="Spans whose parents are missing: keep their trace, as cut short; root: attach those of otlp and spans "
-            "whose agent is clear; or refuse the trace.",
+            help="Traces with spans whose parents are missing: keep, as cut short; refuse; or root, attach spans of otlp "
+            "and spans whose agent is clear.",
         ),
         click.option(
             "--limit",
