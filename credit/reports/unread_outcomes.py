@@ -1,4 +1,4 @@
-"""What a success is, and outcomes of traces that were refused, where a table of rewards states them: a result without them is of a selection.
+"""What a success is, and what a table of rewards states of traces that were refused: a result lacks these.
 
 Who is not read is seldom a matter of chance, since broken runs leave broken logs.
 """

@@ -89,7 +89,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             type=click.Choice(["keep", "root", "refuse"]),
             default="keep",
             show_default=True,
-            help="Traces with spans whose parents are missing: keep, as cut short; refuse; or root, attach spans of otlp "
+            help="Traces with spans whose parents are missing: keep, as cut short; refuse; root: attach spans of otlp "
             "and spans whose agent is clear.",
         ),
         click.option(

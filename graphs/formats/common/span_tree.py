@@ -202,9 +202,18 @@ class Tree:
     """
 
     def __init__(
-        self, trace: str, spans: list[Span], fields: tuple[str, str], rules: Rules = Rules.DEPTH_FIRST
+        self,
+        trace: str,
+        spans: list[Span],
+        fields: tuple[str, str],
+        rules: Rules = Rules.DEPTH_FIRST,
+        *,
+        beside_whole: bool = False,
     ) -> None:
         """Build the tree; `fields` is what the format calls an id and a parent's id, for errors.
+
+        `beside_whole` is whether other traces of the log have a root span and agents: then a missing root is no caller
+        outside the log.
 
         Raises:
           TraceError: "duplicate-span", one id with two contents; "parent-cycle"; "missing-parent".
@@ -225,7 +234,7 @@ class Tree:
         if Kind.HANDOFF in self.kind.values():
             self._find_givers()
             self._find_handoffs()
-        self._check_orphans()
+        self._check_orphans(beside_whole)
 
     def _link(self, spans: list[Span]) -> None:
         by_id = {span.id: span for span in spans}
@@ -414,7 +423,7 @@ class Tree:
         """What a chain of hand-offs stays within: the tool, or else the agent, that started its first agent."""
         return self.called_as.get(agent) or self.owner[agent]
 
-    def _check_orphans(self) -> None:
+    def _check_orphans(self, beside_whole: bool) -> None:
         """A missing parent is the caller outside this log, unless that leaves open whose work the orphan is.
 
         One missing parent above everything is a caller that was not recorded. With two of them, or with another root
@@ -423,18 +432,22 @@ class Tree:
         states its events, the trace is refused. Of several processes some record structure alone; where one process
         records all, a root without events counts, too.
         """
+        is_rootless = beside_whole and all(self.spans[root].parent for root in self.roots)
+        if is_rootless and any(map(self._holds_events, self.roots)):
+            self._find_callers()
+            return
         if len(self.roots) < 2 or len({self.spans[root].parent for root in self.roots}) < 2:
             return
         holding = [root for root in self.roots if self.rules is Rules.DEPTH_FIRST or self._holds_events(root)]
         if len({self.spans[root].parent for root in holding}) > 1:
             orphan = next(self.spans[root] for root in holding if self.spans[root].parent)
-            if Kind.AGENT in self.kind.values() and self.rules is not Rules.STATED:
-                self.find_callers()
+            if (beside_whole or Kind.AGENT in self.kind.values()) and self.rules is not Rules.STATED:
+                self._find_callers()
                 return
             expected = "a span of this log: several pieces of this trace hang in the air"
             raise orphan.refuse("missing-parent", self.fields[1], orphan.parent, expected, self.trace)
 
-    def find_callers(self) -> None:
+    def _find_callers(self) -> None:
         """Note of each span below a missing parent which it is."""
         for span_id, parent in self.parent.items():
             caller = self.callers.get(parent, "") if parent else self.spans[span_id].parent

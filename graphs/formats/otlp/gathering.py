@@ -64,9 +64,8 @@ class Gathering:
                 unknown[spans[0].place.file] += 1
                 continue
             attached = _attach(spans) if self.attach_orphans else []
-            is_rootless = rooted > 0 and all(span.parent for span in spans)
             try:
-                record = build(trace, spans, evaluations, self.format, is_rootless=is_rootless)
+                record = build(trace, spans, evaluations, self.format, beside_whole=rooted > 0)
             except TraceError as error:
                 yield error.problem
                 continue

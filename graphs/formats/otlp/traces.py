@@ -43,11 +43,11 @@ def build(
     evaluations: Sequence[Evaluation],
     format: str = "otlp",
     *,
-    is_rootless: bool = False,
+    beside_whole: bool = False,
 ) -> TraceRecord:
     """The record of the trace with this id, read as `format`; without events where its spans are structure only.
 
-    `is_rootless` is whether it lacks the root span that other traces of the log have: no caller outside the log.
+    `beside_whole` is whether other traces of the log have a root span and agents, as of `Tree`.
 
     Raises:
       TraceError: the trace is refused.
@@ -89,9 +89,7 @@ def build(
         roots = [span for span in spans if span.parent not in known]
         # A single root comes first without a time, too.
         spans = in_any_files(spans, lambda span: span.clock[0] > 0 or roots == [span], trace, _START)
-        tree = Tree(trace, list(spans), _FIELDS, Rules.CLOCKS)
-        if is_rootless:
-            tree.find_callers()
+        tree = Tree(trace, list(spans), _FIELDS, Rules.CLOCKS, beside_whole=beside_whole)
         written = write_events(record, tree, "agent")
         _check_types(written)
     traced = _traced(written.tree)

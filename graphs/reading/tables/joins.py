@@ -243,7 +243,7 @@ class Join:
                 yield from item.without(refused)
 
     def note_refused(self, problems: Iterable[Problem]) -> None:
-        """Keep why traces were refused, for their rows; a trace that passed all the same is met, and has no such row."""
+        """Keep why traces were refused, for their rows; one that passed all the same is met and has no such row."""
         for problem in problems:
             if problem.trace and problem.is_failure and not problem.about:
                 self.refused.setdefault(problem.trace, problem)
@@ -304,10 +304,10 @@ class Join:
             for trace_id in absent if len(missed) < len(absent) else ():
                 if trace_id in self.refused:
                     name, line = self.places[f"{field}\0{trace_id}"]
-                    why, stated = self.refused[trace_id], table[trace_id]
+                    why, value = self.refused[trace_id], table[trace_id]
                     where = f"{why.file}:{why.line}" if why.line else why.file
                     expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
-                    shown = repr(stated) if field == "reward" else excerpt(stated)
+                    shown = repr(value) if field == "reward" else excerpt(value)
                     yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
