@@ -153,8 +153,8 @@ def read_and_count(
                 limits=limits,
             )
         known = {(problem.kind, problem.file, problem.line) for problem in traces.problems}
-        join.met.intersection_update(traces.traces["trace"].to_pylist())  # not copies that contradict each other
         join.note_refused(traces.problems)
+        join.met.intersection_update(traces.traces["trace"].to_pylist())  # not copies that contradict each other
         late = [p for p in join.unmatched() if p.line and (p.kind, p.file, p.line) not in known]
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late)) if late else traces
         sources = join.sources()

@@ -242,11 +242,12 @@ class Join:
                     item = dataclasses.replace(item, evidence=item.evidence | {_OF_AGENTS: kept})
                 yield from item.without(refused)
 
-    def note_refused(self, problems: Iterable[Problem]) -> None:
-        """Keep why traces were refused, for their rows; one that passed all the same is met and has no such row."""
-        for problem in problems:
-            if problem.trace and problem.is_failure and not problem.about:
-                self.refused.setdefault(problem.trace, problem)
+    def note_refused(self, problems: Iterable[Problem]) -> set[str]:
+        """Keep why traces were refused, for their rows, and return their ids; some may be read all the same."""
+        found = [problem for problem in problems if problem.trace and problem.is_failure and not problem.about]
+        for problem in found:
+            self.refused.setdefault(problem.trace, problem)
+        return {problem.trace for problem in found}
 
     def _fill_in(self, trace: TraceRecord | Heading) -> bool:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
