@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, key_of_series, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -37,7 +36,7 @@ EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
 def draw_methods(
-    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS
+    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS, values: str = ""
 ) -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
@@ -52,6 +51,7 @@ def draw_methods(
         largest of them, which stands behind its name.
       title: above the panels; "" for none.
       scores: fields of a row, a panel each.
+      values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -97,7 +97,7 @@ def draw_methods(
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds, f"groups of {k}; {GIVEN_VALUES['bias']}")
+    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", values))))
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
@@ -31,7 +31,6 @@ NOTES = (
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
-    GIVEN_VALUES["snr"],
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
@@ -108,8 +107,10 @@ def snr(
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+    from credit.bench.snr_schemes import needs_of
 
     schemes = _schemes(names, all_)
+    values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
     tell_unchecked(names)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
@@ -132,13 +133,13 @@ def snr(
             if any(d.group == group for d in report.differences):
                 stdout().print(_differences(report, group))
         less = (LESS,) if report.differences else ()
-        lines = [*report.refusals(), *less, *NOTES]
+        lines = [*report.refusals(), *less, *NOTES, *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
             stdout().print(words(line), soft_wrap=True)
     if output is not None and report.fits:  # one point a scheme is no curve
-        _draw(report, output)
+        _draw(report, output, values)
 
 
 def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
@@ -182,11 +183,12 @@ def _write(report: Report, folder: Path) -> None:
     save_table(report.table(), folder / "snr.parquet")
 
 
-def _draw(report: Report, folder: Path) -> None:
+def _draw(report: Report, folder: Path, values: str) -> None:
     from credit.cli.shared.outputs import PICTURES, save_picture
     from credit.plot import draw_snr_report
 
-    for name, figure in (("snr", draw_snr_report(report)), ("snr-cost", draw_snr_report(report, equal_cost=True))):
+    for name, by_cost in (("snr", False), ("snr-cost", True)):
+        figure = draw_snr_report(report, equal_cost=by_cost, values=values)
         for suffix in PICTURES:
             save_picture(figure, folder / f"{name}{suffix}")
 
@@ -203,7 +205,7 @@ def _table(report: Report, group: int) -> Table:
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
-        cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
+        cells: dict[int, str] = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         for length, p in of_scheme.items():
             cells[length] = p.text() + "*" * (p.agrees is False) + "†" * ((name, length) in apart)
         slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"

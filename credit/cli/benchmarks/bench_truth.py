@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -34,7 +34,6 @@ NOTES = (
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
     "five or more groups differ",
-    GIVEN_VALUES["truth"],
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
 
@@ -95,6 +94,7 @@ def truth(
         find_method(name)  # before anything is drawn
     _check_worlds(worlds)
     tell_unchecked(names)
+    values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
     rows: list[Match] = []
     less: list[Difference] = []
@@ -131,12 +131,13 @@ def truth(
 
         partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
         lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
-        for line in [*reversed(lines), *(note for note in NOTES if less or not note.startswith("less"))]:
+        notes = [note for note in NOTES if less or not note.startswith("less")]
+        for line in filter(None, [*reversed(lines), *notes, values]):
             stdout().print(words(line), soft_wrap=True)
     if plot is not None:  # after what was measured: a picture may have no room
         from credit.plot import draw_truth
 
-        save_picture(draw_truth(rows, group_size=group_size), plot)
+        save_picture(draw_truth(rows, group_size=group_size, values=values), plot)
 
 
 def _check_worlds(worlds: tuple[str, ...]) -> None:

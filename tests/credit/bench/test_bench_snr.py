@@ -390,7 +390,7 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
         "rloo, groups of 4",
         "rloo, groups of 8",
     ]
-    (one,) = draw_snr_report(Report(points[:2], fits[:1], {})).legends
+    (one,) = draw_snr_report(Report(points[:2], fits[:1], {}), values=GIVEN_VALUES["snr"]).legends
     title = one.get_title().get_text().replace("\n", " ")
     assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval"
     assert (

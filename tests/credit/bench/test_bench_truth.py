@@ -302,7 +302,7 @@ def test_the_picture_names_methods_and_worlds() -> None:
         for method, slope in (("rloo", 1.0), ("mine:_$x", 0.5), ("other", float("nan")))
         for world in KINDS
     ]
-    figure = draw_truth(rows, title="one")
+    figure = draw_truth(rows, title="one", values=GIVEN_VALUES["truth"])
     figure.draw_without_rendering()
     texts = {text.get_text() for text in figure.findobj(Text)}
     assert {"rloo", "_$x", "other", "one", GIVEN_VALUES["truth"], *KINDS} <= texts
