@@ -55,6 +55,7 @@ __all__ = [
     "lacking",
     "score",
     "score_by_group",
+    "team_of",
 ]
 
 ALTERNATIVES = 4
@@ -209,17 +210,27 @@ def draw(
       >>> draw("pivotal", events=30, traces=16).traces.sizes.traces
       16
     """
+    world = team_of(kind, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
+    runs = world.sample(jax.random.key(seed), traces)
+    truth = world.increments(runs)
+    log = world.traces(runs, truth)
+    chosen = np.asarray(log.evidence["propensity"].mask)
+    return Draw(kind, log, truth.flat(log.graph.num_events), chosen, world, runs, seed)
+
+
+def team_of(kind: str, *, topology: str, agents: int, events: int, traces: int, group_size: int) -> TeamWorld:
+    """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`.
+
+    Raises:
+      CreditError: an argument is out of range; it is named.
+    """
     if kind not in KINDS:
         raise CreditError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
     spawn = 1.0 if kind == "poisoned" else SPAWN
     world = TeamWorld(topology, agents, events, kind, DIFFICULTIES, group_size, spawn=spawn)
     if traces < 2 * group_size or traces % group_size:
         raise CreditError(f"traces is {traces}; expected a multiple of the group size {group_size}, two groups or more")
-    runs = world.sample(jax.random.key(seed), traces)
-    truth = world.increments(runs)
-    log = world.traces(runs, truth)
-    chosen = np.asarray(log.evidence["propensity"].mask)
-    return Draw(kind, log, truth.flat(log.graph.num_events), chosen, world, runs, seed)
+    return world
 
 
 _OF_SIBLINGS = ("context", "node", "alternative", "propensity", "target_propensity")

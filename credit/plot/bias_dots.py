@@ -79,9 +79,9 @@ def draw_methods(
             colour, marker = CYCLE[number % len(CYCLE)]
             of_method = [row for row in chosen if row.world == world]
             shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
-            values = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
+            shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
             y = [place[row.method] + shift for row in of_method]
-            axes.plot(values, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
+            axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
         plain_axes(axes, grid="both")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)

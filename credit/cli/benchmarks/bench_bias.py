@@ -11,10 +11,11 @@ from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once
-from credit.cli.shared.outputs import picture_option, save_picture
+from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from credit.bench.bias import Row
@@ -103,9 +104,13 @@ def bias(
 
     The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
+    from credit.bench.bias import Row, beyond, cells, refusals
+
+    if plot is not None:
+        stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size)]
+        check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
     rows = _measured(methods, worlds, group_size)
-    from credit.bench.bias import beyond, refusals
 
     left_out = beyond(methods, worlds, group_size)
     for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]:
@@ -117,13 +122,17 @@ def bias(
         print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED})
     else:
         _print(rows, score, group_size, all_methods=not methods)
-    if plot is not None:  # after what was measured: a picture may have no room
-        from credit.plot import draw_methods
-        from credit.plot.bias_dots import PANELS
+    if plot is not None:
+        save_picture(_drawn(rows, score), plot)
 
-        stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
-        panels = PANELS if not stated else SCORES if score == "all" else (score,)
-        save_picture(draw_methods(rows, scores=panels, values=_values(rows)), plot)
+
+def _drawn(rows: list[Row], score: str) -> Figure:
+    from credit.plot import draw_methods
+    from credit.plot.bias_dots import PANELS
+
+    stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
+    panels = PANELS if not stated else SCORES if score == "all" else (score,)
+    return draw_methods(rows, scores=panels, values=_values(rows))
 
 
 def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: bool) -> None:

@@ -12,7 +12,7 @@ from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
-from credit.cli.shared.outputs import look_options
+from credit.cli.shared.outputs import check_room, look_options
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -108,15 +108,20 @@ def snr(
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_schemes import needs_of
+    from credit.plot import draw_snr_report
 
     schemes = _schemes(names, all_)
+    chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)
     values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
     tell_unchecked(names)
     if output is not None:
+        stand_ins = _stand_ins(schemes, chosen, sizes)
+        if stand_ins.fits:
+            check_room(lambda: draw_snr_report(stand_ins, values=values))
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(
         schemes,
-        lengths=lengths or (QUICK_LENGTHS if quick else LENGTHS),
+        lengths=chosen,
         groups=sizes,
         effort=QUICK if quick else FULL,
         seed=seed,
@@ -170,6 +175,20 @@ def _bar(todo: list[Any]) -> Iterator[Any]:
             bar.update(task, description=f"{job[0].name}, T = {job[1]:,}")
             yield job
             bar.advance(task)
+
+
+def _stand_ins(schemes: list[Scheme], lengths: tuple[int, ...], sizes: tuple[int, ...]) -> Report:
+    """A report with all curves of a run, and numbers that nothing measured."""
+    from credit.bench.snr import Point, Report, fit
+
+    rest = (1.0, None, 1.0, 1.0, 1.0, 2, "full", 0.0, 1.0, "")
+    curves = [
+        [Point(s.name, s.method, length, size, 1.0, 0.9, 1.1, *rest) for length in lengths if length <= s.longest]
+        for s in schemes
+        for size in sizes
+    ]
+    fits = [line for line in map(fit, curves) if line is not None]
+    return Report([point for curve in curves for point in curve], fits, {})
 
 
 def _write(report: Report, folder: Path) -> None:

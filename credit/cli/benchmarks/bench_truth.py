@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
-from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
+from credit.cli.shared.outputs import check_room, output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from credit.bench.against_truth import Difference, Draw, Match
@@ -85,7 +87,7 @@ def truth(
     Logs are drawn from worlds whose truth has a closed form: teams of any form and size, larger than those that
     `bench bias` can enumerate.
     """
-    from credit.bench.against_truth import differences, draw, score_by_group
+    from credit.bench.against_truth import Match, differences, draw, score_by_group, team_of
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -96,6 +98,11 @@ def truth(
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
+    for world in todo:  # each is refused before any is drawn
+        team_of(world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
+    picture = functools.partial(_drawn, group_size=group_size, values=values)
+    if plot is not None:
+        check_room(lambda: picture([Match(name, world, 1, *[0.5] * 10) for world in todo for name in names]))
     rows: list[Match] = []
     less: list[Difference] = []
     with progress_bar(stderr()) as bar:
@@ -134,10 +141,14 @@ def truth(
         notes = [note for note in NOTES if less or not note.startswith("less")]
         for line in filter(None, [*reversed(lines), *notes, values]):
             stdout().print(words(line), soft_wrap=True)
-    if plot is not None:  # after what was measured: a picture may have no room
-        from credit.plot import draw_truth
+    if plot is not None:
+        save_picture(picture(rows), plot)
 
-        save_picture(draw_truth(rows, group_size=group_size, values=values), plot)
+
+def _drawn(rows: list[Match], *, group_size: int, values: str) -> Figure:
+    from credit.plot import draw_truth
+
+    return draw_truth(rows, group_size=group_size, values=values)
 
 
 def _check_worlds(worlds: tuple[str, ...]) -> None:

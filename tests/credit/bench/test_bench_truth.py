@@ -311,3 +311,28 @@ def test_the_picture_names_methods_and_worlds() -> None:
     with pytest.raises(CreditError, match="rows is empty"):
         draw_truth([])
     assert credit.plot.draw_truth is draw_truth
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    {
+        "truth --size 1x1 --plot p.svg": "leaves no room",
+        "truth --topology debate --agents 4": "spawns no agent by choice",
+        "snr --quick -m rloo --size 0.5x0.5 -o .": "leaves no room",
+        "train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg": "leaves no room",
+    }.items(),
+)
+def test_what_an_option_cannot_be_is_said_before_anything_is_drawn(
+    call: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A size without room was refused after all runs, a team that the sixth world cannot have after five worlds."""
+
+    def drawn(*args: object, **options: object) -> None:
+        raise AssertionError("something was drawn")
+
+    monkeypatch.setattr("credit.bench.against_truth.draw", drawn)
+    monkeypatch.setattr("credit.bench.snr.run", drawn)
+    monkeypatch.setattr("credit.bench.training.training_runs.run_training", drawn)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(cli, ["bench", *call.split()])
+    assert found.exit_code == 1 and words in found.stderr and not found.stdout
