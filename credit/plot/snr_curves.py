@@ -211,7 +211,8 @@ def draw_snr_report(
             )
         )
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
-    stated = filter(None, (one, values, "" if equal_cost else SLOPES))
+    world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
+    stated = filter(None, (one, world, values, "" if equal_cost else SLOPES))
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(stated), 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)

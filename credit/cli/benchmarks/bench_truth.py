@@ -58,7 +58,8 @@ NOTES = (
     multiple=True,
     callback=each_once,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md. May be repeated.",
+    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. May be "
+    "repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
@@ -94,7 +95,12 @@ def truth(
     names = methods or METHODS
     for name in names:
         find_method(name)  # before anything is drawn
-    _check_worlds(worlds)
+    stated = click.get_current_context().get_parameter_source
+    of_team = [
+        name for name in ("topology", "agents", "events") if stated(name) is not click.core.ParameterSource.DEFAULT
+    ]
+    if of_team and (own := [name for name in worlds if ":" in name]):
+        raise click.UsageError(f"--{of_team[0]} does not go with the world {own[0]}, which has a team of its own")
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
@@ -102,7 +108,15 @@ def truth(
         team_of(world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
     picture = functools.partial(_drawn, group_size=group_size, values=values)
     if plot is not None:
-        check_room(lambda: picture([Match(name, world, 1, *[0.5] * 10) for world in todo for name in names]))
+        check_room(
+            lambda: picture(
+                [
+                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0)
+                    for world in todo
+                    for name in names
+                ]
+            )
+        )
     rows: list[Match] = []
     less: list[Difference] = []
     with progress_bar(stderr()) as bar:
@@ -149,18 +163,6 @@ def _drawn(rows: list[Match], *, group_size: int, values: str) -> Figure:
     from credit.plot import draw_truth
 
     return draw_truth(rows, group_size=group_size, values=values)
-
-
-def _check_worlds(worlds: tuple[str, ...]) -> None:
-    from graphs.text import near_names
-    from graphs.worlds import KINDS
-
-    for name in worlds:
-        if ":" in name:
-            own = f"A `Micro` of yours is enumerated by `credit bench bias --world {name}`"
-            raise click.BadParameter(f"{name!r}; it draws teams of {', '.join(KINDS)}. {own}", param_hint="--world")
-        if name not in KINDS:
-            raise click.BadParameter(f"No world {name!r}. {near_names(name, KINDS)}", param_hint="--world")
 
 
 def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:
