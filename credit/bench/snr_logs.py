@@ -70,8 +70,8 @@ def noise_of(world: str) -> Noise:
     if world in WORLDS:
         return WORLDS[world]
     expected = "a function f(rng, shape) of a numpy Generator that returns noise of that shape"
-    noise: Noise = own_world(world, FunctionType, expected, WORLDS)
-    return noise
+    own: Noise = own_world(world, FunctionType, expected, WORLDS)
+    return own
 
 
 def outcome_noise(rng: np.random.Generator, w: Setting, shape: tuple[int, ...], runs: int = 1) -> np.ndarray:
@@ -80,13 +80,15 @@ def outcome_noise(rng: np.random.Generator, w: Setting, shape: tuple[int, ...], 
     Raises:
       CreditError: your own function gives another shape, or numbers that are not finite.
     """
+    result: np.ndarray
     if w.world == "normal":
-        return w.noise / np.sqrt(runs) * rng.standard_normal(shape)
+        result = w.noise / np.sqrt(runs) * rng.standard_normal(shape)
+        return result
     drawn = np.asarray(noise_of(w.world)(rng, (*shape, runs)), np.float64)
     if drawn.shape != (*shape, runs) or not np.isfinite(drawn).all():
         found = f"has shape {drawn.shape}" if drawn.shape != (*shape, runs) else "has numbers that are not finite"
         raise CreditError(f"world {w.world!r}: its noise {found}; expected finite numbers of shape {(*shape, runs)}")
-    result: np.ndarray = w.noise * drawn.mean(axis=-1)
+    result = w.noise * drawn.mean(axis=-1)
     return result
 
 

@@ -140,7 +140,9 @@ def truth(
 
         save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
     if as_json:
-        team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
+        team: dict[str, Any] = {"traces": traces, "group_size": group_size}
+        if not all(":" in world for world in todo):  # of your own it is the world's
+            team = {"topology": topology, "agents": agents, "events": events, **team}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         print_json({"team": team, "seed": seed, **told, "differences": [_plain(line._asdict()) for line in less]})
     else:

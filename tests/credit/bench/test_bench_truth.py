@@ -336,3 +336,26 @@ def test_what_an_option_cannot_be_is_said_before_anything_is_drawn(
     monkeypatch.chdir(tmp_path)
     found = CliRunner().invoke(cli, ["bench", *call.split()])
     assert found.exit_code == 1 and words in found.stderr and not found.stdout
+
+
+OWN_TEAM = """
+from graphs.worlds import TeamWorld
+team = TeamWorld("debate", agents=4, events=30, difficulties=(0.0, 1.0))
+"""
+
+
+def test_a_team_of_ones_own_and_heavy_tails_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only `bench bias` took a world of one's own, and none had heavy tails."""
+    (tmp_path / "team_of_mine.py").write_text(OWN_TEAM)
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "truth", "-m", "rloo", "--traces", "16", "--world", "team_of_mine:team"]
+    found = CliRunner().invoke(cli, [*call, "--json"])
+    assert found.exit_code == 0 and json.loads(found.stdout)["rows"][0]["world"] == "team_of_mine:team", found.output
+    refused = CliRunner().invoke(cli, [*call, "--agents", "5"])
+    assert refused.exit_code and "--agents does not go with the world team_of_mine:team" in refused.stderr
+    other = CliRunner().invoke(cli, ["bench", "bias", "--world", "team_of_mine:team"])
+    assert other.exit_code == 1 and "`credit bench truth --world team_of_mine:team` takes it" in other.stderr
+    heavy, plain = (draw(world, events=40, traces=800) for world in ("heavy", "additive"))
+    np.testing.assert_array_equal(heavy.increments, plain.increments)
+    luck = np.asarray(heavy.runs.reward, np.float64) - np.asarray(plain.runs.reward, np.float64)
+    assert np.abs(luck).max() > 5 * luck.std()  # no normal noise does so in 800 traces
