@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.snr import FULL, LENGTHS, Report, run
 from credit.bench.snr_schemes import SCHEMES, registered
 from credit.plot import draw_snr_report
@@ -110,8 +111,8 @@ def main() -> None:
     (RESULTS / "snr.json").write_text(json.dumps(found, indent=1) + "\n")
     write_table(report.table(), RESULTS / "snr.parquet")
     for name, figure in (
-        ("snr", draw_snr_report(report, names=SHOWN)),
-        ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True)),
+        ("snr", draw_snr_report(report, names=SHOWN, values=GIVEN_VALUES["snr"])),
+        ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True, values=GIVEN_VALUES["snr"])),
         ("snr-success", draw_snr_report(report, names=SUCCESS)),
     ):
         figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})

@@ -65,8 +65,8 @@ def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
 def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
     """At each event, one of the other samples of its key in order, and their number: float [E] and int32 [E].
 
-    Other samples share no choice with the event's own. Where there are too few, the value is another sample's: refuse
-    such events, with `few` of `estimators.group.settle_alone`.
+    Other samples share no choice with the event's own. Where there are too few, the value is NaN: refuse such
+    events, with `few` of `estimators.group.settle_alone`.
 
     Args:
       m: the members.
@@ -83,7 +83,9 @@ def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
     """
     ordered = in_order(m, m.score)
     others = ordered.n - 1
-    value = _at(ordered, jnp.maximum(others + place if place < 0 else jnp.full_like(others, place), 0), ordered.rank)
+    wanted = others + place if place < 0 else jnp.full_like(others, place)
+    there = (wanted >= 0) & (wanted < others)
+    value = jnp.where(there, _at(ordered, jnp.where(there, wanted, 0), ordered.rank), jnp.nan)
     return value[ordered.sample_of][m.of_event], others[m.of_event]
 
 

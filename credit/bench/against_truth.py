@@ -29,13 +29,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
+from credit.bench.own_worlds import HEAVY, TEAMS, own_world
 from credit.bench.refusals import why_refused
 from credit.bench.signs import root_mean_square, signs
 from credit.methods.running import Request, missing_evidence, run
 from credit.tables.columns import from_columns
 from estimators.base import Reason
 from graphs.errors import CreditError
-from graphs.worlds import KINDS, TeamWorld
+from graphs.worlds import HeavyTailed, TeamWorld
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -55,6 +56,7 @@ __all__ = [
     "lacking",
     "score",
     "score_by_group",
+    "team_of",
 ]
 
 ALTERNATIVES = 4
@@ -197,7 +199,8 @@ def draw(
     """Draw logs of a world.
 
     Args:
-      kind: of outcome, one of `graphs.worlds.KINDS`.
+      kind: of outcome, one of `credit.bench.own_worlds.TEAMS`, or "module:name" of your own `TeamWorld`, whose team is
+        drawn.
       topology, agents, events, group_size: of the team, as in `graphs.worlds.TeamWorld`.
       traces: how many; a multiple of the group size, two groups or more.
       seed: of all random numbers.
@@ -209,17 +212,30 @@ def draw(
       >>> draw("pivotal", events=30, traces=16).traces.sizes.traces
       16
     """
-    if kind not in KINDS:
-        raise CreditError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
-    spawn = 1.0 if kind == "poisoned" else SPAWN
-    world = TeamWorld(topology, agents, events, kind, DIFFICULTIES, group_size, spawn=spawn)
-    if traces < 2 * group_size or traces % group_size:
-        raise CreditError(f"traces is {traces}; expected a multiple of the group size {group_size}, two groups or more")
+    world = team_of(kind, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
     runs = world.sample(jax.random.key(seed), traces)
     truth = world.increments(runs)
     log = world.traces(runs, truth)
     chosen = np.asarray(log.evidence["propensity"].mask)
     return Draw(kind, log, truth.flat(log.graph.num_events), chosen, world, runs, seed)
+
+
+def team_of(kind: str, *, topology: str, agents: int, events: int, traces: int, group_size: int) -> TeamWorld:
+    """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`.
+
+    Raises:
+      CreditError: an argument is out of range; it is named.
+    """
+    if kind in TEAMS:
+        spawn, link = 1.0 if kind == "poisoned" else SPAWN, HeavyTailed(1.0, 3.0) if kind == HEAVY else None
+        of_kind = "additive" if kind == HEAVY else kind
+        world = TeamWorld(topology, agents, events, of_kind, DIFFICULTIES, group_size, spawn=spawn, link=link)
+    else:
+        own = own_world(kind, TeamWorld, "a TeamWorld of graphs.worlds", TEAMS)
+        world = dataclasses.replace(own, group_size=group_size)
+    if traces < 2 * group_size or traces % group_size:
+        raise CreditError(f"traces is {traces}; expected a multiple of the group size {group_size}, two groups or more")
+    return world
 
 
 _OF_SIBLINGS = ("context", "node", "alternative", "propensity", "target_propensity")

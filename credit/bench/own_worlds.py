@@ -1,22 +1,64 @@
-"""The worlds of exact bias by name: those of the library, and your own as `module:name`."""
+"""The worlds of benchmarks by name: those of the library, and your own as `module:name`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import TypeVar
 
 import numpy as np
 
 from credit.bench.enumeration import DECISIONS
 from credit.methods.own_functions import load_named
 from graphs.errors import CreditError, expect
-from graphs.text import near_names
+from graphs.text import excerpt, near_names
+from graphs.worlds import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import History, Micro
 
-__all__ = ["MOST_TRACES", "micro_world"]
+__all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world"]
+
+HEAVY = "heavy"
+TEAMS = (*KINDS, HEAVY)
+"""Worlds of `credit.bench.against_truth`; "heavy" is as "additive", with noise of `graphs.worlds.HeavyTailed`."""
+
+W = TypeVar("W")
+_TAKES = {
+    "Micro": "credit bench bias --world",
+    "TeamWorld": "credit bench truth --world",
+    "function": "credit bench snr --world",
+    "LearningTask": "credit bench train --tasks",
+}
+"""Which option takes what a user wrote, by its type."""
+_NAMES = {"credit bench bias --world": MICRO, "credit bench truth --world": TEAMS}
 
 MOST_TRACES = 1000
 """Of a world of your own, at most; 47 already make more groups of three than are enumerated."""
+
+
+def own_world(name: str, kind: type[W], expected: str, known: Collection[str], noun: str = "world") -> W:
+    """Your own world by "module:name", for each benchmark that takes one.
+
+    Args:
+      name: as above, or one that is not among `known`.
+      kind: what the benchmark takes.
+      expected: the same in words.
+      known: names of the library's own, for messages.
+      noun: what the option calls it.
+
+    Raises:
+      CreditError: there is none, or it is something else; where another benchmark takes it, that is named.
+    """
+    if ":" not in name:
+        others = [option for option, names in _NAMES.items() if name in names and name not in known]
+        taken = f" `{others[0]} {name}` takes it." if others else ""
+        raise CreditError(f"No {noun} {name!r}.{taken} {near_names(name, known)} Yours is module:name: {expected}")
+    world = load_named(name, noun)
+    if isinstance(world, kind):
+        return world
+    option = _TAKES.get(type(world).__name__)
+    taken = f"; `{option} {name}` takes it" if option else ""
+    raise CreditError(f"{noun} {name!r} is {excerpt(world)}; expected {expected}, or one of {', '.join(known)}{taken}")
 
 
 def micro_world(name: str) -> Micro:
@@ -29,11 +71,7 @@ def micro_world(name: str) -> Micro:
     expect("world", name, str, "the name of a world, or of a Micro of yours as 'module:name'")
     if name in MICRO:
         return MICRO[name]
-    if ":" not in name:
-        raise CreditError(f"No world {name!r}. {near_names(name, MICRO)}")
-    world = load_named(name, "world")
-    if not isinstance(world, Micro):
-        raise CreditError(f"world {name!r} is {world!r}; expected a Micro of graphs.worlds.micro.orchestration")
+    world = own_world(name, Micro, "a Micro of graphs.worlds.micro.orchestration", MICRO)
     histories: list[History] = [()]
     ends = 0
     for history in histories:

@@ -31,7 +31,7 @@ import numpy as np
 from credit import __version__
 from credit.bench.refusals import main_reason, refused_line
 from credit.bench.snr_draws import Effort, Sums
-from credit.bench.snr_logs import Streams
+from credit.bench.snr_logs import Streams, noise_of
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
 from estimators.base import Reason
@@ -182,7 +182,7 @@ class Difference(NamedTuple):
 class Report:
     """Points, slopes, registered methods that were left out with the reason, and what could not be measured.
 
-    `differences` are from the first scheme of the run.
+    `differences` are from the first scheme of the run, `world` is that of `run`.
     """
 
     points: list[Point]
@@ -190,6 +190,7 @@ class Report:
     left_out: dict[str, str]
     refused: list[Refused] = dataclasses.field(default_factory=list)
     differences: list[Difference] = dataclasses.field(default_factory=list)
+    world: str = "normal"
 
     def __str__(self) -> str:
         """A line for each scheme and group size: SNR with half of its band by length, and the slope."""
@@ -233,6 +234,7 @@ class Report:
         versions = {"orchestration-credit": __version__}
         versions |= {name: importlib.metadata.version(name) for name in ("jax", "numpy")}
         return {
+            "world": self.world,
             "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
             "points": [dataclasses.asdict(point) for point in self.points],
             "slopes": [dataclasses.asdict(line) for line in self.fits],
@@ -278,7 +280,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
         low=snr - half,
         high=snr + half,
         unconditional=snr / math.sqrt(1 + snr**2),
-        theory=None if scheme.theory is None else scheme.theory(length, w),
+        theory=scheme.theory(length, w) if scheme.theory is not None and w.world == "normal" else None,
         cost=cost,
         equal_cost=snr / math.sqrt(cost),
         decisions=float(sums.number.sum()),
@@ -380,6 +382,7 @@ def run(
     groups: Sequence[int] = (8,),
     effort: Effort = FULL,
     seed: int = 0,
+    world: str = "normal",
     folder: str | Path | None = None,
     progress: Callable[[list[Any]], Iterator[Any]] = iter,
 ) -> Report:
@@ -394,6 +397,8 @@ def run(
       lengths, groups: T and K; a scheme goes to the lengths that it is made for.
       effort: how much is drawn.
       seed: of everything that is drawn.
+      world: whose noise outcomes have: one of `credit.bench.snr_logs.WORLDS`, or your own function by "module:name".
+        There is no closed form outside "normal".
       folder: for the points.
       progress: wraps the list of what is to be measured, say in a progress bar.
 
@@ -407,9 +412,10 @@ def run(
     for group in groups:
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
+    noise_of(world)
     chosen = list(SCHEMES.values() if schemes is None else schemes)
     todo = [
-        (scheme, length, Setting(group=group))
+        (scheme, length, Setting(group=group, world=world))
         for group in groups
         for scheme in chosen
         for length in lengths
@@ -435,7 +441,7 @@ def run(
             refused.append(Refused(scheme.name, length, w.group, str(error)))
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
-    report = Report(points, fits, left_out(), refused, differences)
+    report = Report(points, fits, left_out(), refused, differences, world)
     if refused and not points:
         raise CreditError("; ".join(report.refusals()))
     return report
@@ -444,7 +450,7 @@ def run(
 def _point(
     scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None
 ) -> tuple[Point, np.ndarray]:
-    if folder is None or ":" in scheme.name:
+    if folder is None or ":" in scheme.name + w.world:  # what is your own may have changed
         return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = json.dumps([scheme.name, scheme.method, length, w, effort, seed, __version__])

@@ -15,7 +15,7 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.snr_logs import ROOM, Log, Streams, draw_log, fitted, plain_graph
+from credit.bench.snr_logs import ROOM, Log, Streams, draw_log, fitted, outcome_noise, plain_graph
 from credit.bench.snr_theory import Setting
 from estimators.base import REASONS, Credit, finish
 from graphs.errors import CreditError
@@ -160,7 +160,7 @@ def replayed_critic(replays: int) -> Drawer:
             # The decisions of all continuations of a state at once.
             rng = streams.evidence
             later = 2.0 * rng.binomial(replays * left, 0.5, (traces, length)) - replays * left
-            error = w.signal * later / replays + w.noise / np.sqrt(replays) * rng.standard_normal(later.shape)
+            error = w.signal * later / replays + outcome_noise(rng, w, later.shape, replays)
             gained = w.signal * log.signed[: traces * length].reshape(traces, length)
             value = np.cumsum(gained, axis=1) - gained + error
             credit = estimators.gae(log.graph, log.reward, value=fitted(value), lambda_=0.0)
@@ -189,7 +189,7 @@ def _siblings(rng: np.random.Generator, w: Setting, left: np.ndarray, sign: np.n
         return np.concatenate([_siblings(rng, w, left[i : i + most], sign[i : i + most], replays) for i in cuts])
     shape = (contexts, alternatives, replays)
     later = 2.0 * rng.binomial(np.broadcast_to(left[:, None, None], shape), 0.5) - left[:, None, None]
-    outcome = w.signal * (sign[:, :, None] + later) + w.noise * rng.standard_normal(shape)
+    outcome = w.signal * (sign[:, :, None] + later) + outcome_noise(rng, w, shape)
     row = np.arange(outcome.size)
     credit = estimators.c3(
         plain_graph(outcome.size, 1, 1, alternatives * replays),

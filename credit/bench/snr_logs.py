@@ -10,6 +10,9 @@ the two.
 A full log has the decisions of the thin one, shuffled. Each kind of number has its own generator (`Streams`). So
 trace number i is the same run, whatever the form of the log and the size of a batch.
 
+Outcomes have normal noise, or that of another world: of heavy tails, or your own function `f(rng, shape)`. There a
+trace has one draw, which its parts share evenly.
+
 Every log is padded to `ROOM` events, agents and traces, so a method compiles once for all T.
 """
 
@@ -18,19 +21,75 @@ from __future__ import annotations
 import dataclasses
 import functools
 import zlib
+from collections.abc import Callable
+from types import FunctionType
 from typing import NamedTuple
 
 import numpy as np
 
+from credit.bench.own_worlds import own_world
 from credit.bench.snr_theory import Setting
+from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import Sizes, pad, pad_array
 
-__all__ = ["PARTS", "ROOM", "Log", "Streams", "draw_log", "fitted", "plain_graph"]
+__all__ = [
+    "PARTS",
+    "ROOM",
+    "WORLDS",
+    "Log",
+    "Noise",
+    "Streams",
+    "draw_log",
+    "fitted",
+    "noise_of",
+    "outcome_noise",
+    "plain_graph",
+]
 
 ROOM = 1 << 15  # larger logs cost more memory a draw, smaller ones more calls
 
 PARTS = 10  # parts that the decisions of a trace are drawn in, and the most agents among whom they are split
+
+
+Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+WORLDS: dict[str, Noise] = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "heavy": lambda rng, shape: 3.0 * rng.standard_t(3.0, shape),
+}
+"""The noise of outcomes by the name of the world, in units of `Setting.noise`: that of "heavy" has no fourth moment."""
+
+
+def noise_of(world: str) -> Noise:
+    """The noise of a world of `WORLDS`, or your own function by "module:name".
+
+    Raises:
+      CreditError: there is none, or it is something else.
+    """
+    if world in WORLDS:
+        return WORLDS[world]
+    expected = "a function f(rng, shape) of a numpy Generator that returns noise of that shape"
+    own: Noise = own_world(world, FunctionType, expected, WORLDS)
+    return own
+
+
+def outcome_noise(rng: np.random.Generator, w: Setting, shape: tuple[int, ...], runs: int = 1) -> np.ndarray:
+    """The mean noise of the outcomes of so many runs each: float64 [shape].
+
+    Raises:
+      CreditError: your own function gives another shape, or numbers that are not finite.
+    """
+    result: np.ndarray
+    if w.world == "normal":
+        result = w.noise / np.sqrt(runs) * rng.standard_normal(shape)
+        return result
+    drawn = np.asarray(noise_of(w.world)(rng, (*shape, runs)), np.float64)
+    if drawn.shape != (*shape, runs) or not np.isfinite(drawn).all():
+        found = f"has shape {drawn.shape}" if drawn.shape != (*shape, runs) else "has numbers that are not finite"
+        raise CreditError(f"world {w.world!r}: its noise {found}; expected finite numbers of shape {(*shape, runs)}")
+    result = w.noise * drawn.mean(axis=-1)
+    return result
 
 
 class Streams(NamedTuple):
@@ -140,8 +199,14 @@ def draw_log(
         signed = total.reshape(traces, agents, -1).sum(axis=2, keepdims=True)
     actions = signed.shape[2]
     count = np.full(signed.size, length / agents / actions)
+    if slope is not None and w.world != "normal":
+        raise CreditError(f"a success or a failure has no noise of its own that world {w.world!r} could change")
     if slope is None:
-        earned = w.signal * total + w.noise / np.sqrt(PARTS) * streams.noise.standard_normal((traces, PARTS))
+        if w.world == "normal":
+            noise = w.noise / np.sqrt(PARTS) * streams.noise.standard_normal((traces, PARTS))
+        else:  # a trace at a time: its draw must not depend on the size of a batch
+            noise = np.array([outcome_noise(streams.noise, w, (1,)) for _ in range(traces)]) / PARTS
+        earned = w.signal * total + noise
         reward = earned.sum(axis=1)
     else:
         chance = 1 / (1 + np.exp(-slope * w.signal * total.sum(axis=1)))

@@ -36,7 +36,7 @@ from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
 
-__all__ = ["SCHEMES", "LacksEvidenceError", "Scheme", "left_out", "registered", "scheme_of"]
+__all__ = ["SCHEMES", "LacksEvidenceError", "Scheme", "left_out", "needs_of", "registered", "scheme_of"]
 
 
 class LacksEvidenceError(CreditError):
@@ -255,6 +255,17 @@ def scheme_of(name: str) -> Scheme:
     schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it
     raise CreditError(f"no scheme or method is called {name!r}; {hint} a registered method, module:function, or one of "
                       f"the schemes {schemes}")  # fmt: skip
+
+
+def needs_of(scheme: Scheme) -> tuple[str, ...]:
+    """The evidence that the method of a scheme cannot do without.
+
+    Examples:
+      >>> needs_of(SCHEMES["critic, fixed error"]), needs_of(SCHEMES["split by role, parts scored"])
+      (('value',), ())
+    """
+    method = scheme.method.partition(",")[0]  # before its options
+    return find_method(method).needs if ":" in method or is_named(method) else ()
 
 
 def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, together: bool) -> Scheme:

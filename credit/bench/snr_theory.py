@@ -39,11 +39,13 @@ class Setting(NamedTuple):
       signal: s, the size of a decision's worth.
       noise: e, the standard deviation of what the outcome adds.
       group: K, the number of traces in a group.
+      world: whose noise it is, as in `credit.bench.snr_logs`; closed forms are those of "normal".
     """
 
     signal: float = 1.0
     noise: float = 1.0
     group: int = 8
+    world: str = "normal"
 
 
 def shared(length: int, w: Setting, others: float) -> float:

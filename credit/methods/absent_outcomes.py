@@ -20,7 +20,16 @@ NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", 
 """Keys that hold outcomes in logs of others, in small letters."""
 
 OF_TABLES = frozenset(
-    {"ambiguous-row", "bad-row", "lost-row", "mixed-outcomes", "non-finite-reward", "out-of-range", "unmatched-row"}
+    {
+        "ambiguous-row",
+        "bad-row",
+        "lost-row",
+        "mixed-outcomes",
+        "non-finite-reward",
+        "out-of-range",
+        "refused-row",
+        "unmatched-row",
+    }
 )
 """Kinds of problems for which a row of a table gives no trace what it states."""
 

@@ -21,10 +21,12 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import AMOUNTS, TeamFacts, TraceMetric, numbered
+from credit.reports.unread_outcomes import UnreadOutcomes, unread_outcomes
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import (
     LEAST_OF_ANY,
@@ -261,11 +263,13 @@ class Sides:
       names: of the sides.
       side: 0 or 1 of each trace, -1 for none: int [traces].
       heads: names for the head of a table: folders without their paths.
+      unread: sides of traces that were refused, by their ids, where their files or rows tell.
     """
 
     names: tuple[str, str]
     side: np.ndarray
     heads: tuple[str, str]
+    unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
@@ -284,8 +288,9 @@ class Sides:
         if text is None:
             return traces, None
         word, _, given = text.partition("=")
+        unread: dict[str, int] = {}
         if Path(text).exists() and not Path(text).is_dir():
-            names, side, missed = read_sides(text, traces)
+            names, side, missed, unread = read_sides(text, traces)
             traces = dataclasses.replace(traces, problems=traces.problems + missed)
         elif word == "before":
             names, side = dated_sides(given, traces)
@@ -295,11 +300,15 @@ class Sides:
             names, side = sides_of_folders(text.split(","), traces)
             last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
             # A table that whole paths fit into has rows in pieces.
-            return traces, cls(names, side, last if last[0] != last[1] else names)
+            refused = [problem for problem in traces.problems if problem.trace and problem.is_failure]
+            inside = _sides_of_files([Path(name).resolve() for name in names], [p.file for p in refused])
+            unread = {p.trace: inside[p.file] for p in reversed(refused) if inside[p.file] >= 0}
+            return traces, cls(names, side, last if last[0] != last[1] else names, unread)
         first, second = (np.fmin.reduce(begins(traces)[side == one], initial=np.inf) for one in (0, 1))
         if not given and second < first < np.inf:
             names, side = (names[1], names[0]), np.where(side < 0, side, 1 - side)
-        return traces, cls(names, side, names)
+            unread = {trace: 1 - one for trace, one in unread.items()}
+        return traces, cls(names, side, names, unread)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +321,7 @@ class SideComparison:
       task: of each trace: int [traces].
       apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
+      unread: of each side, the outcomes of traces that were refused.
     """
 
     sides: Sides
@@ -321,6 +331,7 @@ class SideComparison:
     task: np.ndarray
     apart: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
+    unread: tuple[UnreadOutcomes, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -328,18 +339,19 @@ class SideComparison:
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
         rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out, "without": row.without} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
-        told = {"changed": self.changed(), "lines": self.lines()}
+        told = {"changed": self.changed(), "lines": self.lines(), "unread": [*map(dataclasses.asdict, self.unread)]}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def changed(self) -> str:
         """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
         asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
         told = [f"{row.metric} {row.told()}" for row in asked if row.metric in FIRST]
+        apart = (*map(str, self.unread), *self.apart)
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
-            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*self.apart]
-        elif self.apart:
-            told[-1:] = [f"{told[-1]}, but {self.apart[0]}", *self.apart[1:]]
+            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*apart]
+        elif apart:
+            told[-1:] = [f"{told[-1]}, but {apart[0]}", *apart[1:]]
         quiet: dict[str, list[str]] = {}
         for row in asked:
             if row.stands_out and row.metric not in FIRST:
@@ -349,9 +361,9 @@ class SideComparison:
         told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
         others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
         told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
-        apart = [ASKED[row.metric] for row in asked if not row.paired]
-        if apart:
-            of = "" if len(apart) == len(asked) else f" in {', '.join(apart)}"
+        unpaired = [ASKED[row.metric] for row in asked if not row.paired]
+        if unpaired:
+            of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
             told.append(f"no task is on both sides{of}: those of one may be harder")
         return "; ".join(told) or "nothing that both sides have a number of"
 
@@ -407,7 +419,11 @@ class SideComparison:
 
 
 def compare_sides(
-    traces: Traces, sides: Sides, measured: dict[str, TraceMetric], prices: Prices | None = None
+    traces: Traces,
+    sides: Sides,
+    measured: dict[str, TraceMetric],
+    prices: Prices | None = None,
+    success_at: float | None = None,
 ) -> SideComparison:
     """Compare two sides in success, costs and other metrics.
 
@@ -416,6 +432,7 @@ def compare_sides(
       sides: of these traces.
       measured: what `with_costs` gives for them.
       prices: of models and tools.
+      success_at: the least outcome of a success, as of `unread_outcomes`.
     """
     rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
@@ -424,7 +441,8 @@ def compare_sides(
     values = {row.metric: measured[row.metric].value[sides.side >= 0] for row in rows if row.metric not in ASKED}
     same = tuple(name for name, value in values.items() if _alike(np.nanmin(value), np.nanmax(value)))
     rows = [row for row in rows if row.metric not in same]
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same)
+    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread)
 
 
 def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:
@@ -548,12 +566,14 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
 
 
-def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
+def read_sides(
+    path: str | Path, traces: Traces
+) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...], dict[str, int]]:
     """Two sides of traces, from a table.
 
     Returns:
-      Their names in the order of the file; the side of each trace, int [traces], -1 where it has none; and the rows
-      whose trace was not read.
+      Their names in the order of the file; the side of each trace, int [traces], -1 where it has none; the rows whose
+      trace was not read; and the sides of those among these that were refused.
 
     Args:
       path: of a table with the columns `trace` and `side`.
@@ -565,6 +585,8 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     names: list[str] = []
     of_trace: dict[str, int] = {}
     missed: dict[str, int] = {}
+    stated: dict[str, str] = {}  # of these
+    refused = {problem.trace for problem in traces.problems if problem.is_failure} - {""}
     known = set(traces.traces["trace"].to_pylist())
     for line, row in read_rows(Source(str(path), Path(path))):
         if isinstance(row, Lost):
@@ -578,10 +600,15 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
                 raise CreditError(f"{path}, line {line}: a second side of trace {trace!r}; expected one for each trace")
         else:
             missed.setdefault(trace, line)
+            stated[trace] = side
     without = sorted(known - of_trace.keys())
     problems: list[Problem] = []
     for trace, line in missed.items():
         hint = f". {near_names(trace, without, count=WITHOUT_ROW)}" if without and len(problems) < MOST_HINTED else ""
+        if trace in refused:
+            expected = "a trace that was read: its own was refused"
+            problems.append(Problem(REFUSED_ROW, str(path), line, "side", stated[trace], expected, trace, about="side"))
+            continue
         expected = f"the id of a trace that was read{hint}"
         problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))
     if len(names) != 2:
@@ -591,7 +618,8 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
             + "".join(f"\n{problem}" for problem in problems[:MOST_HINTED])
         )
     sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
-    return (names[0], names[1]), np.array(sides, np.int64), tuple(problems)
+    unread = {trace: names.index(side) for trace, side in stated.items() if trace in refused and side in names}
+    return (names[0], names[1]), np.array(sides, np.int64), tuple(problems), unread
 
 
 def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
@@ -665,13 +693,19 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
     files = traces.traces["file"].to_pylist()
-    found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
-    inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
-    side = np.array([inside[file].index(True) if any(inside[file]) else -1 for file in files], np.int64)
+    inside = _sides_of_files(places, files)
+    side = np.array([inside[file] for file in files], np.int64)
     for number, folder in enumerate(folders):
         if not (side == number).any():
             raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
     return (folders[0], folders[1]), side
+
+
+def _sides_of_files(places: Sequence[Path], files: Sequence[str]) -> dict[str, int]:
+    """Of each file, in which of these folders it lies; -1 for none."""
+    found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
+    inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
+    return {file: within.index(True) if any(within) else -1 for file, within in inside.items()}
 
 
 COSTS: Mapping[str, str] = {

@@ -109,7 +109,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         measured = with_costs(
             traces, trace_metrics(traces, MetricOptions(findings.success_at, credit)), findings.prices
         )
-        compared = compare_sides(traces, findings.sides, measured, findings.prices)
+        compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads}
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, key_of_series, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -37,7 +36,7 @@ EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
 def draw_methods(
-    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS
+    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS, values: str = ""
 ) -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
@@ -52,6 +51,7 @@ def draw_methods(
         largest of them, which stands behind its name.
       title: above the panels; "" for none.
       scores: fields of a row, a panel each.
+      values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -79,9 +79,9 @@ def draw_methods(
             colour, marker = CYCLE[number % len(CYCLE)]
             of_method = [row for row in chosen if row.world == world]
             shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
-            values = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
+            shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
             y = [place[row.method] + shift for row in of_method]
-            axes.plot(values, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
+            axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
         plain_axes(axes, grid="both")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
@@ -97,7 +97,7 @@ def draw_methods(
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds, f"groups of {k}; {GIVEN_VALUES['bias']}")
+    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", values))))
     return figure
 
 

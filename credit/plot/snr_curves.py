@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -102,11 +101,15 @@ def draw_snr(
     figure = new_figure(8.4, 4.6)
     axes = figure.add_subplot(xscale="log", yscale="log")
     plain_axes(axes, grid="both")
-    floor = min(float(np.min(p, initial=np.inf)) for p in (_positive(c.snr) for c in curves)) / 3
+    drawn = [c.snr for c in curves] + [c.theory for c in curves if c.theory is not None]
+    floor = min(float(np.min(_positive(values), initial=np.inf)) for values in drawn) / 3
+    cut = [_draw_band(axes, c, np.asarray(getattr(c, x), np.float64), n, floor) for n, c in enumerate(curves)]
+    if any(cut):  # a band goes on below: it ends where the axis does, not above
+        axes.set_ylim(bottom=floor)
     handles, labels, last = [], [], []
     for number, curve in enumerate(curves):
         colour, marker = CYCLE[number % len(CYCLE)]
-        _draw(axes, curve, np.asarray(getattr(curve, x), np.float64), colour, marker, floor)
+        _draw(axes, curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
         handles.append(
             Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve))
         )
@@ -128,12 +131,21 @@ def draw_snr(
     return figure
 
 
-def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, floor: float) -> None:
+def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, number: int, floor: float) -> bool:
+    """Shade the band of a curve down to `floor`, and say whether it goes on below."""
+    if curve.low is None or curve.high is None:
+        return False
+    snr = np.asarray(curve.snr, np.float64)
+    kept = np.isfinite(snr) & (snr > 0)
+    low, high = (np.asarray(band, np.float64)[kept] for band in (curve.low, curve.high))
+    colour = CYCLE[number % len(CYCLE)][0]
+    axes.fill_between(x[kept], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    return bool((low < floor).any())
+
+
+def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str) -> None:
     snr = np.asarray(curve.snr, np.float64)
     finite = np.isfinite(snr) & (snr > 0)
-    if curve.low is not None and curve.high is not None:
-        low, high = (np.asarray(band, np.float64)[finite] for band in (curve.low, curve.high))
-        axes.fill_between(x[finite], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     joined = "-" if curve.theory is None else "none"  # else the closed form joins them, and what departs from it shows
     axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linewidth=1.2, linestyle=joined, zorder=4)
     if curve.theory is not None:
@@ -161,7 +173,9 @@ def _positive(values: Array) -> np.ndarray:
     return kept
 
 
-def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False) -> Figure:
+def draw_snr_report(
+    report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False, values: str = ""
+) -> Figure:
     """The points against trace length; with several group sizes a curve for each of them.
 
     Args:
@@ -169,6 +183,7 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
       names: of the schemes to draw; all by default.
       equal_cost: divide by the square root of the rollouts that the evidence of a trace takes, since gradients average:
         what one rollout's worth of evidence gives.
+      values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -195,9 +210,10 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
                 slope_half=None if equal_cost else line.half_width,
             )
         )
-    one = f"groups of {max(groups)}; " if len(groups) == 1 else ""
-    slopes = "" if equal_cost else f"; {SLOPES}"
-    figure = draw_snr(drawn, groups=textwrap.fill(one + GIVEN_VALUES["snr"] + slopes, 40))
+    one = f"groups of {max(groups)}" if len(groups) == 1 else ""
+    world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
+    stated = filter(None, (one, world, values, "" if equal_cost else SLOPES))
+    figure = draw_snr(drawn, groups=textwrap.fill("; ".join(stated), 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, INK, key_of_series, new_figure, plain_axes
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -24,7 +23,7 @@ __all__ = ["draw_truth"]
 PANELS = (("slope", "slope on true increments"), ("correlation", "correlation with true increments"))
 
 
-def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None = None) -> Figure:
+def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None = None, values: str = "") -> Figure:
     """Draw slope and correlation of each method with 95 % intervals, a marker for each world, methods in their order.
 
     Lines mark slope 1, where a method gives all of the true credit, and correlation 0, where it gives none of it.
@@ -33,6 +32,7 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
       rows: of `credit.bench.against_truth.score`.
       title: above the panels; "" for none.
       group_size: traces of a group, to be stated; None to leave it out.
+      values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -68,6 +68,6 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    groups = "" if group_size is None else f"groups of {group_size}; "
-    key_of_series(figure, worlds, groups + GIVEN_VALUES["truth"])
+    groups = "" if group_size is None else f"groups of {group_size}"
+    key_of_series(figure, worlds, "; ".join(filter(None, (groups, values))))
     return figure

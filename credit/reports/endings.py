@@ -12,17 +12,19 @@ from graphs.event_types import EdgeType, EventType
 from graphs.structure.forest import real_edges
 from graphs.text import counted
 from graphs.traces.batch import Traces
-from graphs.traces.record import AT_LIMIT, IN_ERROR
+from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
 
-__all__ = ["CUT", "FAILED", "LIMITED", "Ending", "endings", "ends"]
+__all__ = ["CUT", "FAILED", "LIMITED", "UNENDED", "Ending", "endings", "ends"]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
 FAILED = "traces that end in an error of the run"
+UNENDED = "traces that lack spans above others"
 """Ways to end early, as numbers of a trace that are 0 or 1."""
 
 _SAID = {
     CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
     LIMITED: (("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
+    UNENDED: (("lacks", "lack"), "spans above others, as the root: probably cut short, since no open span is exported"),
     FAILED: (("ends", "end"), "in an error of the API, the environment or the harness, as the log says"),
 }
 
@@ -105,7 +107,7 @@ def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np
     at[trace[rows]] = rows  # the first of a trace
     yield CUT, at, tells
     final = np.searchsorted(trace, np.arange(n.traces), side="right") - 1
-    for what, metric in ((LIMITED, AT_LIMIT), (FAILED, IN_ERROR)):
+    for what, metric in ((LIMITED, AT_LIMIT), (UNENDED, CUT_SHORT), (FAILED, IN_ERROR)):
         told = traces.evidence.get(f"metrics.{metric}")
         has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
         yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from credit.reports.beyond_chance import LEVEL, beyond_chance
-from credit.reports.endings import CUT, FAILED, LIMITED, ends
+from credit.reports.endings import CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
+from credit.reports.unread_outcomes import least_success, unread_outcomes
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mean
@@ -35,7 +36,7 @@ OWNED = ("errors", "retries", "loops")
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted."""
 
-FIRST = (*OWNED, CUT, LIMITED, FAILED)
+FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
@@ -109,6 +110,7 @@ class OutcomeDifferences:
         succeeded, of how many, and how many without it, of how many; the largest difference first.
       models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
         many. Empty where no model fails more often than another.
+      unread: what `unread_outcomes` says of traces that were refused; "" where none has a row of rewards.
     """
 
     failed: int
@@ -122,6 +124,7 @@ class OutcomeDifferences:
     compared: tuple[int, int] = (0, 0)
     models: tuple[tuple[str, int, int], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
+    unread: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -151,7 +154,7 @@ class OutcomeDifferences:
                     whose = f" (mostly of {whose})" if whose else ""
                     names.append(row.what + whose)
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
-        return " ".join(words)
+        return " ".join([*words, *self._unread()])
 
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
@@ -163,8 +166,14 @@ class OutcomeDifferences:
         some = 0 < failed + succeeded < self.failed + self.succeeded
         return [f"{failed} failed and {succeeded} succeeded of these were compared."] if some else []
 
+    def _unread(self) -> list[str]:
+        return [f"{self.unread}."] if self.unread else []
+
     def lines(self) -> list[str]:
-        """What was compared and what came of it, in sentences."""
+        """What was compared and what came of it, and what was not read, in sentences."""
+        return [*self._unread(), *self._lines()]
+
+    def _lines(self) -> list[str]:
         known = self.failed + self.succeeded
         if not self.rows:
             if not math.isnan(self.equal):
@@ -298,6 +307,7 @@ def outcome_differences(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    unread = "; ".join(map(str, unread_outcomes(traces, success_at)))
     scored = np.flatnonzero(np.isfinite(outcome))
     known, cut = outcome[scored], least_success(outcome, success_at)
     failed = ~(known >= cut)
@@ -305,7 +315,7 @@ def outcome_differences(
         counts, equal = (int(failed.sum()), int((~failed).sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal)
+        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
     median = float(np.median(known)) if success_at is None and len(np.unique(known)) > 2 else float("nan")
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
@@ -320,7 +330,7 @@ def outcome_differences(
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls):
-        value = np.where(lacking, np.nan, every)[scored]
+        value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
@@ -355,8 +365,9 @@ def outcome_differences(
     )
     parts = _by_agent(traces, scored, ~failed)
     return OutcomeDifferences(
-        *both_kinds, cut, median, within, tasks, tuple(rows), compared=compared_of, models=mixed, agents=parts
-    )
+        *both_kinds, cut, median, within, tasks, tuple(rows),
+        compared=compared_of, models=mixed, agents=parts, unread=unread,
+    )  # fmt: skip
 
 
 def _by_agent(traces: Traces, scored: np.ndarray, good: np.ndarray) -> tuple[tuple[str, int, int, int, int], ...]:
@@ -394,27 +405,6 @@ def _by_model(
 def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
     """Whether tasks of both kinds allow a test, by their numbers of failed and succeeded traces."""
     return len(failed) >= LEAST_TASKS or min(int(failed.sum()), int(succeeded.sum())) >= LEAST_TASKS
-
-
-def least_success(outcome: np.ndarray, success_at: float | None = None) -> float:
-    """The least outcome of a trace that succeeded; NaN where all outcomes are equal.
-
-    Args:
-      outcome: float [traces]; NaN where a trace has none.
-      success_at: what a person calls a success, which is taken then; None for the median of the outcomes, or the next
-        above it where the median is the least.
-
-    Examples:
-      >>> least_success(np.array([0.0, 1.0, np.nan]))
-      1.0
-    """
-    if success_at is not None:
-        return success_at
-    known = outcome[np.isfinite(outcome)]
-    if not len(known) or np.ptp(known) == 0:
-        return float("nan")
-    middle = float(np.median(known))
-    return float(known[known > known.min()].min() if middle <= known.min() else known[known >= middle].min())
 
 
 def _mean(value: np.ndarray, task: np.ndarray) -> float:

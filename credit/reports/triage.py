@@ -15,11 +15,11 @@ from credit.reports.call_loops import Loop
 from credit.reports.endings import Ending, endings
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.missing_lines import lacking_events, lacking_traces
-from credit.reports.outcome_differences import least_success
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
+from credit.reports.unread_outcomes import least_success
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.text import counted, printable

@@ -113,8 +113,10 @@ class Chunks:
                     limits=self._corpus.limits,
                 )
         except NothingReadError as error:
+            self._join.met -= self._join.note_refused(error.problems)
             return None, error.problems
-        self._join.met.difference_update(p.trace for p in traces.problems if p.kind == "duplicate-trace")
+        refused = self._join.note_refused(traces.problems)
+        self._join.met.difference_update(refused.difference(traces.traces["trace"].to_pylist()))
         return traces, traces.problems
 
     def without_channel(self, channels: Iterable[str]) -> list[Problem]:
@@ -249,6 +251,7 @@ def read_chunks(
     look = functools.partial(glance, groups_outside=join.groups)
     with collector_paused():
         seen = look(corpus.sources) if map_files is None else merge(map_files(look, corpus.sources))
+    join.note_refused(seen.problems)
     before = ProblemLog([*corpus.problems, *join.problems, *seen.problems])
     if not len(seen.index.source):
         raise NothingReadError("no trace could be read", tuple(before))

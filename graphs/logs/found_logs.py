@@ -21,7 +21,7 @@ from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS, GROWING
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
-from graphs.logs.run_states import ATTACH, KEEP, REFUSE, apply_run_states
+from graphs.logs.run_states import ATTACH, KEEP, apply_run_states
 from graphs.reading.addresses import real_folder
 from graphs.reading.copied_files import without_copied_files
 from graphs.reading.damage import undamaged
@@ -86,13 +86,13 @@ class Corpus:
         """The cache of logs that were read before; None where there are logs."""
         return next((source.path for source in self.members.get(CACHE, ())), None)
 
-    def records(self, errors: str = KEEP, orphans: str = REFUSE) -> Iterator[Item]:
+    def records(self, errors: str = KEEP, orphans: str = KEEP) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
           errors: what is done with runs that ended in an error (`graphs.logs.run_states.apply_run_states`).
-          orphans: what is done with pieces of a trace whose parents are missing: "refuse" the trace, or attach them to
-            its "root".
+          orphans: what is done with pieces of a trace whose parents are missing: "keep" them apart, attach them to
+            its "root", or "refuse" the trace.
         """
         yield from self.problems
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
@@ -111,12 +111,12 @@ class Corpus:
                 members, copies = without_copied_files(members, older=True)
                 yield from copies
             items = reader_of(name).read(members, **options) if members else iter(())
-            if orphans == ATTACH and not attaches:
-                items = map(_unattached, items)
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
-            for item in outcomes.noted(apply_run_states(whole, errors)):
+            for item in outcomes.noted(apply_run_states(whole, errors, orphans)):
                 is_silent = False
+                if attaches != (orphans == ATTACH):
+                    item = _advised(item, attaches)
                 if not ((isinstance(item, Problem) and item in reported) or item in copies):
                     yield item
             for source in members if is_silent else ():
@@ -124,12 +124,13 @@ class Corpus:
                 yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
 
 
-def _unattached(item: Item) -> Item:
-    """The item; where it is a piece of a trace that was to be attached, with the formats in which that is done."""
-    if not isinstance(item, Problem) or item.kind != "missing-parent":
+def _advised(item: Item, attaches: bool) -> Item:
+    """The item; where it tells of missing parents, with what --orphans root does about them in its format."""
+    if not isinstance(item, Problem) or item.kind not in ("cut-short", "missing-parent"):
         return item
-    expected = f"{item.expected}; --orphans root (in Python orphans='root') works for {' and '.join(ATTACHING)} alone"
-    return dataclasses.replace(item, expected=expected)
+    does = "attaches spans whose agent their times or names tell"
+    does = does if attaches else f"works for {' and '.join(ATTACHING)} alone"
+    return dataclasses.replace(item, expected=f"{item.expected}; --orphans root (in Python orphans='root') {does}")
 
 
 @checked_kinds("tables")

@@ -15,7 +15,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, Problem, UnreadWarning
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
-from graphs.logs.run_states import KEEP, REFUSE, check_errors
+from graphs.logs.run_states import KEEP, check_errors
 from graphs.problem_log import count_kinds
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
@@ -45,7 +45,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
     errors: str = KEEP,
-    orphans: str = REFUSE,
+    orphans: str = KEEP,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
@@ -71,9 +71,10 @@ def read(
         where the log states model and system; ("task",) compares all traces of a task.
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
         left out. Either way each is named in `problems` (kind "run-error"). docs/formats/index.md lists what counts.
-      orphans: "refuse" or "root": whether a trace of `otlp` or `spans` with pieces whose parents are missing is
-        refused, or each piece is attached to the one agent that was at work or that it names, else to the root span.
-        Each trace with attached pieces is named in `problems` (kind "attached-orphans").
+      orphans: "keep", "root" or "refuse": whether a trace of spans with pieces whose parents are missing is read as
+        cut short, work right below a missing parent as that of an agent "unknown", or of the one that it names; or, in
+        `otlp` and `spans`, each piece is attached to the one agent that was at work or that it names, else to the root
+        span; or it is refused. Either is named in `problems` (kinds "cut-short", "attached-orphans", "missing-parent").
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       progress: wraps the iteration over files, as a progress bar does.
@@ -122,7 +123,7 @@ def read_and_count(
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
     errors: str = KEEP,
-    orphans: str = REFUSE,
+    orphans: str = KEEP,
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
@@ -135,7 +136,7 @@ def read_and_count(
         *paths, format=format, columns=columns, limits=limits, tables=(rewards, groups), progress=progress
     )
     if corpus.cache is not None:
-        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP or orphans != REFUSE:
+        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP or orphans != KEEP:
             belong = (
                 "format, columns, rewards, groups, group_by, errors and orphans belong to `credit convert`, its maker"
             )
@@ -153,6 +154,7 @@ def read_and_count(
                 limits=limits,
             )
         known = {(problem.kind, problem.file, problem.line) for problem in traces.problems}
+        join.note_refused(traces.problems)
         join.met.intersection_update(traces.traces["trace"].to_pylist())  # not copies that contradict each other
         late = [p for p in join.unmatched() if p.line and (p.kind, p.file, p.line) not in known]
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late)) if late else traces

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from graphs.errors import CreditError, Problem
 from graphs.text import excerpt, one_of
 from graphs.traces.part import Part
-from graphs.traces.record import IN_ERROR, TraceRecord
+from graphs.traces.record import CUT_SHORT, IN_ERROR, TraceRecord
 
 __all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "apply_run_states", "check_errors"]
 
@@ -21,13 +21,13 @@ KEEP = "keep"
 ERRORS = (KEEP, "drop")
 """What may be done with runs that ended in an error."""
 REFUSE, ATTACH = "refuse", "root"
-ORPHANS = (REFUSE, ATTACH)
-"""What may be done with pieces of a trace of spans whose parents are missing."""
+ORPHANS = (KEEP, ATTACH, REFUSE)
+"""What may be done with traces of spans that name parents which are not in the log."""
 
 _REWARDS_OF_EVENTS = ("event_reward", "agent_reward")
 
 
-def check_errors(errors: str, orphans: str = REFUSE) -> None:
+def check_errors(errors: str, orphans: str = KEEP) -> None:
     """Check the caller's choices for failed runs and for pieces of traces.
 
     Raises:
@@ -39,7 +39,7 @@ def check_errors(errors: str, orphans: str = REFUSE) -> None:
 
 
 def apply_run_states(
-    items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP
+    items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP, orphans: str = KEEP
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The items, a note for each run that failed or whose outcome was withdrawn, and one note on all earlier outcomes.
 
@@ -49,6 +49,7 @@ def apply_run_states(
 
     Args:
       items: what readers yield.
+      orphans: "refuse", a trace that lacks spans above others is a problem; else it is read, with a note.
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
     """
     first, count = None, 0  # of traces that also state an earlier outcome
@@ -58,6 +59,14 @@ def apply_run_states(
         if isinstance(item, TraceRecord) and item.repeated:
             expected = "each once: equal ones count once"
             yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
+        if isinstance(item, TraceRecord) and item.missing:
+            if orphans == REFUSE:
+                yield _note("missing-parent", "parent", item, item.missing, "spans of this log")
+                continue
+            item.metrics[CUT_SHORT] = 1.0
+            item.lost_part()
+            expected = "all spans: probably cut short, since what ends too early exports no open span"
+            yield _note("cut-short", "missing", item, item.missing, expected)
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue

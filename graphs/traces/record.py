@@ -35,6 +35,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
     "AT_LIMIT",
+    "CUT_SHORT",
     "FLOAT_RANGE",
     "IN_ERROR",
     "LARGEST_COUNT",
@@ -71,6 +72,8 @@ AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
+CUT_SHORT = "cut_short"
+"""The metric that is 1 where spans name a parent that is not in the log (`TraceRecord.missing`)."""
 LIMITS = frozenset(
     {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
      "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",
@@ -125,6 +128,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
+      missing: which spans the log lacks although others of the trace name them, in words; "" where it lacks none.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
@@ -174,6 +178,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     error: str = ""
     invalidated: str = ""
     earlier_outcomes: str = ""
+    missing: str = ""
     repeated: int = 0
 
     def event(

@@ -13,7 +13,7 @@ from graphs.worlds.planned.planned_world import World
 from graphs.worlds.scripted.scores import KINDS
 from graphs.worlds.scripted.team_world import Runs, TeamWorld
 from graphs.worlds.scripted.topologies import FEWEST_AGENTS
-from graphs.worlds.team import Additive, Bernoulli, Episodes, Layout, Outcome, Pivotal, Policy
+from graphs.worlds.team import Additive, Bernoulli, Episodes, HeavyTailed, Layout, Outcome, Pivotal, Policy
 from graphs.worlds.truth import Truth
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Additive",
     "Bernoulli",
     "Episodes",
+    "HeavyTailed",
     "Layout",
     "Outcome",
     "Pivotal",

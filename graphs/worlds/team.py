@@ -21,6 +21,7 @@ __all__ = [
     "Additive",
     "Bernoulli",
     "Episodes",
+    "HeavyTailed",
     "Layout",
     "Outcome",
     "Pivotal",
@@ -47,6 +48,17 @@ class Additive(NamedTuple):
     def draw(self, key: jax.Array, score: Array) -> jax.Array:
         """An outcome given the final score, float32."""
         noise = self.noise * jax.random.normal(key, dtype=jnp.float32)
+        return (self.mean(score).astype(noise.dtype) + noise).astype(jnp.float32)
+
+
+class HeavyTailed(Additive):
+    """The same with noise of Student's t with three degrees of freedom: a variance of 3 `noise`², no fourth moment."""
+
+    __slots__ = ()
+
+    def draw(self, key: jax.Array, score: Array) -> jax.Array:
+        """An outcome given the final score, float32."""
+        noise = self.noise * jax.random.t(key, 3.0, dtype=jnp.float32)
         return (self.mean(score).astype(noise.dtype) + noise).astype(jnp.float32)
 
 

@@ -34,6 +34,9 @@ def test_a_group_of_several_that_is_too_small_is_not_called_a_group_of_one(place
     graph, reward, rows = credit.from_columns(group=group, trace=list(range(10)), reward=[float(i) for i in range(10)])
     m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
     value, others = nth_of_others(m, -1 - place)
+    for counted in (-1 - place, place):  # was a sample of another key, or another one of the same
+        found = rows.gather(np.asarray(nth_of_others(m, counted)[0]))
+        assert np.isnan(found).tolist() == [group.count(n) - 1 < 1 + place for n in group]
     x, has_reward = m.score[m.of_event], m.member_mask[m.of_event]
     _, reason = settle_alone(m, has_reward, others < 1, x, value, singleton, few=others < 1 + place)
     alone = Reason.SINGLETON if singleton == "refuse" else Reason.VALID

@@ -363,7 +363,7 @@ def test_a_refitted_critic_has_seen_the_step_and_its_prior_counts_ten_traces() -
 
 
 def test_wrong_names_and_numbers_are_refused() -> None:
-    with pytest.raises(CreditError, match="no task 'chess'"):
+    with pytest.raises(CreditError, match="No task 'chess'"):
         learning_task("chess")
     with pytest.raises(CreditError, match="no signal 'magic'"):
         training_signal("magic")

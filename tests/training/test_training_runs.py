@@ -544,6 +544,7 @@ def test_tasks_of_ones_own_and_published_names_are_trained(tmp_path: Path, monke
         assert [row["signal"] for row in rows] == ["rloo", "Turn-LOO", "C3"]
         optima.append({row["optimum"] for row in rows})
     assert optima == [{0.9}, {0.6}]
-    for wrong, words in {"small": "credit bench bias --world enumerates it", "smal": "Did you mean small"}.items():
+    takes = "`credit bench bias --world task_of_mine:small` takes it"
+    for wrong, words in {"small": takes, "smal": "Did you mean small"}.items():
         refused = CliRunner().invoke(cli, [*call, "--tasks", f"task_of_mine:{wrong}"])
         assert refused.exit_code == 1 and words in refused.stderr

@@ -19,10 +19,8 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from credit.methods.own_functions import load_named
+from credit.bench.own_worlds import own_world
 from graphs.errors import CreditError
-from graphs.text import excerpt
-from graphs.worlds.micro.orchestration import Micro
 
 __all__ = ["TASKS", "LearningTask", "learning_task"]
 
@@ -113,12 +111,7 @@ def learning_task(name: str) -> LearningTask:
     """
     if name in TASKS:
         return TASKS[name]()
-    if ":" not in name:
-        raise CreditError(f"no task {name!r}; expected one of {', '.join(TASKS)}, or module:name")
-    task = load_named(name, "task")
-    if not isinstance(task, LearningTask):
-        where = "; credit bench bias --world enumerates it" if isinstance(task, Micro) else ""
-        raise CreditError(f"task {name!r} is {excerpt(task)}; expected a LearningTask of {__name__}{where}")
+    task = own_world(name, LearningTask, f"a LearningTask of {__name__}", TASKS, "task")
     return dataclasses.replace(task, name=name)
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credit.bench.given_values import VALUES
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.online_coefficients import (
     CoefficientSums,
@@ -47,8 +48,6 @@ BONUS = 0.15
 
 MULTIPLIER_STEP = 0.05
 """How far `stop_budget` moves its multiplier for a cost of twice the budget; one in units of the outcome says all."""
-
-CRITIC = frozenset({"value", "q_value", "target_value"})
 
 
 def training_signal(name: str) -> Signal:
@@ -98,7 +97,7 @@ def _signal(name: str, own: Callable[..., Credit] | None) -> Signal:
     home = home_of(name)
     if home in _WITH_RUNS and not method.bound:
         return _WITH_RUNS[home]
-    missing = sorted(set(method.needs) - CRITIC)
+    missing = sorted(set(method.needs) - VALUES)
     if missing:
         raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
     return _from_critic(method) if method.needs else _plain(lambda rollout: method(rollout.graph, rollout.reward))

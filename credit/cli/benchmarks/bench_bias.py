@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once
-from credit.cli.shared.outputs import picture_option, save_picture
+from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from credit.bench.bias import Row
@@ -40,15 +41,14 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The chosen names. A method adds its variants. An unknown name is refused."""
-    from credit.bench.bias_settings import family, setting
+    """The chosen names; what is none, or cannot be enumerated, is an error."""
+    from credit.bench.bias_settings import setting
     from credit.bench.own_worlds import micro_world
 
-    chosen: list[str] = []
-    for name in each_once(ctx, param, names):
-        (micro_world if param.name == "worlds" else setting)(name)  # what is none, or cannot be enumerated, is an error
-        chosen += [name] if param.name == "worlds" else family(name)
-    return tuple(dict.fromkeys(chosen))
+    chosen: tuple[str, ...] = each_once(ctx, param, names)
+    for name in chosen:
+        (micro_world if param.name == "worlds" else setting)(name)
+    return chosen
 
 
 @click.command(
@@ -67,7 +67,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "methods",
     multiple=True,
     callback=_known,
-    help="Method, with its variants, published name, or your own function as module:function. May be repeated. "
+    help="Method, variant ('gae, lambda 1'), published name, or your own function as module:function. May be repeated. "
     f"{GIVEN_VALUES['bias'].capitalize()}.",
 )
 @click.option(
@@ -104,27 +104,35 @@ def bias(
 
     The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
+    from credit.bench.bias import Row, beyond, cells, refusals
+
+    if plot is not None:
+        stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size)]
+        check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
     rows = _measured(methods, worlds, group_size)
-    from credit.bench.bias import beyond, refusals
 
     left_out = beyond(methods, worlds, group_size)
-    for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ())]:
+    for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
 
-        plain: dict[str, Any] = {"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED}
-        print_json(plain)
+        print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED})
     else:
         _print(rows, score, group_size, all_methods=not methods)
-    if plot is not None:  # after what was measured: a picture may have no room
-        from credit.plot import draw_methods
+    if plot is not None:
+        save_picture(_drawn(rows, score), plot)
 
-        stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
-        asked = {"scores": SCORES if score == "all" else (score,)} if stated else {}
-        save_picture(draw_methods(rows, **asked), plot)
+
+def _drawn(rows: list[Row], score: str) -> Figure:
+    from credit.plot import draw_methods
+    from credit.plot.bias_dots import PANELS
+
+    stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
+    panels = PANELS if not stated else SCORES if score == "all" else (score,)
+    return draw_methods(rows, scores=panels, values=_values(rows))
 
 
 def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: bool) -> None:
@@ -132,12 +140,28 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
     stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
-    stdout().print(f"{GIVEN_VALUES['bias']}.", soft_wrap=True)
+    if values := _values(rows):
+        stdout().print(f"{values}.", soft_wrap=True)
     if all_methods:
         from credit.bench.bias_settings import UNSCORED
 
         for name, why in UNSCORED.items():
             stdout().print(words(f"{name} has no score: {why}"), soft_wrap=True)
+
+
+def _values(rows: list[Row]) -> str:
+    """What values the measured methods had; "" where none takes any."""
+    from credit.bench.bias_settings import setting
+
+    return values_given("bias", {need for row in rows for need in setting(row.method).evidence})
+
+
+def _variants(methods: tuple[str, ...]) -> list[str]:
+    """A line about each method that is enumerated with other options or evidence too, which a call can name."""
+    from credit.bench.bias_settings import family
+
+    of = {name: [variant for variant in family(name)[1:] if variant not in methods] for name in methods}
+    return [f"{name} has variants: {', '.join(map(repr, variants))}" for name, variants in of.items() if variants]
 
 
 def _sizes(rows: list[Row], group_size: int) -> str:

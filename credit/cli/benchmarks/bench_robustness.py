@@ -7,7 +7,7 @@ import math
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
@@ -20,7 +20,6 @@ NOTES = (
     "taken: part of all |advantages| of these traces at the inserted actions",
     "moved, others: how far advantages of the other actions moved, in these traces and in the rest of their groups",
     "gained: by how much the sum of advantages of these traces rose; all three as parts of their |advantages| before",
-    GIVEN_VALUES["robustness"],
 )
 
 
@@ -51,5 +50,6 @@ def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
         numbers = (row.taken, row.moved, row.others, row.gained)
         table.add_row(row.method, row.insertion, *("–" if math.isnan(x) else f"{x:z.2f}" for x in numbers))
     stdout().print(table)
-    for line in NOTES:
+    values = values_given("robustness", {need for name in names for need in find_method(name).needs})
+    for line in filter(None, (*NOTES, values)):
         stdout().print(words(line), soft_wrap=True)

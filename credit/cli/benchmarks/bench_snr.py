@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
-from credit.cli.shared.outputs import look_options
+from credit.cli.shared.outputs import check_room, look_options
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -31,10 +31,13 @@ NOTES = (
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
-    GIVEN_VALUES["snr"],
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
+)
+TAILS = (
+    "no closed form: these are of normal noise. The scored parts of a trace share its noise evenly. Bands take a "
+    "fourth moment of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
 )
 LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
@@ -81,6 +84,13 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     metavar="K,...",
     help="Traces of a group.",
 )
+@click.option(
+    "--world",
+    default="normal",
+    show_default=True,
+    metavar="NAME",
+    help="Noise of outcomes: normal; heavy, of heavy tails; or your own f(rng, shape) as module:name.",
+)
 @click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(
     "--output",
@@ -97,6 +107,7 @@ def snr(
     all_: bool,
     lengths: tuple[int, ...] | None,
     sizes: tuple[int, ...],
+    world: str,
     quick: bool,
     output: Path | None,
     seed: int,
@@ -108,17 +119,27 @@ def snr(
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+    from credit.bench.snr_logs import noise_of
+    from credit.bench.snr_schemes import needs_of
+    from credit.plot import draw_snr_report
 
+    noise_of(world)
     schemes = _schemes(names, all_)
+    chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)
+    values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
     tell_unchecked(names)
     if output is not None:
+        stand_ins = _stand_ins(schemes, chosen, sizes, world)
+        if stand_ins.fits:
+            check_room(lambda: draw_snr_report(stand_ins, values=values))
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(
         schemes,
-        lengths=lengths or (QUICK_LENGTHS if quick else LENGTHS),
+        lengths=chosen,
         groups=sizes,
         effort=QUICK if quick else FULL,
         seed=seed,
+        world=world,
         folder=None if output is None else output / "points",
         progress=_bar,
     )
@@ -131,14 +152,15 @@ def snr(
             stdout().print(_table(report, group))
             if any(d.group == group for d in report.differences):
                 stdout().print(_differences(report, group))
+        notes = NOTES if world == "normal" else (*NOTES, TAILS)
         less = (LESS,) if report.differences else ()
-        lines = [*report.refusals(), *less, *NOTES]
+        lines = [*report.refusals(), *less, *notes, *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
             stdout().print(words(line), soft_wrap=True)
     if output is not None and report.fits:  # one point a scheme is no curve
-        _draw(report, output)
+        _draw(report, output, values)
 
 
 def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
@@ -171,6 +193,20 @@ def _bar(todo: list[Any]) -> Iterator[Any]:
             bar.advance(task)
 
 
+def _stand_ins(schemes: list[Scheme], lengths: tuple[int, ...], sizes: tuple[int, ...], world: str) -> Report:
+    """A report with all curves of a run, and numbers that nothing measured."""
+    from credit.bench.snr import Point, Report, fit
+
+    rest = (1.0, None, 1.0, 1.0, 1.0, 2, "full", 0.0, 1.0, "")
+    curves = [
+        [Point(s.name, s.method, length, size, 1.0, 0.9, 1.1, *rest) for length in lengths if length <= s.longest]
+        for s in schemes
+        for size in sizes
+    ]
+    fits = [line for line in map(fit, curves) if line is not None]
+    return Report([point for curve in curves for point in curve], fits, {}, world=world)
+
+
 def _write(report: Report, folder: Path) -> None:
     import msgspec
 
@@ -182,11 +218,12 @@ def _write(report: Report, folder: Path) -> None:
     save_table(report.table(), folder / "snr.parquet")
 
 
-def _draw(report: Report, folder: Path) -> None:
+def _draw(report: Report, folder: Path, values: str) -> None:
     from credit.cli.shared.outputs import PICTURES, save_picture
     from credit.plot import draw_snr_report
 
-    for name, figure in (("snr", draw_snr_report(report)), ("snr-cost", draw_snr_report(report, equal_cost=True))):
+    for name, by_cost in (("snr", False), ("snr-cost", True)):
+        figure = draw_snr_report(report, equal_cost=by_cost, values=values)
         for suffix in PICTURES:
             save_picture(figure, folder / f"{name}{suffix}")
 
@@ -197,17 +234,19 @@ def _table(report: Report, group: int) -> Table:
     points = [p for p in report.points if p.group == group]
     refused = [r for r in report.refused if r.group == group]
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
+    title = f"SNR, groups of {group}" + ("" if report.world == "normal" else f", world {report.world}")
     numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#closed form", "#cost at the last T")
-    table = ruled_table("scheme", "runs", *numbers, title=f"SNR, groups of {group}")
+    table = ruled_table("scheme", "runs", *numbers, title=title)
     apart = {(d.scheme, d.length) for d in report.differences if d.group == group and not d.traces}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
-        cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
+        cells: dict[int, str] = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         for length, p in of_scheme.items():
             cells[length] = p.text() + "*" * (p.agrees is False) + "†" * ((name, length) in apart)
         slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
+        form = form if report.world == "normal" else "none here"
         cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
         table.add_row(words(name), words(runs), *cells.values(), slope, form, cost)

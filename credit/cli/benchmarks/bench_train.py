@@ -14,11 +14,13 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once
-from credit.cli.shared.outputs import check_folder, picture_option, save_picture
+from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from credit.bench.training.training_comparison import AtRate, Cell
 
 __all__ = ["train"]
@@ -160,6 +162,12 @@ def train(
     names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)
     settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy, optimizer=optimizer)
+    if plot is not None:
+        stand_ins: list[dict[str, Any]] = [
+            {"task": name, "signal": signal, "seed": seed + i, "curve": [0.0, 1.0], "start": 0.0, "optimum": 1.0}
+            for name in names for signal in signals for i in range(seeds)
+        ]  # fmt: skip
+        check_room(lambda: _drawn(stand_ins, group_size))
     rates = learning_rates or (QUICK_RATES[optimizer] if quick else LEARNING_RATES[optimizer])
     with progress_bar(stderr()) as bar:
         task = bar.add_task("training", total=len(signals) * len(names) * seeds)
@@ -272,9 +280,13 @@ def _values(rows: list[dict[str, Any]]) -> str:
 
 def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> None:
     if plot is not None:
-        from credit.plot import draw_training
+        save_picture(_drawn(rows, group_size), plot)
 
-        save_picture(draw_training(rows, group_size=group_size, values=_values(rows)), plot)
+
+def _drawn(rows: list[dict[str, Any]], group_size: int) -> Figure:
+    from credit.plot import draw_training
+
+    return draw_training(rows, group_size=group_size, values=_values(rows))
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
-from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
+from credit.cli.shared.outputs import check_room, output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from credit.bench.against_truth import Difference, Draw, Match
@@ -34,7 +36,6 @@ NOTES = (
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
     "five or more groups differ",
-    GIVEN_VALUES["truth"],
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
 
@@ -57,7 +58,8 @@ NOTES = (
     multiple=True,
     callback=each_once,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md. May be repeated.",
+    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. May be "
+    "repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
@@ -86,16 +88,35 @@ def truth(
     Logs are drawn from worlds whose truth has a closed form: teams of any form and size, larger than those that
     `bench bias` can enumerate.
     """
-    from credit.bench.against_truth import differences, draw, score_by_group
+    from credit.bench.against_truth import Match, differences, draw, score_by_group, team_of
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
     names = methods or METHODS
     for name in names:
         find_method(name)  # before anything is drawn
-    _check_worlds(worlds)
+    stated = click.get_current_context().get_parameter_source
+    of_team = [
+        name for name in ("topology", "agents", "events") if stated(name) is not click.core.ParameterSource.DEFAULT
+    ]
+    if of_team and (own := [name for name in worlds if ":" in name]):
+        raise click.UsageError(f"--{of_team[0]} does not go with the world {own[0]}, which has a team of its own")
     tell_unchecked(names)
+    values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
+    for world in todo:  # each is refused before any is drawn
+        team_of(world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
+    picture = functools.partial(_drawn, group_size=group_size, values=values)
+    if plot is not None:
+        check_room(
+            lambda: picture(
+                [
+                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0)
+                    for world in todo
+                    for name in names
+                ]
+            )
+        )
     rows: list[Match] = []
     less: list[Difference] = []
     with progress_bar(stderr()) as bar:
@@ -119,7 +140,9 @@ def truth(
 
         save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
     if as_json:
-        team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
+        team: dict[str, Any] = {"traces": traces, "group_size": group_size}
+        if not all(":" in world for world in todo):  # of your own it is the world's
+            team = {"topology": topology, "agents": agents, "events": events, **team}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         print_json({"team": team, "seed": seed, **told, "differences": [_plain(line._asdict()) for line in less]})
     else:
@@ -131,24 +154,17 @@ def truth(
 
         partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
         lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
-        for line in [*reversed(lines), *(note for note in NOTES if less or not note.startswith("less"))]:
+        notes = [note for note in NOTES if less or not note.startswith("less")]
+        for line in filter(None, [*reversed(lines), *notes, values]):
             stdout().print(words(line), soft_wrap=True)
-    if plot is not None:  # after what was measured: a picture may have no room
-        from credit.plot import draw_truth
-
-        save_picture(draw_truth(rows, group_size=group_size), plot)
+    if plot is not None:
+        save_picture(picture(rows), plot)
 
 
-def _check_worlds(worlds: tuple[str, ...]) -> None:
-    from graphs.text import near_names
-    from graphs.worlds import KINDS
+def _drawn(rows: list[Match], *, group_size: int, values: str) -> Figure:
+    from credit.plot import draw_truth
 
-    for name in worlds:
-        if ":" in name:
-            own = f"A `Micro` of yours is enumerated by `credit bench bias --world {name}`"
-            raise click.BadParameter(f"{name!r}; it draws teams of {', '.join(KINDS)}. {own}", param_hint="--world")
-        if name not in KINDS:
-            raise click.BadParameter(f"No world {name!r}. {near_names(name, KINDS)}", param_hint="--world")
+    return draw_truth(rows, group_size=group_size, values=values)
 
 
 def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:

@@ -114,6 +114,7 @@ def metrics(
     from credit.metrics.metric_summary import metric_means
     from credit.metrics.side_differences import Sides, compare_sides, with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
+    from credit.reports.unread_outcomes import unread_outcomes
 
     options = parse_options(method, option_texts)
     traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
@@ -126,18 +127,19 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = with_costs(traces, trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike)), prices)
         means = metric_means(traces, found, by)
-        compared = None if chosen is None else compare_sides(traces, chosen, found, prices)
+        compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
+        unread = [] if compared else unread_outcomes(traces, success_at)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
-        shown = {} if compared is None else compared.as_json()
+        shown: Any = {"unread": [*map(dataclasses.asdict, unread)]} if compared is None else compared.as_json()
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
             _print(stdout(), means, by)
         else:
             _print_sides(stdout(), compared)
-        lines = [] if compared is None else compared.lines() + compared.without_number()
+        lines = [*map(str, unread)] if compared is None else compared.lines() + compared.without_number()
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)

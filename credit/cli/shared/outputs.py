@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_folder",
+    "check_room",
     "look_options",
     "output_option",
     "picture_option",
@@ -148,6 +149,18 @@ def save_table(table: pa.Table, path: Path) -> None:
     write_output(table, path)
     place = "standard output" if str(path) == "-" else path
     stderr().print(words(f"wrote {counted(table.num_rows, 'row')} to {place}"), soft_wrap=True)
+
+
+def check_room(draw: Callable[[], Figure]) -> None:
+    """Refuse a look that leaves no room for a picture, before anything is measured.
+
+    Args:
+      draw: the picture of stand-ins: as many panels and series, with the same names.
+    """
+    from credit.plot.finishing import refine
+
+    look = click.get_current_context().meta.get(LOOK, {})
+    refine(draw(), **{name: value for name, value in look.items() if name != "dpi"})
 
 
 def save_picture(figure: Figure, path: Path) -> None:

@@ -86,11 +86,11 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
         ),
         click.option(
             "--orphans",
-            type=click.Choice(["refuse", "root"]),
-            default="refuse",
+            type=click.Choice(["keep", "root", "refuse"]),
+            default="keep",
             show_default=True,
-            help="Spans of otlp and spans whose parents are missing: refuse their trace, or attach those whose "
-            "agent is clear.",
+            help="Traces with spans whose parents are missing: keep, as cut short; refuse; root: attach spans of otlp "
+            "and spans whose agent is clear.",
         ),
         click.option(
             "--limit",

@@ -27,7 +27,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 
 __all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span"]
 
@@ -198,12 +198,22 @@ class Tree:
       called_as: of an agent, the tool span that is its spawn, "" for none; of such a tool, the one around it.
       handed_to: the agent span that each hand-off started.
       first, last: of an agent span in a chain of hand-offs, the first of the chain; of that one, the last.
+      callers: of each span below a missing parent, that parent's id, where the trace lacks spans; empty elsewhere.
     """
 
     def __init__(
-        self, trace: str, spans: list[Span], fields: tuple[str, str], rules: Rules = Rules.DEPTH_FIRST
+        self,
+        trace: str,
+        spans: list[Span],
+        fields: tuple[str, str],
+        rules: Rules = Rules.DEPTH_FIRST,
+        *,
+        beside_whole: bool = False,
     ) -> None:
         """Build the tree; `fields` is what the format calls an id and a parent's id, for errors.
+
+        `beside_whole` is whether other traces of the log have a root span and agents: then a missing root is no caller
+        outside the log.
 
         Raises:
           TraceError: "duplicate-span", one id with two contents; "parent-cycle"; "missing-parent".
@@ -217,13 +227,14 @@ class Tree:
         self.handed_to: dict[str, str] = {}
         self.first: dict[str, str] = {}
         self.last: dict[str, str] = {}
+        self.callers: dict[str, str] = {}
         if rules is not Rules.STATED:
             self._apply_rules()
         self.owner = self._nearest(Kind.AGENT)
         if Kind.HANDOFF in self.kind.values():
             self._find_givers()
             self._find_handoffs()
-        self._check_orphans()
+        self._check_orphans(beside_whole)
 
     def _link(self, spans: list[Span]) -> None:
         by_id = {span.id: span for span in spans}
@@ -412,20 +423,47 @@ class Tree:
         """What a chain of hand-offs stays within: the tool, or else the agent, that started its first agent."""
         return self.called_as.get(agent) or self.owner[agent]
 
-    def _check_orphans(self) -> None:
+    def _check_orphans(self, beside_whole: bool) -> None:
         """A missing parent is the caller outside this log, unless that leaves open whose work the orphan is.
 
         One missing parent above everything is a caller that was not recorded. With two of them, or with another root
-        beside one, spans between are missing, and an orphan that holds events could belong to any agent. Of several
-        processes some record structure alone; where one process records all, a root without events counts, too.
+        beside one, spans between are missing: a process that is killed exports no span that is still open. The work
+        right below is then of an agent that the log does not tell. Where no span tells any agent, or where the log
+        states its events, the trace is refused. Of several processes some record structure alone; where one process
+        records all, a root without events counts, too.
         """
+        is_rootless = beside_whole and all(self.spans[root].parent for root in self.roots)
+        if is_rootless and any(map(self._holds_events, self.roots)):
+            self._find_callers()
+            return
         if len(self.roots) < 2 or len({self.spans[root].parent for root in self.roots}) < 2:
             return
         holding = [root for root in self.roots if self.rules is Rules.DEPTH_FIRST or self._holds_events(root)]
         if len({self.spans[root].parent for root in holding}) > 1:
             orphan = next(self.spans[root] for root in holding if self.spans[root].parent)
+            if (beside_whole or Kind.AGENT in self.kind.values()) and self.rules is not Rules.STATED:
+                self._find_callers()
+                return
             expected = "a span of this log: several pieces of this trace hang in the air"
             raise orphan.refuse("missing-parent", self.fields[1], orphan.parent, expected, self.trace)
+
+    def _find_callers(self) -> None:
+        """Note of each span below a missing parent which it is."""
+        for span_id, parent in self.parent.items():
+            caller = self.callers.get(parent, "") if parent else self.spans[span_id].parent
+            if caller:
+                self.callers[span_id] = caller
+
+    @property
+    def missing(self) -> str:
+        """Which spans the trace lacks, in words; "" where it lacks none, or only a caller outside the log."""
+        if not self.callers:
+            return ""
+        pieces = [self.spans[root] for root in self.roots if self.spans[root].parent]
+        lost = counted(len({piece.parent for piece in pieces}), "span")
+        name = excerpt(pieces[0].name or pieces[0].id)
+        root = "" if len(pieces) < len(self.roots) else "no root span: "
+        return f"{root}{lost} above {counted(len(pieces), 'span')} of the log, {name} first"
 
     def _holds_events(self, root: str) -> bool:
         waiting = [root]

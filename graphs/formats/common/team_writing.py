@@ -73,6 +73,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     name_models(record)
     record.repeated += sum(span.again for span in spans)
+    record.missing = tree.missing
     _note_time(record, spans, times)
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
@@ -82,6 +83,8 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     return written
 
 
+UNKNOWN = "unknown"
+"""The agent of work whose agent's span the log lacks."""
 _ROUNDING = 1e-3  # seconds: sums of times since 1970 round to less
 
 
@@ -155,6 +158,16 @@ class _Writer:
         agents = [i for i, kind in self.tree.kind.items() if kind is Kind.AGENT and not self.tree.owner[i]]
         return agents[0] if len(agents) == 1 else ""
 
+    @functools.cached_property
+    def told(self) -> dict[str, str]:
+        """What each missing parent is called: the one agent that all work right below it names, if there is one."""
+        names: dict[str, set[str]] = {}
+        for span_id, caller in self.tree.callers.items():
+            given = names.setdefault(caller, set())
+            if self.tree.kind[span_id] is not Kind.OTHER and not self.tree.owner[span_id]:
+                given |= {self.tree.spans[span_id].giver} - {""}
+        return {caller: given.pop() if len(given) == 1 else UNKNOWN for caller, given in names.items()}
+
     def write(self) -> Written:
         events = self._events()
         asked: dict[tuple[str, str], list[str]] = {}  # instance, id of a tool call -> spans of calls that asked for it
@@ -223,6 +236,10 @@ class _Writer:
         owner = self.tree.owner[span.id]
         if owner:
             return self.instance[owner]
+        caller = self.tree.callers.get(span.id)
+        if caller is not None:
+            self.team.agent(caller, self.told[caller])
+            return caller
         name = span.service or self.root
         instance = f"{'service' if self.is_clocks else 'root'}:{name}"
         self.team.agent(instance, name)

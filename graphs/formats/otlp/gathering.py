@@ -55,6 +55,7 @@ class Gathering:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
         unknown, without_events = Counter[str](), Counter[str]()  # by file, traces
+        rooted = sum(_is_whole(spans) for spans in self.spans.values())
         for trace in list(self.spans):
             spans, evaluations = self.spans.pop(trace), self.evaluations.pop(trace, [])
             if trace in self.refused:
@@ -62,19 +63,16 @@ class Gathering:
             if not any(span.known for span in spans):
                 unknown[spans[0].place.file] += 1
                 continue
-            root, loose = _orphans(spans)
+            attached = _attach(spans) if self.attach_orphans else []
             try:
-                if root is not None and loose and self.attach_orphans:
-                    _attach(root, loose, spans, trace)
-                record = build(trace, spans, evaluations, self.format)
+                record = build(trace, spans, evaluations, self.format, beside_whole=rooted > 0)
             except TraceError as error:
-                is_advised = root is not None and loose and not self.attach_orphans
-                yield _advised(error.problem) if is_advised else error.problem
+                yield error.problem
                 continue
             if record.ids:
                 yield record
-                if root is not None and loose and self.attach_orphans:
-                    yield _attached(loose, trace)
+                if attached:
+                    yield _attached(attached, trace)
             else:
                 without_events[record.file] += 1
         for file, count in unknown.items():
@@ -112,62 +110,42 @@ def _orphan(evaluation: Evaluation, trace: str) -> Problem:
     return Problem("orphan-evaluation", file, line, "traceId", name, expected, trace)
 
 
-def _orphans(spans: list[TracedSpan]) -> tuple[TracedSpan | None, list[TracedSpan]]:
-    """The root of a trace, and the spans whose parents are missing; no root where there are several, or where a piece
-    does not lie within it in time."""
-    known = {span.id for span in spans}
-    loose = [span for span in spans if span.parent and span.parent not in known]
-    roots = [span for span in spans if not span.parent] if loose else []
-    if len(roots) != 1:
-        return None, loose
-    (start, end), clocks = roots[0].clock, [span.clock for span in loose]
-    lie_within = 0 <= start <= end and all(start <= first <= last <= end for first, last in clocks)
-    return (roots[0] if lie_within else None), loose
+def _is_whole(spans: list[TracedSpan]) -> bool:
+    """Whether a trace has a root span, and an agent of its own."""
+    return any(not span.parent for span in spans) and any(span.kind is Kind.AGENT for span in spans)
 
 
-def _attach(root: TracedSpan, loose: list[TracedSpan], spans: list[TracedSpan], trace: str) -> None:
-    """Give each piece in the air a parent: the one agent that it can be of, or the root where none was at work.
+def _attach(spans: list[TracedSpan]) -> list[TracedSpan]:
+    """Give pieces in the air a parent, the one agent that each can be of, or the root where none was at work.
 
     An agent can be meant if it was at work throughout the piece, is no part of it, and has the name that the piece
-    states, if it states one.
+    states, if it states one. The root can be if there is one, and the piece lies within it in time.
 
-    Raises:
-      TraceError: kind "missing-parent", the piece may be of several agents, or of one that is not in the log.
+    Returns:
+      The spans that were attached: a piece that may be of several agents, or of none that is in the log, stays apart.
     """
-    inside: dict[str, list[TracedSpan]] = {}
+    known, inside = {span.id for span in spans}, dict[str, list[TracedSpan]]()
     for span in spans:
         inside.setdefault(span.parent, []).append(span)
-    agents = [span for span in spans if span.kind is Kind.AGENT]
-    parents: list[str] = []
-    for span in loose:
+    agents, roots = [span for span in spans if span.kind is Kind.AGENT], inside.get("", [])
+    parents: list[tuple[TracedSpan, str]] = []
+    for span in spans:
+        if not span.parent or span.parent in known:
+            continue
         piece = [span]
         for member in piece:  # it grows: a walk without recursion
             piece += inside.get(member.id, ())
-        if all(member.kind is Kind.OTHER for member in piece):
-            parents.append(root.id)
-            continue
         members, (start, end) = {member.id for member in piece}, span.clock
-        working = [each for each in agents if each.id not in members and each.clock[0] <= start <= end <= each.clock[1]]
-        meant = [each for each in working if not span.giver or each.name == span.giver]
-        if len(meant) > 1 or (working and not meant):
-            file, line, _ = span.place
-            names = " and ".join(excerpt(each.name) for each in working)
-            stated = f", and states {excerpt(span.giver)}" if span.giver else ""
-            expected = f"a span of this log, which tells whose work it is: it lies within {names} in time{stated}"
-            raise TraceError(
-                Problem("missing-parent", file, line, "parentSpanId", excerpt(span.parent), expected, trace)
-            )
-        parents.append(meant[0].id if meant else root.id)
-    for span, parent in zip(loose, parents, strict=True):
+        working, within = (
+            [each for each in some if each.id not in members and 0 <= each.clock[0] <= start <= end <= each.clock[1]]
+            for some in (agents, roots)
+        )
+        meant = [each for each in working if not span.giver or each.name == span.giver] if working else within
+        if len(meant) == 1:
+            parents.append((span, meant[0].id))
+    for span, parent in parents:
         span.parent = parent
-
-
-def _advised(problem: Problem) -> Problem:
-    """The problem of pieces in the air, with the option that attaches them."""
-    if problem.kind != "missing-parent":
-        return problem
-    advice = "--orphans root (in Python orphans='root') attaches those whose agent their times or names tell"
-    return dataclasses.replace(problem, expected=f"{problem.expected}; {advice}")
+    return [span for span, _ in parents]
 
 
 def _attached(loose: list[TracedSpan], trace: str) -> Problem:

@@ -37,8 +37,17 @@ _OF_TRACE = ("version", "trace.id", "topology", "system", "model", "edges", "err
 _NUMBERS = ("evidence.", "costs.", "metrics.")
 
 
-def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation], format: str = "otlp") -> TraceRecord:
+def build(
+    trace: str,
+    spans: list[TracedSpan],
+    evaluations: Sequence[Evaluation],
+    format: str = "otlp",
+    *,
+    beside_whole: bool = False,
+) -> TraceRecord:
     """The record of the trace with this id, read as `format`; without events where its spans are structure only.
+
+    `beside_whole` is whether other traces of the log have a root span and agents, as of `Tree`.
 
     Raises:
       TraceError: the trace is refused.
@@ -80,7 +89,8 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
         roots = [span for span in spans if span.parent not in known]
         # A single root comes first without a time, too.
         spans = in_any_files(spans, lambda span: span.clock[0] > 0 or roots == [span], trace, _START)
-        written = write_events(record, Tree(trace, list(spans), _FIELDS, Rules.CLOCKS), "agent")
+        tree = Tree(trace, list(spans), _FIELDS, Rules.CLOCKS, beside_whole=beside_whole)
+        written = write_events(record, tree, "agent")
         _check_types(written)
     traced = _traced(written.tree)
     if not is_stated:

@@ -35,7 +35,10 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Join"]
+__all__ = ["REFUSED_ROW", "Join"]
+
+REFUSED_ROW = "refused-row"
+"""The kind of a row whose trace is in the log and was refused; its value is what the row states."""
 
 MOST_HINTED = 3
 """Rows without a trace for which near names are sought: each search reads all ids of the log."""
@@ -62,6 +65,7 @@ class Join:
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by field, the first such row
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
+    refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
@@ -211,6 +215,7 @@ class Join:
         is_stated = self._is_stated
         for item in items:
             if isinstance(item, Problem):
+                self.note_refused([item])
                 yield item
             elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
                 self.met.add(item.trace_id)
@@ -236,6 +241,13 @@ class Join:
                     kept = np.where(of_event, np.float32(np.nan), item.evidence[_OF_AGENTS])
                     item = dataclasses.replace(item, evidence=item.evidence | {_OF_AGENTS: kept})
                 yield from item.without(refused)
+
+    def note_refused(self, problems: Iterable[Problem]) -> set[str]:
+        """Keep why traces were refused, for their rows, and return their ids; some may be read all the same."""
+        found = [problem for problem in problems if problem.trace and problem.is_failure and not problem.about]
+        for problem in found:
+            self.refused.setdefault(problem.trace, problem)
+        return {problem.trace for problem in found}
 
     def _fill_in(self, trace: TraceRecord | Heading) -> bool:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
@@ -280,7 +292,8 @@ class Join:
                 if trace_id in self.met and trace_id not in self.spoilt[field]:
                     yield _unreadable_row(problem, field, trace_id)
         for field, table in (("reward", self.rewards), ("group", self.groups)):
-            missed = [trace_id for trace_id in table if trace_id not in self.met]
+            absent = [trace_id for trace_id in table if trace_id not in self.met]
+            missed = [trace_id for trace_id in absent if trace_id not in self.refused]
             without = sorted(trace_id for trace_id in self.met if trace_id not in table) if missed else []
             for number, trace_id in enumerate(missed):
                 name, line = self.places[f"{field}\0{trace_id}"]
@@ -289,6 +302,14 @@ class Join:
                     short = (other for other in without if len(other) <= LONGEST_HINT)
                     expected += f". {near_names(trace_id, short, count=WITHOUT_ROW)}"
                 yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
+            for trace_id in absent if len(missed) < len(absent) else ():
+                if trace_id in self.refused:
+                    name, line = self.places[f"{field}\0{trace_id}"]
+                    why, value = self.refused[trace_id], table[trace_id]
+                    where = f"{why.file}:{why.line}" if why.line else why.file
+                    expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
+                    shown = repr(value) if field == "reward" else excerpt(value)
+                    yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
         read = len(self.met) if read is None else read

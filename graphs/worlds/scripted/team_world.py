@@ -107,7 +107,7 @@ class TeamWorld:
         require(self.links >= 1, "links", "1 or more")
         require(self.spawn_cost >= 0, "spawn_cost", "0 or more")
         wanted = _LINKS.get(self.kind, Additive)
-        require(self.link is None or type(self.link) is wanted, "link", f"{wanted.__name__} for kind {self.kind!r}")
+        require(self.link is None or isinstance(self.link, wanted), "link", f"{wanted.__name__} for kind {self.kind!r}")
         if self.kind == "poisoned":
             require(self.spawn == 1, "spawn", "1 in kind 'poisoned', where the message gates what it reaches")
         _ = self.rule  # a script that cannot be written, or that the kind does not fit, is refused here

@@ -30,7 +30,7 @@ from credit.bench.bias import (
     same_as,
     x64,
 )
-from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
+from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
@@ -437,9 +437,10 @@ def test_the_command_prints_a_table_and_json() -> None:
     assert result.exit_code == 0 and "0.5 / 0.333" in result.stdout and "stop-rewards" in result.stdout
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards", "--json"])
     plain = json.loads(result.stdout)
-    assert [row[:3] for row in plain["rows"]] == [
-        [name, "stop-rewards", k] for name in family("dr_grpo") for k in (2, 3)
-    ]
+    assert [row[:3] for row in plain["rows"]] == [["dr_grpo", "stop-rewards", k] for k in (2, 3)]
+    assert "dr_grpo has variants: 'dr_grpo x K/(K-1)'" in result.stderr  # was a row that nobody had asked for
+    named = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo x K/(K-1)", "--world", "stop-rewards"])
+    assert " 0 / 0 " in named.stdout and "variants" not in named.stderr
     assert plain["fields"][3] == "bias" and plain["rows"][0][3] == pytest.approx(0.5)
     result = CliRunner().invoke(cli, ["bench", "bias", "-m", "nobody"])
     assert result.exit_code != 0 and "No method 'nobody'." in result.stderr
@@ -548,12 +549,16 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     call = ["bench", "bias", "-m", "of_bias:a", "-m", "of_bias:b", "--world", "relay-and", "--group-size", "4"]
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
-    assert f"<!-- groups of 4; {GIVEN_VALUES['bias']} -->" in (tmp_path / "bias.svg").read_text()
+    assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()  # no method takes values
     assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Returns in relay-and have two" in found.stderr
     assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr
     narrow = CliRunner().invoke(cli, [*call, "--plot", "bias.svg", "--size", "0.5x0.5"])
-    assert narrow.exit_code != 0 and "Groups of 4 traces." in narrow.stdout
+    assert narrow.exit_code != 0 and "leaves no room" in narrow.stderr and not narrow.stdout  # was told at the end
+    (tmp_path / "with_values.svg").write_text("")
+    of_values = CliRunner().invoke(cli, [*call, "-m", "coma", "--plot", "with_values.svg"])
+    assert f"{GIVEN_VALUES['bias']}." in of_values.stdout and "values: " not in found.stdout
+    assert GIVEN_VALUES["bias"] in (tmp_path / "with_values.svg").read_text()
 
 
 @pytest.mark.slow
@@ -561,8 +566,8 @@ def test_the_caption_says_the_size_of_rows_that_have_no_groups() -> None:
     """`gae` runs on one trace, under the caption "Groups of 4 traces."."""
     call = ["bench", "bias", "--world", "stop-rewards", "--group-size", "4", "-m", "gae"]
     both, alone = (CliRunner().invoke(cli, call + more).stdout for more in (["-m", "rloo"], []))
-    assert "Groups of 4 traces. Of size 1: gae;" in both and "rloo" not in both.splitlines()[-1]
-    assert "Of size 1: gae;" in alone and "Groups of 4" not in alone
+    assert "Groups of 4 traces. Of size 1: gae.\n" in both
+    assert "Of size 1: gae.\n" in alone and "Groups of 4" not in alone
 
 
 def test_all_worlds_are_listed_where_none_is_near() -> None:

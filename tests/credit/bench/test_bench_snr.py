@@ -390,7 +390,7 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
         "rloo, groups of 4",
         "rloo, groups of 8",
     ]
-    (one,) = draw_snr_report(Report(points[:2], fits[:1], {})).legends
+    (one,) = draw_snr_report(Report(points[:2], fits[:1], {}), values=GIVEN_VALUES["snr"]).legends
     title = one.get_title().get_text().replace("\n", " ")
     assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval"
     assert (
@@ -420,3 +420,48 @@ def test_a_published_name_has_a_scheme() -> None:
     }.items():
         with pytest.raises(CreditError, match=words):
             scheme_of(name)
+
+
+NOISE = """
+import numpy as np
+
+def outliers(rng, shape):
+    return np.where(rng.random(shape) < 0.05, 30.0 * rng.choice([-1.0, 1.0], shape), rng.standard_normal(shape))
+
+def short(rng, shape):
+    return np.zeros(3)
+
+number = 3
+"""
+
+
+def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outliers existed in `bench bias` alone. The signal to noise of a mean of others takes second moments only."""
+    (tmp_path / "noise_of_mine.py").write_text(NOISE)
+    monkeypatch.chdir(tmp_path)
+    scheme, effort = SCHEMES["shared, leave one out"], Effort(traces=40_000, rows=150_000, full=10)
+    own, heavy = (
+        measure(scheme, 10, Setting(group=8, world=world), effort, 5) for world in ("noise_of_mine:outliers", "heavy")
+    )
+    variance = 0.05 * 900 + 0.95
+    assert own.theory is None is heavy.theory
+    assert own.snr == pytest.approx(1 / np.sqrt(9 + variance + (10 + variance) / 7), rel=0.1)
+    assert heavy.snr == pytest.approx(1 / np.sqrt(9 + 27 + 37 / 7), rel=0.2)
+    call = ["bench", "snr", "--quick", "--lengths", "10", "-m", "rloo"]
+    shown = CliRunner().invoke(cli, [*call, "--world", "heavy"])
+    assert shown.exit_code == 0 and "groups of 8, world heavy" in shown.stdout and "no closed form: " in shown.stdout
+    for world, words in {
+        "noise_of_mine:short": "its noise has shape (3,); expected finite numbers of shape (1, 1)",
+        "noise_of_mine:number": "is 3; expected a function f(rng, shape)",
+        "pivotal": "`credit bench truth --world pivotal` takes it. There are 2: normal, heavy.",
+        "relay-and": "`credit bench bias --world relay-and` takes it.",
+    }.items():
+        refused = CliRunner().invoke(cli, [*call, "--world", world])
+        assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
+
+
+def test_what_does_not_depend_on_the_noise_is_refused_in_another_world() -> None:
+    report = run([SCHEMES["success, slope 1"], scheme_of("rloo")], lengths=[10], effort=QUICK, world="heavy")
+    assert [line.scheme for line in report.refused] == ["success, slope 1"]
+    assert "has no noise of its own that world 'heavy' could change" in report.refused[0].why
+    assert report.json()["world"] == "heavy"

@@ -302,7 +302,7 @@ def test_the_picture_names_methods_and_worlds() -> None:
         for method, slope in (("rloo", 1.0), ("mine:_$x", 0.5), ("other", float("nan")))
         for world in KINDS
     ]
-    figure = draw_truth(rows, title="one")
+    figure = draw_truth(rows, title="one", values=GIVEN_VALUES["truth"])
     figure.draw_without_rendering()
     texts = {text.get_text() for text in figure.findobj(Text)}
     assert {"rloo", "_$x", "other", "one", GIVEN_VALUES["truth"], *KINDS} <= texts
@@ -311,3 +311,51 @@ def test_the_picture_names_methods_and_worlds() -> None:
     with pytest.raises(CreditError, match="rows is empty"):
         draw_truth([])
     assert credit.plot.draw_truth is draw_truth
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    {
+        "truth --size 1x1 --plot p.svg": "leaves no room",
+        "truth --topology debate --agents 4": "spawns no agent by choice",
+        "snr --quick -m rloo --size 0.5x0.5 -o .": "leaves no room",
+        "train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg": "leaves no room",
+    }.items(),
+)
+def test_what_an_option_cannot_be_is_said_before_anything_is_drawn(
+    call: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A size without room was refused after all runs, a team that the sixth world cannot have after five worlds."""
+
+    def drawn(*args: object, **options: object) -> None:
+        raise AssertionError("something was drawn")
+
+    monkeypatch.setattr("credit.bench.against_truth.draw", drawn)
+    monkeypatch.setattr("credit.bench.snr.run", drawn)
+    monkeypatch.setattr("credit.bench.training.training_runs.run_training", drawn)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(cli, ["bench", *call.split()])
+    assert found.exit_code == 1 and words in found.stderr and not found.stdout
+
+
+OWN_TEAM = """
+from graphs.worlds import TeamWorld
+team = TeamWorld("debate", agents=4, events=30, difficulties=(0.0, 1.0))
+"""
+
+
+def test_a_team_of_ones_own_and_heavy_tails_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only `bench bias` took a world of one's own, and none had heavy tails."""
+    (tmp_path / "team_of_mine.py").write_text(OWN_TEAM)
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "truth", "-m", "rloo", "--traces", "16", "--world", "team_of_mine:team"]
+    found = CliRunner().invoke(cli, [*call, "--json"])
+    assert found.exit_code == 0 and json.loads(found.stdout)["rows"][0]["world"] == "team_of_mine:team", found.output
+    refused = CliRunner().invoke(cli, [*call, "--agents", "5"])
+    assert refused.exit_code and "--agents does not go with the world team_of_mine:team" in refused.stderr
+    other = CliRunner().invoke(cli, ["bench", "bias", "--world", "team_of_mine:team"])
+    assert other.exit_code == 1 and "`credit bench truth --world team_of_mine:team` takes it" in other.stderr
+    heavy, plain = (draw(world, events=40, traces=800) for world in ("heavy", "additive"))
+    np.testing.assert_array_equal(heavy.increments, plain.increments)
+    luck = np.asarray(heavy.runs.reward, np.float64) - np.asarray(plain.runs.reward, np.float64)
+    assert np.abs(luck).max() > 5 * luck.std()  # no normal noise does so in 800 traces

@@ -242,3 +242,14 @@ def test_a_log_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
         file.write(_log(["a3", "c1"]))
     assert [one.traces["trace"].to_pylist() for one in chunks] == [["a1", "a2"], ["b1", "b2"]]
     assert list(chunks.problems) == []
+
+
+def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(tmp_path: Path) -> None:
+    """The trace had passed before its events were checked, and its row matched without a word."""
+    event = {"id": "x", "type": "message", "agent": "a"}
+    lines = [{"trace_id": name, "task_id": "q", "events": [event] * (1 + (name == "b"))} for name in "abc"]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    chunks = read_chunks(tmp_path / "log.jsonl", events=1, rewards={"a": 1.0, "b": 0.5, "nobody": 1.0})
+    assert sum(traces.sizes.traces for traces in chunks) == 2
+    rows = [(problem.kind, problem.trace, problem.value) for problem in chunks.problems if problem.about == "reward"]
+    assert rows == [("unmatched-row", "", "'nobody'"), ("refused-row", "b", "0.5")]

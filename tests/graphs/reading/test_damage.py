@@ -156,7 +156,7 @@ def test_a_trace_in_pieces_is_refused_by_the_file_and_line_that_are_damaged(name
         first = {problem.trace: problem for problem in reversed(problems)}
         assert {(p.file, p.line) for p in first.values() if p.is_failure} == {(str(log), at)}, problems
         blamed += any(problem.file == str(other) and problem.is_failure for problem in problems)
-    assert blamed
+    assert bool(blamed) != name.startswith("otlp")  # there what is left of a trace is cut short, no fault
 
 
 def spans_of(lines: list[str]) -> list[object]:

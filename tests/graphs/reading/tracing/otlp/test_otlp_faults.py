@@ -21,8 +21,8 @@ def test_a_missing_parent_above_everything_is_a_caller_outside(tmp_path: Path) -
     assert len(record.ids) == 2
 
 
-def test_lost_spans_between_are_refused(tmp_path: Path) -> None:
-    lost = [make.agent(1, 0, 0, 9, "lead"), make.chat(2, 1, 1, 2), make.chat(3, 99, 3, 4)]
+def test_lost_spans_between_are_refused_where_no_span_is_an_agent(tmp_path: Path) -> None:
+    lost = [make.span(1, 0, 0, 9, {}), make.chat(2, 1, 1, 2), make.chat(3, 99, 3, 4)]
     problem = refused(tmp_path, lost)
     assert (problem.kind, problem.value) == ("missing-parent", repr(make.span_id(99)))
     harmless = make.span(3, 99, 3, 4, {"http.request.method": "GET"})

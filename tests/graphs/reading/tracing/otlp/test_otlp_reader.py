@@ -13,6 +13,7 @@ from graphs.event_graph import EventType
 from graphs.formats import otlp
 from graphs.logs import read
 from graphs.reading.source import Source
+from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
 
 from .span_records import LEAD, WORKER, column, edges, make, read_files, read_one, refused, shape
@@ -432,29 +433,37 @@ def pieces(end: float = 4) -> list[dict[str, Any]]:
     return [make.agent(2, 0, 0.5, 9, "lead"), make.chat(3, 77, 1, 2), make.chat(6, 78, 3, end)]
 
 
+def acting(traces: Traces) -> list[str]:
+    """The agent's name of each action."""
+    names = traces.agents["name"].to_pylist()
+    return [names[agent] for agent in traces.graph.agent_ids[traces.graph.action_mask]]
+
+
 def test_pieces_within_the_root_are_attached_on_request(tmp_path: Path) -> None:
     """An exporter that drops the spans of a framework left traces that were refused whole."""
     path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(pieces()))
-    with pytest.raises(NothingReadError, match="--orphans root"):
-        read(path)
+    with pytest.raises(NothingReadError, match="missing-parent") as caught:
+        read(path, orphans="refuse")
+    kept = read(path)
+    assert acting(kept) == ["unknown", "unknown"] and kept.sizes.agents == 3
+    assert "--orphans root" in str(caught.value) and "--orphans root" in kept.problems[0].expected
     traces = read(path, orphans="root")
-    assert traces.sizes.agents == 1 and traces.graph.action_mask.sum() == 2
+    assert acting(traces) == ["lead", "lead"] and traces.sizes.agents == 1
     (note,) = traces.problems
-    assert (note.kind, note.is_failure, note.trace) == (
-        "attached-orphans",
-        False,
-        make.TRACE,
-    ) and "2 spans" in note.value
+    told = (note.kind, note.is_failure, note.trace)
+    assert told == ("attached-orphans", False, make.TRACE) and "2 spans" in note.value
     with pytest.raises(CreditError, match="orphans is 'x'"):
         read(path, orphans="x")
 
 
 def test_a_piece_outside_the_root_is_never_attached(tmp_path: Path) -> None:
     path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(pieces(end=10)))
-    with pytest.raises(NothingReadError) as caught:
-        read(path, orphans="root")
-    (problem,) = caught.value.problems
-    assert problem.kind == "missing-parent" and "--orphans" not in problem.expected
+    traces = read(path, orphans="root")
+    assert acting(traces) == ["lead", "unknown"]
+    assert [(note.kind, note.is_failure) for note in traces.problems] == [
+        ("cut-short", False),
+        ("attached-orphans", False),
+    ]
 
 
 WORKER_IN_LEAD = [make.agent(2, 0, 0.5, 9, "lead"), make.chat(3, 2, 1, 2), make.agent(4, 2, 3, 8, "worker")]
@@ -465,18 +474,62 @@ def test_a_piece_goes_to_the_one_agent_at_work_or_to_the_one_that_it_names(tmp_p
     named = make.chat(6, 77, 4, 5, attributes={"gen_ai.agent.name": "worker"})
     alone = make.chat(7, 78, 8.2, 8.8)
     path = make.write_lines(tmp_path / "log.jsonl", make.spans_request([*WORKER_IN_LEAD, named, alone]))
-    traces = read(path, orphans="root")
-    names = traces.agents["name"].to_pylist()
-    acting = [names[a] for a in traces.graph.agent_ids[traces.graph.action_mask]]
-    assert acting == ["lead", "worker", "lead"]
+    assert acting(read(path, orphans="root")) == ["lead", "worker", "lead"]
+    assert acting(read(path)) == ["lead", "worker", "unknown"]
 
 
 @pytest.mark.parametrize("stated", [{}, {"gen_ai.agent.name": "third"}])
-def test_a_piece_of_several_agents_or_of_an_unknown_one_is_refused(tmp_path: Path, stated: dict[str, Any]) -> None:
+def test_a_piece_of_several_agents_or_of_an_unknown_one_stays_apart(tmp_path: Path, stated: dict[str, Any]) -> None:
     spans = [*WORKER_IN_LEAD, make.chat(6, 77, 4, 5, attributes=stated)]
     path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
-    with pytest.raises(NothingReadError) as caught:
-        read(path, orphans="root")
-    (problem,) = caught.value.problems
-    assert problem.kind == "missing-parent" and "'lead' and 'worker'" in problem.expected
-    assert ("third" in problem.expected) == bool(stated)
+    for orphans in ("keep", "root"):
+        traces = read(path, orphans=orphans)
+        assert acting(traces) == ["lead", stated.get("gen_ai.agent.name", "unknown")]
+        assert [note.kind for note in traces.problems] == ["cut-short"]
+
+
+TRACES = ["a" * 32, "b" * 32]
+WHOLE = [
+    make.agent(2, 0, 0.5, 9, "lead", trace=TRACES[0]),
+    make.chat(3, 2, 1, 2, trace=TRACES[0]),
+    make.agent(5, 2, 3, 8, "worker", trace=TRACES[0]),
+    make.chat(6, 5, 4, 5, trace=TRACES[0]),
+]
+SERVICE = {"service.name": "crew"}
+
+
+def after_kill(*ids: int) -> list[dict[str, Any]]:
+    """The spans of the whole trace, as another, that a process which was killed had exported."""
+    return [span | {"traceId": TRACES[1]} for span in WHOLE if span["spanId"] in map(make.span_id, ids)]
+
+
+KILLED = {  # what was exported: who acts, of how many missing parents the note tells
+    "the root is missing": (after_kill(3, 5, 6), ["unknown", "worker"], "no root span: 1 span above 2 spans"),
+    "the root and an agent are": (after_kill(3, 6), ["unknown", "unknown"], "no root span: 2 spans above 2 spans"),
+    "an agent is": (after_kill(2, 3, 6), ["lead", "unknown"], "1 span above 1 span"),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("orphans", ["keep", "root", "refuse"])
+def test_a_killed_run_is_read_as_cut_short_beside_whole_ones(tmp_path: Path, name: str, orphans: str) -> None:
+    """Killed processes export no open span: such runs, all failures, were refused, or had an agent of the service."""
+    spans, names, told = KILLED[name]
+    requests = [make.spans_request(each, resource=SERVICE) for each in (WHOLE, spans)]
+    path = make.write_lines(tmp_path / "log.jsonl", *requests)
+    traces = read(path, orphans=orphans)
+    if orphans == "refuse":
+        assert traces.sizes.traces == 1 and [p.kind for p in traces.problems] == ["missing-parent"]
+        return
+    attached = orphans == "root" and name == "an agent is"  # else nothing that is known was at work
+    assert acting(traces) == ["lead", "worker", *(["lead", "lead"] if attached else names)]
+    (note,) = traces.problems
+    assert (note.trace, note.is_failure) == (TRACES[1], False)
+    assert note.kind == ("attached-orphans" if attached else "cut-short")
+    assert attached or told in note.value
+
+
+def test_without_a_whole_trace_a_missing_root_is_a_caller_outside_the_log(tmp_path: Path) -> None:
+    path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(after_kill(3, 5, 6), resource=SERVICE))
+    traces = read(path)
+    assert acting(traces) == ["crew", "worker"] and not traces.problems

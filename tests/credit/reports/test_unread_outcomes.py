@@ -1,0 +1,112 @@
+"""Outcomes of refused traces stand in each result over outcomes: a log that lacks its failures shows only successes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from credit.reports.unread_outcomes import unread_outcomes
+from graphs.logs import read
+from tests.credit.page.test_page import embedded
+from tests.recordings.spans import agent, chat, spans_request
+
+SAID = "3 traces were not read; by --rewards their outcomes: 1 succeeded, 2 failed"
+SIDES = "1 trace of before was not read; by --rewards their outcomes: 1 succeeded, 0 failed"
+LATER = "2 traces of after were not read; by --rewards their outcomes: 0 succeeded, 2 failed"
+
+
+def native(name: str, *, is_broken: bool = False) -> dict[str, Any]:
+    """A trace of two events; a broken one has one id for both, and is refused."""
+    events = [{"id": "x" if is_broken else f"{i}", "type": "message", "agent": "a"} for i in range(2)]
+    return {"trace_id": name, "task_id": name[-1], "events": events}
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two folders with broken traces, which have rows of rewards, and a row that matches nothing."""
+    rows = ["trace,reward", "nobody,1"]
+    for folder, broken in (("before", {"b0": 1}), ("after", {"a0": 0, "a1": 0})):
+        (tmp_path / "runs" / folder).mkdir(parents=True)
+        names = [f"{folder[0]}{task}" for task in range(9)]
+        lines = [json.dumps(native(name, is_broken=name in broken)) + "\n" for name in names]
+        (tmp_path / "runs" / folder / "log.jsonl").write_text("".join(lines))
+        rows += [f"{name},{broken.get(name, i % 2)}" for i, name in enumerate(names)]
+    (tmp_path / "rewards.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def run(logs: Path, *arguments: str) -> str:
+    command = [arguments[0], str(logs / "runs"), "--rewards", str(logs / "rewards.csv"), *arguments[1:]]
+    done = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert done.exit_code == 3, done.output
+    return done.stdout
+
+
+def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(logs: Path) -> None:
+    traces = read(logs / "runs", rewards=logs / "rewards.csv")
+    rows = {problem.kind: problem for problem in traces.problems if problem.about == "reward"}
+    assert rows["unmatched-row"].value == "'nobody'"
+    refused = [problem.trace for problem in traces.problems if problem.kind == "refused-row"]
+    assert refused == ["b0", "a0", "a1"] and "duplicate-id" in rows["refused-row"].expected
+    assert [str(found) for found in unread_outcomes(traces)] == [SAID]
+    assert unread_outcomes(traces, success_at=2.0)[0].failed == 3
+    assert not unread_outcomes(read(logs / "runs"))  # nothing states their outcomes
+
+
+def test_metrics_and_summary_say_what_was_not_read(logs: Path) -> None:
+    """`credit metrics` printed a success of 0.61 in place of 0.5, and another stream called the rows unmatched."""
+    assert SAID in run(logs, "metrics") and SAID in run(logs, "summary")
+    numbers = {"side": "", "traces": 3, "succeeded": 1, "failed": 2}
+    assert json.loads(run(logs, "metrics", "--json"))["unread"] == [numbers]
+    told = json.loads(run(logs, "summary", "--json"))["failed_against_succeeded"]
+    assert SAID in told["headline"] and told["unread"] == SAID and told["lines"][0] == f"{SAID}."
+
+
+@pytest.mark.parametrize("by", ["folders", "table"])
+def test_sides_say_what_was_not_read_of_each(logs: Path, by: str) -> None:
+    sides = f"{logs}/runs/before,{logs}/runs/after"
+    if by == "table":
+        sides = str(logs / "sides.csv")
+        rows = [f"{side[0]}{task},{side}" for side in ("before", "after") for task in range(9)]
+        Path(sides).write_text("\n".join(["trace,side", *rows]) + "\n")
+    said = run(logs, "metrics", "--sides", sides)
+    assert SIDES in said and LATER in said and "success" in said
+    found = json.loads(run(logs, "metrics", "--sides", sides, "--json"))
+    assert [row["side"] for row in found["unread"]] == ["before", "after"] and LATER in found["changed"]
+
+
+def test_a_report_says_it_too(logs: Path) -> None:
+    page = logs / "page.html"
+    run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
+    shown = embedded(page.read_text())[0]["overview"]
+    assert SAID in shown["differences"]["headline"] and LATER in shown["sides"]["changed"]
+
+
+def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
+    """All failed for one reason, and the summary named an agent called as the service, `crew (0.4 against 0)`."""
+    requests, rows = [], ["trace,reward"]
+    for number in range(32):
+        trace, is_killed = f"{number + 1:032x}", number % 2 == 0
+        of = {"orchestration_credit.group": f"task {number // 4}"}
+        root = agent(2, 0, 0.5, 9, "lead", trace=trace, attributes=of)
+        spans = [chat(3, 2, 1, 2, trace=trace, attributes=of), agent(5, 2, 3, 5, "worker", trace=trace)]
+        spans += [chat(6, 5, 4, 5, trace=trace)]
+        requests.append(spans_request(spans + [root] * (not is_killed), resource={"service.name": "crew"}))
+        rows.append(f"{trace},{int(not is_killed)}")
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(request) + "\n" for request in requests))
+    (tmp_path / "rewards.csv").write_text("\n".join(rows) + "\n")
+    command = ["summary", str(tmp_path / "log.jsonl"), "--rewards", str(tmp_path / "rewards.csv")]
+    done = CliRunner().invoke(cli, [*command, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    (ending,) = found["endings"]
+    assert ending["words"].startswith("16 of 32 traces lack spans above others") and "cut short" in ending["words"]
+    assert (ending["failed"], ending["succeeded"]) == (16, 0)
+    assert "crew" not in {row["agent"] for row in found["agents"]}
+    (row,) = [row for row in found["failed_against_succeeded"]["rows"] if row["what"].startswith("traces that lack")]
+    assert row["stands_out"] and (row["failed"], row["succeeded"]) == (1, 0)
