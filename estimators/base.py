@@ -70,7 +70,7 @@ REASONS: tuple[str, ...] = (
     "",
     "padding",
     "not an action of the team's policy",
-    "the trace has no outcome, or the agent none of its own (agent_reward)",
+    "no outcome is known",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
     "too few members: the method compares with more than there are",

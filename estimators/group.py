@@ -147,8 +147,8 @@ def group_relative(
       reward: float [T]; NaN means that the trace has none (it is left out).
       event_reward: float [E], rewards at events; never the outcome again. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, besides `reward`, at one of its events or
-        more, NaN elsewhere; or None. For populations "agent" and "row". With it, `aggregate` "return" counts the
-        event rewards of the instance's own events alone.
+        more, NaN elsewhere; or None (`estimators.members.agent_outcomes`). For populations "agent" and "row". With it,
+        `aggregate` "return" counts the event rewards of the instance's own events alone.
       baseline, scale: as above.
       by: whose samples are compared: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays [E] among them
         with -1 where an event has no key. None compares the traces of a task. "agent_name" and "role_name" are short

@@ -15,7 +15,7 @@ from estimators.relative_mean import mean_from_first, relative_to_first, stated_
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Keyed, key_of, keyed
-from graphs.levels import key_ids, pair_ids
+from graphs.levels import pair_ids
 from graphs.segment import (
     safe_divide,
     segment_count,
@@ -93,24 +93,23 @@ def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
-    It is the outcome of its trace plus its own. Where a trace of the group has both, a trace without an outcome has no
-    number for its agents, and where an agent of the name has an outcome of its own in the group, one without has none:
-    a sum that lacks a part is not compared with whole ones. Where no trace of the group has both, a trace's outcome is
-    that of each of its agents.
+    An agent's outcome is its trace's `reward` plus its `agent_reward`; who lacks one has none. A sum that lacks a part
+    is not compared with whole ones. Where all traces with `agent_reward` have reward NaN, as in logs of games whose
+    draws are the team's, one of the two is enough. Where the column is absent, it is the trace's reward alone.
 
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       agent_reward: float [E], the outcome of the instance's own trace at one of its events or more, or None; NaN where
-        an event does not state it. An instance with NaN alone, in a trace without an outcome, has no outcome. An
-        instance with two of its own has none; readers refuse them.
+        an event does not state it. An instance with two of its own has none; readers refuse them.
 
     Examples:
       >>> import credit, numpy as np
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], agent=["x", "y"], reward=[1.0, 1.0], events=2, agents=2)
-      >>> agent_outcomes(graph, reward, np.array([0.5, np.nan]))[0].tolist()
-      [1.5, 1.0]
+      >>> outcome, scored = agent_outcomes(graph, reward, np.array([0.5, np.nan]))
+      >>> outcome.tolist(), scored.tolist()
+      ([1.5, 1.0], [True, False])
     """
     outcome, scored = check_reward(graph, reward)
     own_trace = jnp.asarray(graph.agent_trace)
@@ -119,14 +118,9 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
     amount, stated = check_event_array(graph, "agent_reward", agent_reward)
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
     own, has, several = stated_once(amount.astype(outcome.dtype), agent, num, stated)
-    group, name = jnp.asarray(graph.group_ids), key_ids(graph, "agent_name")
-    of_teams = (segment_count(group, graph.num_traces, scored) > 0)[group][own_trace]
-    of_names = (segment_count(name, num, has & jnp.asarray(graph.agent_mask)) > 0)[name]
-    of_traces = scored[own_trace]
-    sums = (segment_count(group[own_trace], graph.num_traces, of_traces & has & jnp.asarray(graph.agent_mask)) > 0)[
-        group
-    ]
-    whole = jnp.where(sums[own_trace], (of_traces | ~of_teams) & (has | ~of_names), True) & (of_traces | has) & ~several
+    of_traces, stating = scored[own_trace], has & jnp.asarray(graph.agent_mask)
+    either = jnp.any(stating & ~of_traces) & ~jnp.any(stating & of_traces)
+    whole = jnp.where(either, of_traces | has, of_traces & has) & ~several
     return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), whole
 
 

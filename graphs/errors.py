@@ -29,7 +29,7 @@ _INFORMATION = frozenset(
      "run-error", "earlier-outcome",
      "attached-orphans", "lone-subagent", "missing-subagent", "near-key", "unread-columns",
      "unnamed-agent", "unordered-rows", "untold-outcomes", "worded-outcomes",
-     "several-versions", "outcome-again", "some-without-group", "group-over-files"}
+     "several-versions", "outcome-again", "some-without-group", "group-over-files", "look-alike-ids"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
@@ -42,7 +42,8 @@ sub-agent whose session is not among the files, a key that is not read and almos
 nothing reads, a row of a table without the agent that others of its trace have, a row of a table that stands
 behind a later one, a table whose outcomes are words, rows that say that nobody can tell the outcome, groups of several
 versions of the policy, groups over several files of a trainer that state no version, rewards of rows that are the
-outcome again, and traces of a table without the group that its others have."""
+outcome again, traces of a table without the group that its others have, and ids that differ only as a person
+overlooks."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message
@@ -156,7 +157,7 @@ class NothingReadError(CreditError):
 
 
 class UnreadWarning(UserWarning):
-    """Something of the logs is not in the batch, or is in it twice; `Traces.problems` says what and why."""
+    """Something of the logs is not in the batch, in it twice, or out of order; `Traces.problems` says what and why."""
 
 
 class MissingExtraError(CreditError, ImportError):

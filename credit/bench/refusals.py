@@ -30,7 +30,7 @@ def main_reason(counts: np.ndarray) -> str:
 
     Examples:
       >>> main_reason(np.array([3, 0, 0, 1]))
-      'the trace has no outcome, or the agent none of its own (agent_reward)'
+      'no outcome is known'
     """
     refused = np.where(np.arange(len(counts)) == Reason.VALID, 0, counts)
     return REASONS[int(refused.argmax())] if refused.any() else ""

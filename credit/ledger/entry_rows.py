@@ -19,8 +19,8 @@ ENTRIES = ("expected", "increment", "outcome", "unexplained", "remainder")
 NAMES = {
     "trace": [],
     "role": ["role"],
-    "agent": ["role", "agent"],
-    "turn": ["role", "agent", "turn"],
+    "agent": ["role", "agent", "agent_name"],
+    "turn": ["role", "agent", "agent_name", "turn"],
     "decision": ["decision"],
 }
 

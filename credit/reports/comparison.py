@@ -36,7 +36,7 @@ class Comparison:
 
     Attributes:
       methods: their names.
-      events: Arrow table, a row for each action in the order of the log: file, line, trace, group, event, agent,
+      events: Arrow table, a row for each action in the order of the log: the columns of `credit.table` to action,
         its kind, and a column of advantages for each method, null where the method refuses.
       answered: how many actions have an advantage by each method: [M].
       correlation: Spearman's rank correlation of advantages over the actions that both answer, ties at their mean rank:

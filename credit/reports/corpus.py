@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
-from credit.reports.look_alikes import look_alikes
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (
@@ -25,6 +24,7 @@ from credit.reports.trace_returns import (
     returns,
 )
 from graphs.errors import Problem
+from graphs.look_alikes import look_alikes
 from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
 from graphs.traces.batch import Traces

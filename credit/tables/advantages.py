@@ -26,11 +26,11 @@ TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actions_only: bool = False) -> pa.Table:
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
-    Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
-    trace), type, action, tool, tokens (generated), time, task, model, policy_version, reward (the trace's outcome),
-    credit, baseline, scale, advantage, valid, and reason, in words, where valid is False. Join on task: group is its
-    name alone where all traces of the batch have one model, and has the model behind it elsewhere. What the log does
-    not state is null.
+    Columns: file, line, trace, group, event (its id in the log), agent (instance), agent_name (shared by instances),
+    role, turn (number within the trace), type, action, tool, tokens (generated), time, task, model, policy_version,
+    reward (the trace's outcome), credit, baseline, scale, advantage, valid, and reason, in words, where valid is False.
+    Join on task: group is its name alone where all traces of the batch have one model, and has the model behind it
+    elsewhere. What the log does not state is null.
     Zeros are positive.
 
     Args:
@@ -119,6 +119,7 @@ def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
         "group": _words(traces.traces["group"], trace),
         "event": traces.events["event"],
         "agent": _words(traces.agents["agent"], agent),
+        "agent_name": _words(traces.agents["name"], agent),
         "role": _words(traces.agents["role"], agent),
         "turn": pa.array(turn_in_trace(turn, trace)),
         "type": _words(TYPE_NAMES, kind),

@@ -33,6 +33,7 @@ from credit.tables.column_values import (
     truths,
 )
 from credit.tables.copied_rows import copied_rows
+from credit.tables.row_order import order_of_turns, rows_in_order
 from credit.tables.row_segments import Segments
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -66,6 +67,7 @@ def from_columns(
     row_reward: Any = None,
     event_reward: Any = None,
     turn: Any = None,
+    order: Any = None,
     event_type: Any = None,
     action: Any = None,
     edges: Mapping[str, Any] | None = None,
@@ -97,6 +99,8 @@ def from_columns(
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
       turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
+      order: the place of each row within its trace, integers, floats or times. Rows of one place keep the order given.
+        Default: they stand in it.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
         `graphs.event_types.ACTION_TYPES`.
@@ -107,8 +111,8 @@ def from_columns(
         none. Evidence of traces (`greedy_reward`) must be constant within a trace; of `policy_version`, integers from
         0, a trace has the first that its rows state. `context`, `node`,
         `sibling_parent` and `alternative` say which traces are replays that share a choice
-        (`graphs.replay_clusters`); group-relative methods heed it. `agent_reward` is the outcome of each agent's own
-        trace, which methods add to `reward`; this may be left out.
+        (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
+        trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -118,7 +122,8 @@ def from_columns(
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
         the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
-        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again.
+        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again; or a row
+        stands behind a later turn; or no trace has an outcome.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -140,6 +145,11 @@ def from_columns(
     if words := copied_rows(result[2])[1]:
         warnings.warn(f"{words} leave them out", stacklevel=3)
     graph, outcome, rows = result
+    if words := order_of_turns(rows, turn, stated=order is not None)[1]:
+        warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
+    own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
+    if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
+        warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)
     if event_reward is not None:
         event = np.sort(rows.event)
         trace = graph.trace_ids[event]
@@ -157,10 +167,10 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     """`from_columns` of its arguments by name, without its warnings."""
     (
         group, trace, agent, role, parent, instance, reward, row_reward, event_reward,
-        turn, event_type, action, edges, tokens, evidence, events, traces, agents,
+        turn, order, event_type, action, edges, tokens, evidence, events, traces, agents,
     ) = (given.get(name) for name in _PARAMETERS)  # fmt: skip
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
-    by_trace, trace_names = _by_trace(trace)
+    by_trace, trace_names = _by_trace(trace, order)
     n, order = len(by_trace.order), by_trace.order
     if "event_reward" in columns:
         columns["event_reward"] = numbers("event_reward", columns["event_reward"], n)
@@ -242,13 +252,14 @@ def _row_evidence(
     return dict(evidence or {}) | stated
 
 
-def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
+def _by_trace(trace: Any, places: Any) -> tuple[Segments, pa.Array]:
     """The rows in the order of events, split into traces, and the ids of the traces."""
     ids, names = named("trace", trace)
-    order = np.arange(len(ids))
+    order = rows_in_order(np.ones(len(ids), bool), places, len(ids))
+    ids = ids[order]
     if np.any(ids[1:] < ids[:-1]):
-        order = np.argsort(ids, kind="stable")
-        ids = ids[order]
+        by_id = np.argsort(ids, kind="stable")
+        order, ids = order[by_id], ids[by_id]
     return Segments("trace", ids, begins(ids), order, lambda trace: names[trace]), names
 
 
@@ -272,7 +283,7 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     if none.any():
         stated = np.bincount(by_trace.ids, ~np.isnan(per_row), by_trace.count) > 0
         none = np.zeros(len(outcome), bool)
-        none[by_trace.order] = ~stated[by_trace.ids] & stated.any()  # a column without any reward is no reward
+        none[by_trace.order] = ~stated[by_trace.ids]
     known = "expected a number in every row of a trace, or in none where it has no outcome"
     finite("reward", np.where(none, 0, outcome), known)
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "

@@ -54,8 +54,8 @@ def hierarchical_grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
-      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
-        events or more.
+      agent_reward: float [E] or None, at one event of each agent instance or more. An agent's outcome is its trace's
+        `reward` plus its `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`).
       by: who is compared, agents of one "agent_name" or of one "role_name".
       episode_agents: the names, as `by` says, that are compared within one trace.
 
@@ -217,8 +217,8 @@ def spiral_rae(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
-      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
-        events or more.
+      agent_reward: float [E] or None, at one event of each agent instance or more. An agent's outcome is its trace's
+        `reward` plus its `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`).
       by: what a player is, "agent_name" or "role_name".
       population: "trace", what a player earned in a trace is one reward; "agent", what each instance that acted and is
         trained earned, in the order of their first events (prime-rl).
@@ -296,8 +296,8 @@ def spiral_rae_state(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
-      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
-        events or more.
+      agent_reward: float [E] or None, at one event of each agent instance or more. An agent's outcome is its trace's
+        `reward` plus its `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`).
       by: what a player is, "agent_name" or "role_name".
       population: "trace", what a player earned in a trace is one reward; "agent", what each instance that acted and is
         trained earned, in the order of the batch (prime-rl).

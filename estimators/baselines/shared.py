@@ -61,9 +61,9 @@ def grpo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
-        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
-        alone has no outcome in a trace whose `reward` is NaN.
+        elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
+        of its own events besides; without `agent_reward`, of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
@@ -133,9 +133,9 @@ def dr_grpo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
-        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
-        alone has no outcome in a trace whose `reward` is NaN.
+        elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
+        of its own events besides; without `agent_reward`, of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
@@ -201,9 +201,9 @@ def rloo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
-        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
-        alone has no outcome in a trace whose `reward` is NaN.
+        elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
+        of its own events besides; without `agent_reward`, of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.

@@ -373,7 +373,8 @@ def sepo(
     bonus = jnp.where(outcome[of_trace] > 0, weight * u, -blame * u)
     result = compared(bonus, jnp.asarray(reward), scale=scale, eps=1e-6, singleton="raw")
     lacks = jnp.asarray(Reason.NO_EVIDENCE, result.reason.dtype)
-    reason = jnp.where(result.valid & ~rated[agent], lacks, result.reason)
+    unrated = (result.reason == Reason.NO_REWARD) & ~rated[agent] & scored[jnp.asarray(graph.trace_ids)]
+    reason = jnp.where(unrated, lacks, result.reason)
     return _finish(graph, result.credit, result.baseline, result.scale, reason, "agent", "score", "sepo")
 
 

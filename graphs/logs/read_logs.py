@@ -85,7 +85,8 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
-      UnreadWarning: some input is not in the batch, or twice; it counts the problems, without notes, and quotes one.
+      UnreadWarning: some input is not in the batch, or twice, or rows of a table stand behind later ones; it counts the
+        problems, without other notes, and quotes one.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -102,7 +103,7 @@ def read(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
         errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
     )  # fmt: skip
-    if wrong := [problem for problem in traces.problems if problem.is_failure]:
+    if wrong := [problem for problem in traces.problems if problem.is_failure or problem.kind == "unordered-rows"]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
         text = f"problems of reading, which `problems` of the result has ({kinds}), the first of them: {wrong[0]}"
         warnings.warn(text, UnreadWarning, stacklevel=3)  # the caller, past the check of arguments

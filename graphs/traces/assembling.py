@@ -195,6 +195,7 @@ def _join(
     evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
     evidence |= evidence_of_traces(headings, to.traces)
     outcome = evidence.get(f"rewards.{channel}")
+    names = team["name"].unique().to_pylist()
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
         reward = outcome.array[: n.traces].astype(np.float32)
@@ -208,7 +209,10 @@ def _join(
             | {"parent": np.asarray(graph.agent_parent)[: n.agents], "trace": np.asarray(graph.agent_trace)[: n.agents]}
         ),
         traces=_trace_table(headings, groups),
-        problems=(*problems, *batch_notes(headings, graph, reward, evidence, problems)),
+        problems=(
+            *problems,
+            *batch_notes(headings, graph, reward, evidence, problems, names),
+        ),
         ignored=ignored,
         tokens=tokens,
     )

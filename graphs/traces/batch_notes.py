@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from graphs.errors import Problem
 from graphs.event_graph import EventGraph
+from graphs.look_alikes import look_alikes
 from graphs.text import counted
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
@@ -62,10 +63,11 @@ def batch_notes(
     reward: np.ndarray,
     evidence: Mapping[str, Evidence],
     problems: Sequence[Problem],
+    agents: Iterable[str] = (),
 ) -> Iterator[Problem]:
     """Groups of several policy versions, or over files that state none; event rewards that are the outcome again.
 
-    And tables with some groups missing.
+    And tables with some groups missing, and ids that a person would take for one.
 
     Args:
       headings: of the traces.
@@ -73,7 +75,16 @@ def batch_notes(
       reward: float [T] of the traces, without padding.
       evidence: of the log.
       problems: those found so far; a table of groups without some traces is named there.
+      agents: their names.
     """
+    for field, names in (
+        ("group", (heading.group_id for heading in headings)),
+        ("trace", (heading.trace_id for heading in headings)),
+        ("agent", dict.fromkeys(agents)),
+    ):
+        if alike := look_alikes(dict.fromkeys(names)):
+            expected = "one spelling: they count as several"
+            yield Problem("look-alike-ids", headings[0].file, 0, field, alike[0], expected, count=len(alike))
     group, version = np.asarray(graph.group_ids)[: len(headings)], np.full(len(headings), -1)
     if "policy_version" in evidence:
         version = evidence["policy_version"].array[: len(headings)]

@@ -271,6 +271,38 @@ def test_a_sum_that_lacks_a_part_is_not_compared() -> None:
     assert rows.gather(found.valid).tolist() == [True] * 4 + [False, True]
 
 
+@pytest.mark.parametrize("others", [[np.nan, np.nan], [np.nan, 2.0], [3.0, np.nan], [3.0, 2.0]])
+def test_an_agent_that_was_not_scored_has_no_outcome_whoever_else_was(others: list[float]) -> None:
+    """It earned 0 where no agent of its name was scored in the group, and was refused where one was."""
+    own = np.array([1.0, others[0], 4.0, others[1]])
+    scored = ~np.isnan(own)
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabb"), "agent": list("xyxy"), "reward": [0.0] * 4}
+    rows["evidence"] = {"agent_reward": own}
+    found = RowAdvantages("rloo", population="agent")(**rows)
+    expected = [own[i] - np.delete(own, i)[np.delete(scored, i)].mean() if scored[i] else 0.0 for i in range(4)]
+    assert found.valid.tolist() == scored.tolist()
+    np.testing.assert_allclose(found.advantages, expected, rtol=1e-6)
+    before, earned = {"x": 0.0, "y": 0.0}, np.zeros(4)
+    for i, name in enumerate("xyxy"):
+        if scored[i]:
+            earned[i] = own[i] - before[name]
+            before[name] = 0.95 * before[name] + 0.05 * own[i]
+    averages = RowAdvantages("spiral_rae", population="agent")
+    got = averages(**rows)
+    assert got.valid.tolist() == scored.tolist()
+    np.testing.assert_allclose(got.advantages, earned, rtol=1e-6)
+    assert averages.state is not None and averages.state["y"] == pytest.approx(before["y"])
+
+
+def test_a_batch_of_rows_in_which_no_agent_was_scored_pays_none() -> None:
+    """An outage paid all agents 0 and moved their averages."""
+    averages = RowAdvantages("spiral_rae", initial=1.0)
+    rows = {"group": ["q"] * 2, "trace": list("ab"), "agent": list("xy"), "reward": [0.0] * 2}
+    with pytest.warns(UserWarning, match="answers no row of the batch: no outcome is known"):
+        got = averages(**rows, evidence={"agent_reward": [np.nan] * 2})
+    assert not got.valid.any() and averages.state == {"x": 1.0, "y": 1.0}
+
+
 def test_arrays_that_hide_ids_are_refused() -> None:
     """A masked array was read under its mask, and large unsigned ids within a compiled function became absent."""
     graph, reward, _ = credit.from_columns(group=[0] * 4, trace=[0, 1, 2, 3], reward=[1.0, 0, 1, 0])

@@ -68,25 +68,22 @@ def spiral_rae(traces: list[Trace], by: str = "name", discount: float = 1.0, dec
 def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
     """The trace, the events and the outcome of each agent instance that acted and has one, rewards at events with it.
 
-    Where some trace of the task has an outcome and one of its agents, too, both parts are needed; else either is.
+    Both parts are needed, but where agents of traces without an outcome alone have one of their own: there either is.
     """
+    stated: dict[int, set[float]] = {}
+    for e in (e for t in traces for e in t.events):
+        stated.setdefault(e.agent, set()).update(x for x in [e.given.get("agent_reward")] if x is not None)
+    beside = {t.outcome is not None for t in traces for e in t.events if stated[e.agent]}
     out = []
-    for task in grouped(traces, lambda t: t.group).values():
-        own: dict[int, float | None] = {}
-        several = set()
-        for t in task:
-            for agent, events in grouped(t.events, lambda e: e.agent).items():
-                stated = [x for e in events if (x := e.given.get("agent_reward")) is not None]
-                own[agent] = stated[0] if stated else None
-                several |= {agent} if len(set(stated)) > 1 else set()
-        sums = any(t.outcome is not None and own[e.agent] is not None for t in task for e in t.events)
-        paid = {e.name for t in task for e in t.events if own[e.agent] is not None}
-        for t in task:
-            for agent, events in sorted(grouped(t.events, lambda e: e.agent).items()):
-                lacks = own[agent] is None and (t.outcome is None or (sums and events[0].name in paid))
-                if lacks or agent in several or (sums and t.outcome is None) or not any(e.action for e in events):
-                    continue
-                out.append((t, events, (t.outcome or 0.0) + (own[agent] or 0.0) + sum(e.reward for e in events)))
+    for t in sorted(traces, key=lambda t: t.group):
+        for agent, events in sorted(grouped(t.events, lambda e: e.agent).items()):
+            parts = [x for x in (t.outcome, *stated[agent]) if x is not None]
+            if (
+                len(stated[agent]) < 2
+                and any(e.action for e in events)
+                and len(parts) >= (1 if beside == {False} else 2)
+            ):
+                out.append((t, events, sum(parts) + sum(e.reward for e in events)))
     return out
 
 

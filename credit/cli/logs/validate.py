@@ -102,23 +102,26 @@ def validate(
         if instead:
             console.print(words(instead), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
-        list_names(f"Groups with equal {_compared(corpus)}", (f"{g} (all {r:g})" for g, r in equal.items()))
+        list_names(f"Groups with equal {_compared(corpus)}", (f"{_quoted(g)} (all {r:g})" for g, r in equal.items()))
         for why in dict.fromkeys(corpus.unresolved.values()):
             title = f"Groups with different {_compared(corpus)} and no signal ({why})"
-            list_names(title, [group for group, reason in corpus.unresolved.items() if reason == why])
-        list_names(f"Groups whose {UNRESOLVED['coarse']}", corpus.rounded)
+            list_names(title, [_quoted(group) for group, reason in corpus.unresolved.items() if reason == why])
+        list_names(f"Groups whose {UNRESOLVED['coarse']}", map(_quoted, corpus.rounded))
         far = (f"{name} ({ranges})" for name, ranges in corpus.far.items())
         list_names("Evidence far from outcomes, as numbers in another unit are", far)
-        list_names(
-            "Names that differ only in case, blanks or Unicode's form, and are compared as several", corpus.alike
-        )
-        list_names("Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
-        list_names("Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items()))
-        list_names("Groups with fewer than two outcomes", corpus.unscored_groups)
-        list_names("Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
-        list_names("Traces with an outcome and no action, which enter no baseline", corpus.idle)
-        list_names("Traces whose masks train no token, which enter baselines as in the trainers", corpus.masked)
-        list_names(ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
+        if all(problem.kind != "look-alike-ids" for problem in corpus.problems):  # of several parts: each has its own
+            list_names("Names that are spelt almost alike, and are compared as several", corpus.alike)
+        list_names("Groups of one", map(_quoted, corpus.singletons if corpus.groups > 1 else ()))
+        mixed = (f"{_quoted(g)} ({'; '.join(p)})" for g, p in corpus.mixed.items())
+        list_names("Groups of several models or systems", mixed)
+        list_names("Groups with fewer than two outcomes", map(_quoted, corpus.unscored_groups))
+        unscored = corpus.unscored if len(corpus.unscored) < corpus.traces else ()
+        list_names("Traces without outcome", map(_quoted, unscored))
+        list_names("Traces with an outcome and no action, which enter no baseline", map(_quoted, corpus.idle))
+        masked = map(_quoted, corpus.masked)
+        list_names("Traces whose masks train no token, which enter baselines as in the trainers", masked)
+        elsewhere = (f"{_quoted(name)} ({_quoted(other)})" for name, other in corpus.elsewhere.items())
+        list_names(ELSEWHERE.capitalize(), elsewhere)
         if corpus.elsewhere:
             console.print(words(f"  {REMEDY}"), soft_wrap=True)
         list_problems(corpus.problems, console, all_=all_)
@@ -240,6 +243,11 @@ def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
             what = "tasks are split by model or system; --group-by task compares all traces of a task"
         lines.append(f"Every group has one trace: {what}")
     return lines
+
+
+def _quoted(name: str) -> str:
+    """The name, in quotes where a list of names would hide where it ends."""
+    return repr(name) if not name or any(sign.isspace() or sign == "," for sign in name) else name
 
 
 def _list_names(console: Console, title: str, names: Iterable[str], *, all_: bool) -> None:

@@ -42,14 +42,14 @@ from credit.integrations.rows.row_metrics import (
     batch_metrics,
     labels_alike,
     no_metrics,
-    order_of_turns,
     several_agents,
     silent_groups,
 )
-from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
+from credit.integrations.rows.row_selection import check_lengths, length_of, rows_named, used_rows
 from credit.methods.units_apart import alike_units
 from credit.tables.column_values import in_range
 from credit.tables.copied_rows import copied_rows
+from credit.tables.row_order import order_of_turns, rows_in_order
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
 from graphs.padding import pad_array
@@ -297,7 +297,8 @@ class RowAdvantages:
             method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
-            who is trained; pass it with every method that compares traces. `agent_reward` is added to `reward`.
+            who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
+            `reward` plus its `agent_reward`; who lacks one has none.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1). Metrics say how far rows are behind the newest of the batch, which may be older than the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
@@ -341,6 +342,7 @@ class RowAdvantages:
         if "policy_version" in amounts:
             with rows_named(np.flatnonzero(ran)):
                 in_range("policy_version", "count", amounts["policy_version"][ran], _VERSION.within)
+        order = None if order is None else on_host(order)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         rows, self._ended = int(np.count_nonzero(ran)), self.state
@@ -518,9 +520,8 @@ class RowAdvantages:
         reads = self._facts.reads_order["event_reward" in batch.columns]
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
-        ordered, falls = order_of_turns(batch, stated=stated)
-        how = "pass order=, or instance= for each agent"
-        return ordered, falls and f"reads rows in the order of their trace, and {falls}: {how}"
+        ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
+        return ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
     def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str) -> str:
         """Warn of what the method compares and is absent, in the first batch that has a reward; the error of `strict`.

@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.tables.column_values import factorise
-from graphs.structure.host_ids import consecutive, distinct
-from graphs.traces.turn_numbers import numbered_turn
-
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
@@ -25,7 +21,6 @@ __all__ = [
     "group_spread",
     "labels_alike",
     "no_metrics",
-    "order_of_turns",
     "several_agents",
     "silent_groups",
 ]
@@ -209,7 +204,7 @@ def several_agents(batch: Batch) -> str:
 
 def labels_alike(batch: Batch) -> list[str]:
     """Groups, traces and agents whose labels a person would take for one, in words."""
-    from credit.reports.look_alikes import look_alikes
+    from graphs.look_alikes import look_alikes
 
     names = batch.rows.names
     labels = {"groups": names.groups, "traces": names.traces, "agents": names.team.distinct_names}
@@ -217,62 +212,6 @@ def labels_alike(batch: Batch) -> list[str]:
         what: ids.to_pylist() for what, ids in labels.items() if ids is not None and not pa.types.is_integer(ids.type)
     }
     return [f"{what} {alike}" for what, ids in texts.items() for alike in look_alikes(ids)]
-
-
-def order_of_turns(batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
-    """Whether rows stand in the order of their turns, None where that is not known; and which turn stands wrong, or "".
-
-    Turns that are integers, or texts that begin alike and end in one, must not fall within an agent; and not within a
-    trace, if no two rows of a trace have one number. Otherwise they count within agents. That leaves open which agent
-    acted before which, if throughout the batch the rows of each agent stand side by side: a trainer may have sorted
-    them so. Other names of turns leave all open.
-
-    Args:
-      batch: of rows.
-      stated: whether `order=` was passed, which leaves nothing open.
-    """
-    entered = len(batch.rows.event)
-    trace, agent = (np.asarray(ids)[:entered] for ids in (batch.graph.trace_ids, batch.graph.agent_ids))
-    of_trace = trace[1:] == trace[:-1]
-    if not of_trace.any():
-        return True, ""
-    if "turn" not in batch.columns:
-        return (True if stated else None), ""
-    codes, names = factorise("turn", batch.columns["turn"])
-    places = _places_of_turns(names)
-    if places is None:
-        return (True if stated else None), ""
-    codes = codes[batch.rows.names.rows]
-    turn = places[codes]
-    if (turn[1:] > turn[:-1])[of_trace].all():
-        return True, ""
-    through = len(distinct(trace * np.int64(len(names)) + codes)) == entered
-    for ids, whose in ((agent, "an agent"), (trace, "a trace"))[: 1 + through]:
-        earlier, later = consecutive(ids)
-        falls = np.flatnonzero(turn[later] < turn[earlier])
-        if len(falls):
-            before, after = (names[int(codes[rows[falls[0]]])].as_py() for rows in (earlier, later))
-            behind = f"turn {after} of {whose} stands behind its turn {before}"
-            return False, f"{behind}, {len(falls)} times in the batch"
-    agents, stretches = int(agent.max()) + 1, entered - np.count_nonzero(of_trace & (agent[1:] == agent[:-1]))
-    known = stated or through or agents == trace.max() + 1 or stretches > agents
-    return (True if known else None), ""
-
-
-def _places_of_turns(names: pa.Array) -> np.ndarray | None:
-    """The places of labels of turns, None where these have no order."""
-    if pa.types.is_integer(names.type):
-        places: np.ndarray = names.to_numpy()
-        return places
-    numbers: list[int] = []
-    stems: set[str] = set()
-    for label in names.to_pylist():
-        turn = numbered_turn(label)
-        if turn is None or len(stems | {turn[0]}) > 1:
-            return None
-        stems.add(turn[0])
-        numbers.append(turn[1])
-    return np.array(numbers)
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:

@@ -1,4 +1,4 @@
-"""Which rows of a trainer's batch count, and in which order they stand within their traces."""
+"""Which rows of a trainer's batch count."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from credit.integrations.rows.row_columns import as_labels, on_host, taken
-from credit.tables.column_values import ColumnError, as_arrow, factorise, truths
+from credit.integrations.rows.row_columns import as_labels, taken
+from credit.tables.column_values import ColumnError, factorise, truths
 from graphs.text import excerpt
 
-__all__ = ["check_lengths", "length_of", "rows_in_order", "rows_named", "used_rows"]
+__all__ = ["check_lengths", "length_of", "rows_named", "used_rows"]
 
 
 def check_lengths(columns: Mapping[str, Any], n: int) -> None:
@@ -84,49 +83,3 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
             both = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
             raise ColumnError("reward", sorted(both), "one trace has a reward in some of its rows and NaN in others")
     return use, ran
-
-
-def rows_in_order(mask: np.ndarray, order: Any, n: int) -> np.ndarray:
-    """The rows of a mask in their order.
-
-    Raises:
-      ColumnError: a row without a place.
-    """
-    rows = np.flatnonzero(mask)
-    return rows if order is None else rows[np.argsort(_places(order, rows, n), kind="stable")]
-
-
-def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
-    """The places of some rows, of N, as they compare: integers and times exactly, not as floats.
-
-    Raises:
-      ColumnError: the column is not one number or time for each row, or one of `rows` has none.
-    """
-    column = on_host(column)
-    if isinstance(column, np.ndarray) and column.shape != (n,):
-        problem = f"has shape {column.shape}; expected ({n},), the place of each row within its trace"
-        raise ColumnError("order", [], problem)
-    if type(column) is np.ndarray and column.dtype.kind in "biufMm":  # not masked arrays: Arrow respects their mask
-        places: np.ndarray = column[rows]
-        missing = np.isnat(places) if places.dtype.kind in "Mm" else np.isnan(places)
-    else:
-        array = as_arrow("order", column, n).take(pa.array(rows))
-        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        if not any(admits(array.type) for admits in _COMPARED) and array.null_count < len(rows):
-            raise ColumnError("order", [], f"places are of type {array.type}; expected numbers or times")
-        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        places = array.to_numpy(zero_copy_only=False)
-    if missing.any():
-        problem = "no place, but null, NaN or NaT; expected a number or a time, the place of the row within its trace"
-        raise ColumnError("order", rows[missing], problem)
-    return places
-
-
-_COMPARED = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_boolean,
-    pa.types.is_timestamp,
-    pa.types.is_date,
-    pa.types.is_duration,
-)

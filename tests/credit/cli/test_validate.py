@@ -308,3 +308,8 @@ def test_tokens_that_are_stated_of_a_whole_trace_are_logged(tmp_path: Path) -> N
             (("a", {"tokens": 30}), ("b", {}))]  # fmt: skip
     lines = " ".join(run("validate", write(tmp_path / "log.jsonl", logs)).stdout.split())
     assert "tokens generated not logged by action; 30 stated of 1 whole trace" in lines
+
+
+def test_names_with_blanks_are_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("trace,group,agent,reward\na,Q1,x,1\nb,Q1 ,x,0\n")
+    assert "\nGroups of one: Q1, 'Q1 '\n" in run("validate", tmp_path / "x.csv").stdout

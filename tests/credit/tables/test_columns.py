@@ -290,3 +290,40 @@ def test_rows_go_into_tables_ledgers_and_run() -> None:
     amounts = ledger.table(rows).group_by("trace").aggregate([("amount", "sum")]).to_pydict()
     stated = dict(zip(map(str, TRACE), REWARD, strict=True))
     assert dict(zip(amounts["trace"], amounts["amount_sum"], strict=True)) == pytest.approx(stated)
+
+
+def test_rows_out_of_the_order_of_their_turns_are_named_and_ordered() -> None:
+    """Returns from a turn on were those of other turns, without a word."""
+    columns: dict[str, Any] = {
+        "group": ["q"] * 4,
+        "trace": list("aabb"),
+        "turn": [1, 0, 1, 0],
+        "reward": [1.0, 1, 0, 0],
+    }
+    columns["event_reward"] = [0, 0.5, 0, 0]
+    with pytest.warns(
+        UserWarning, match="turn 0 of an agent stands behind its turn 1, 2 times in the batch: pass order="
+    ):
+        from_columns(**columns)
+    graph, reward, rows = from_columns(**columns, order=columns["turn"])
+    found = rows.gather(credit.turn_baseline(graph, reward, event_reward=rows.event_reward))
+    later = np.array([1.0, 1.5, 0.0, 0.0])  # what each row's trace earned from its turn on; the other trace's turn
+    np.testing.assert_allclose(found, later - later[[2, 3, 0, 1]])
+    sorted_rows = {name: [column[i] for i in (1, 0, 3, 2)] for name, column in columns.items()}
+    graph, reward, again = from_columns(**sorted_rows)
+    same = again.gather(credit.turn_baseline(graph, reward, event_reward=again.event_reward))
+    np.testing.assert_array_equal(np.asarray(same)[[1, 0, 3, 2]], found)
+    with pytest.raises(CreditError, match="column 'order'"):
+        from_columns(**columns, order=[0, 1, None, 3])
+
+
+@pytest.mark.parametrize("none", [np.nan, None])
+def test_a_batch_without_a_reward_has_no_answer(none: float | None) -> None:
+    """A batch of which no trace was scored was refused, and accepted with a warning as rows of a trainer."""
+    columns: dict[str, Any] = {"group": ["q"] * 2, "trace": ["a", "b"], "reward": [none] * 2}
+    with pytest.warns(UserWarning, match="answer no row of the batch: none has a reward"):
+        graph, reward, rows = from_columns(**columns)
+    assert np.isnan(reward[:2]).all() and not np.asarray(rows.gather(credit.rloo(graph, reward).valid)).any()
+    _, _, paid = from_columns(**columns, evidence={"agent_reward": [1.0, 0.0]})
+    found = credit.run(paid, "rloo")
+    assert paid.gather(found.advantage).tolist() == [1.0, -1.0]

@@ -15,7 +15,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
-    "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
+    "file", "line", "trace", "group", "event", "agent", "agent_name", "role", "turn", "type", "action",
     "tool", "tokens", "time", "task", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
@@ -28,7 +28,7 @@ def record(trace: str, group: str, reward: float | None) -> TraceRecord:
     work = made.event("c", EventType.MESSAGE, "w", action=True, line=made.line)
     made.edge(call, spawn, EdgeType.CAUSAL)
     made.edge(spawn, work, EdgeType.SPAWN)
-    made.instances = {"lead": Agent("lead", "boss"), "w": Agent("w", "worker", "lead")}
+    made.instances = {"lead": Agent("lead", "boss"), "w": Agent("solver", "worker", "lead")}
     made.rewards = {} if reward is None else {"team": reward}
     return made
 
@@ -47,6 +47,7 @@ def test_rows_are_events_in_order_with_names_places_and_numbers(traces: credit.T
     assert [r["event"] for r in rows] == list("abc") * 4
     assert [r["trace"] for r in rows] == [t for t in ("t0", "t1", "t2", "t3") for _ in range(3)]
     assert [r["agent"] for r in rows] == ["lead", "lead", "w"] * 4
+    assert [r["agent_name"] for r in rows] == ["lead", "lead", "solver"] * 4  # by which agents are compared
     assert [r["role"] for r in rows] == ["boss", "boss", "worker"] * 4
     assert [r["turn"] for r in rows] == [0, 0, 1] * 4
     assert [r["type"] for r in rows] == ["orchestrator_decision", "spawn", "message"] * 4
@@ -72,10 +73,7 @@ def test_refusals_are_in_words_and_missing_rewards_are_null(traces: credit.Trace
     rows = credit.table(traces, credit.rloo(traces.graph, traces.reward)).to_pylist()
     assert [r["reason"] for r in rows[:3]] == ["", "not an action of the team's policy", ""]
     assert rows[6]["reason"] == "nothing to compare with: the group has one member"
-    assert (
-        rows[9]["reason"] == "the trace has no outcome, or the agent none of its own (agent_reward)"
-        and rows[9]["reward"] is None
-    )
+    assert rows[9]["reason"] == "no outcome is known" and rows[9]["reward"] is None
     assert not any(r["valid"] for r in rows if r["reason"])
 
 
@@ -103,10 +101,10 @@ def test_what_the_log_states_of_an_event_is_beside_its_numbers() -> None:
 def test_several_results_stand_side_by_side(traces: credit.Traces) -> None:
     results = {name: credit.run(traces, name) for name in ("rloo", "dr_grpo")}
     both = credit.table(traces, results, actions_only=True)
-    assert both.column_names == [*COLUMNS[:17], *(f"{name}_{key}" for name in results for key in COLUMNS[17:])]
+    assert both.column_names == [*COLUMNS[:18], *(f"{name}_{key}" for name in results for key in COLUMNS[18:])]
     for name, result in results.items():
         alone = credit.table(traces, result, actions_only=True)
-        for key in COLUMNS[17:]:
+        for key in COLUMNS[18:]:
             assert both[f"{name}_{key}"].equals(alone[key])
     graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
     with pytest.raises(ValueError, match=r"dr_grpo.*one entry for each event of this batch"):

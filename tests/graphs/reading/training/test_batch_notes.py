@@ -54,6 +54,8 @@ def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path
         assert done.exit_code == 0 and "several-versions" not in done.stderr, done.stderr
         valid = pacsv.read_csv(tmp_path / "a.csv")["valid"].to_pylist()
         assert [i for i, ok in enumerate(valid) if not ok] == without
+    spelt = CliRunner().invoke(cli, [*call, "--option", "by=task,policy_version"])
+    assert spelt.exit_code == 0 and "several-versions" not in spelt.stderr
     compared = ["compare", str(path), "-m", "rloo,grpo", "--option", "rloo.by=task,policy_version"]
     assert "several-versions" not in CliRunner().invoke(cli, compared).stderr
 
@@ -121,3 +123,17 @@ def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: st
     assert noted(tmp_path) == ([("group-over-files", text)] if said else of_versions)
     one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
     assert noted(one) == []
+
+
+@pytest.mark.parametrize("other", ["Q1 ", "q1", "Q1\u00a0", "\uff311"])
+def test_ids_that_a_person_takes_for_one_are_named(tmp_path: Path, other: str) -> None:
+    """They were two groups without a word."""
+    path = written(tmp_path, "rows.csv", f"trace,group,agent,reward\na,Q1,x,1\nb,{other},x,0\n")
+    assert noted(path)[0][0] == "look-alike-ids" and noted(path)[0][1].startswith("'Q1', ")
+    done = CliRunner().invoke(cli, ["validate", str(path)])
+    assert done.exit_code == 0 and done.stdout.count("[look-alike-ids]") == 1
+
+
+def test_numbers_that_pandas_wrote_as_floats_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "rows.csv", "trace,group,agent,reward\n1,q,x,1\n1.0,q,X,0\n1.5,q,x,0\n")
+    assert noted(path) == [("look-alike-ids", "'1', '1.0'"), ("look-alike-ids", "'x', 'X'")]

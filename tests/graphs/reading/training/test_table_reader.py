@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -540,7 +541,10 @@ def test_rows_that_stand_behind_a_later_one_are_named(column: str, values: str, 
     """Methods that read the order of rows were wrong without a word where the rows themselves said so."""
     rows = "".join(f"{t},q,p,{v},1\n" for t, v in zip("aabb", values.split(), strict=True))
     (tmp_path / "x.csv").write_text(f"trace,group,agent,{column},reward\n{rows}")
-    read = credit.read(tmp_path / "x.csv")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read = credit.read(tmp_path / "x.csv")
     found = [(one.kind, one.line, one.field, one.trace) for one in read.problems]
     assert found == ([] if values.endswith("10") else [("unordered-rows", 5, column, "b")])
+    assert ["unordered-rows" in str(one.message) for one in said] == [True] * len(found)
     assert read.sizes.traces == 2
