@@ -233,7 +233,7 @@ def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
 
 @pytest.mark.slow
 def test_arguments_out_of_range_are_named() -> None:
-    with pytest.raises(CreditError, match="No world 'addtive'. Did you mean additive"):
+    with pytest.raises(CreditError, match=r"No world 'addtive'\. Did you mean additive"):
         draw("addtive")
     with pytest.raises(CreditError, match="traces is 20; expected a multiple of the group size 8, two groups or more"):
         draw("additive", traces=20)
