@@ -233,7 +233,7 @@ def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
 
 @pytest.mark.slow
 def test_arguments_out_of_range_are_named() -> None:
-    with pytest.raises(CreditError, match="kind is 'addtive'; expected one of additive"):
+    with pytest.raises(CreditError, match=r"No world 'addtive'\. Did you mean additive"):
         draw("addtive")
     with pytest.raises(CreditError, match="traces is 20; expected a multiple of the group size 8, two groups or more"):
         draw("additive", traces=20)
@@ -263,7 +263,7 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
     assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ({rows[0]['slope_low']:.3f} to " in shown
     for wrong, text in (
         (["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"),
-        (["--world", "mine:heavy"], "is enumerated by `credit bench bias --world mine:heavy`"),
+        (["--world", "relay-and"], "`credit bench bias --world relay-and` takes it"),
         (["-m", "rlo"], "rlo"),
     ):
         refused = CliRunner().invoke(cli, ["bench", "truth", *wrong])
