@@ -130,7 +130,7 @@ class TeamWork:
         written = np.bincount(agent, minlength=len(self.acts))
         idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
         value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
-        return numbered(value, (self.members < 2, "fewer than two agents act"), self.apart)
+        return numbered(value, (self.members < 2, "fewer than two agents act"), self.facts.unended, self.apart)
 
     def communication_padding(self) -> TraceMetric:
         """Messages that repeat an earlier one of the trace / messages."""
