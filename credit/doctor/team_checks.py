@@ -106,7 +106,7 @@ CHECKS: Mapping[str, Check] = {
         "do not start these, or have the last agent read what they found. When training: pay by difference rewards",
     ),
     "pseudo_parallelism": Check(
-        "pairs of sub-agents that could run at once and did not / those that could",
+        "pairs of sub-agents that were to run at once and did not / those that were to",
         0.6,
         "look at the runtime: workers, rate limits, locks; a pipeline by design is no fault, and a log whose edges "
         "lack an order does not show what could run at once",

@@ -101,6 +101,29 @@ def test_an_agent_that_is_asked_again_after_its_sibling_waited(tmp_path: Path) -
     assert work.serial_collapse().value.tolist() == [4 / 5]
 
 
+def test_a_crew_whose_agents_are_started_one_after_another_is_no_runtime_at_fault(tmp_path: Path) -> None:
+    """Every crew that works in turn was found to run at once by halves, at p 5e-39."""
+
+    def crew(number: int, second: float, asked: float) -> dict[str, Any]:
+        events = [event("d", "orchestrator_decision", "boss", 0),
+                  event("s1", "spawn", "boss", 0, to="w1", action=False),
+                  event("a1", "message", "w1", 1), event("a2", "message", "w1", 3),
+                  event("s2", "spawn", "boss", asked, to="w2", action=False),
+                  event("b1", "message", "w2", second), event("b2", "message", "w2", second + 2)]  # fmt: skip
+        links = edges("d s1 causal", "d s2 causal", "s1 a1 spawn", "s2 b1 spawn")
+        return one(number, number // 4, events=events, edges=links)
+
+    in_turn = [crew(i, 3, 3) for i in range(8)]
+    pipeline = found(read(tmp_path, *in_turn))["pseudo_parallelism"]
+    assert (pipeline.found, pipeline.p) == (None, None) and pipeline.words.startswith("looks like a pipeline")
+    asked_at_once = found(read(tmp_path, *(crew(i, 3, 0) for i in range(8))))["pseudo_parallelism"]
+    assert asked_at_once.found and asked_at_once.statistic == 1
+    skewed = found(read(tmp_path, *in_turn, crew(8, 2.9, 2.9)))["pseudo_parallelism"]
+    assert skewed.statistic == 0 and skewed.tasks == 1  # of clocks that differ by a tenth of a second
+    now_and_then = found(read(tmp_path, *in_turn, crew(8, 2, 2)))["pseudo_parallelism"]
+    assert now_and_then.found and now_and_then.tasks == 3 and now_and_then.statistic == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(
     ("of_w1", "of_w2", "wanted"),
     [("xm", "xm", 1), ("xx", "yy", 0), ("xxy", "x", 3 / 4), ("xym", "xnn", 2 / 6)],
