@@ -16,8 +16,11 @@ NOTHING_DISTINGUISHES = (
     "differ at most by who took part, turns or length"
 )
 
-BY_NUMBER = ("turn_baseline", "mt_grpo")
-"""Methods that compare the turns of a number, so that traces that have ended count as 0, or not at all."""
+AT_A_STATE = frozenset({"turn", "anchor", "prefix"})
+"""Parts of keys by which an action is compared with others at its place, or in its state."""
+
+OF_A_STATE = frozenset({"value", "q_value"})
+"""Evidence that is the number of a state, which differs by place as what comes later does."""
 
 
 def place_note(traces: Traces, credit: Credit) -> str:
@@ -35,11 +38,21 @@ def place_note(traces: Traces, credit: Credit) -> str:
       ...     group=[0] * 3, trace=["a", "b", "b"], turn=[0, 0, 1], reward=[1.0, 0.0, 0.0])
       >>> place_note(rows.traces, credit.turn_baseline(graph, reward))
       'Ended traces count as 0 at later turns, so late turns of long traces get more or less, whatever they did.'
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], event_reward=[-0.1, -0.1])
+      >>> place_note(rows.traces, credit.discounted_return(graph, reward, event_reward=rows.event_reward))
+      "By discounted_return an action's place makes its number more or less, whatever the action did."
       >>> place_note(rows.traces, credit.rloo(graph, reward))
       ''
     """
-    graph, n = traces.graph, traces.sizes
-    if credit.source not in BY_NUMBER or not n.events:
+    graph, n, method = traces.graph, traces.sizes, METHODS.get(credit.source)
+    if method is None or not n.events or not method.reads_order({}, traces.evidence):
+        return ""
+    at = AT_A_STATE.intersection(method.compared.key.split(", "))
+    is_compared = bool(OF_A_STATE.intersection(method.needs)) or (at and not method.shaped)
+    if not is_compared and tells_apart(traces, credit):
+        return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
+    if "turn" not in at:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
     trace, first = np.asarray(graph.trace_ids)[rows], np.unique(np.asarray(graph.turn_ids)[rows], return_index=True)[1]

@@ -21,6 +21,7 @@ from graphs.errors import CreditError, expect
 from graphs.task_means import holm
 from graphs.text import counted
 from graphs.traces.batch import Traces
+from graphs.traces.batch_notes import WITHIN_VERSION
 
 __all__ = ["BEHAVIOUR", "CHECKS", "LEVEL", "Check", "Finding", "examine"]
 
@@ -105,7 +106,7 @@ CHECKS: Mapping[str, Check] = {
         "do not start these, or have the last agent read what they found. When training: pay by difference rewards",
     ),
     "pseudo_parallelism": Check(
-        "pairs of sub-agents that could run at once and did not / those that could",
+        "pairs of sub-agents that were to run at once and did not / those that were to",
         0.6,
         "look at the runtime: workers, rate limits, locks; a pipeline by design is no fault, and a log whose edges "
         "lack an order does not show what could run at once",
@@ -156,8 +157,8 @@ CHECKS: Mapping[str, Check] = {
     "mixed_groups": Check(
         "groups of several models, systems or versions of the policy / groups",
         None,
-        "compare traces of one policy: group by task, model and system, the default; of versions, `credit assign --by "
-        "task,policy_version`",
+        "compare traces of one policy: group by task, model and system, the default; of versions, "
+        + WITHIN_VERSION.format(""),
     ),
     "exploding_advantages": Check(
         "greatest |advantage| of a trace / root mean square over traces of other groups",

@@ -17,6 +17,7 @@ from graphs.traces.batch import Traces
 __all__ = ["TeamWork"]
 
 NO_CONTENT = "the log has no content that can be compared"
+SERIAL = "looks like a pipeline, serial by design: no sub-agent starts before the one before it has ended"
 NO_PAIR = "no agent started two others that act"
 MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 
@@ -71,9 +72,12 @@ class TeamWork:
         return numbered(divided(in_order, pairs), (pairs == 0, NO_PAIR), self.apart)
 
     def pseudo_parallelism(self) -> TraceMetric:
-        """Neighbours that could run at once and did not, by their times / those that could.
+        """Neighbours that were to run at once and did not, by their times / those that were.
 
-        An instance runs from its first event to its last one; one with a single action has no such span.
+        An instance runs from its first event to its last one; one with a single action has no such span. Two were to
+        run at once if both were started, by the events that caused their first, before either had ended, or if two of
+        their names ran beside each other, for half of the shorter span, in any trace. Clocks that differ make a little
+        of that. Others, one always started when the other had ended, are a pipeline.
         """
         (trace, earlier, later, *_), ordered = self._neighbours[1]
         time = self.traces.events["time"].to_numpy().astype(np.float64)
@@ -82,14 +86,28 @@ class TeamWork:
         np.fmax.at(end, self.agent, time)
         spans = (self.acts > 1) & (end > begin)
         free = ~ordered & spans[earlier] & spans[later]
-        a, b = earlier[free], later[free]
-        apart = np.maximum(begin[a], begin[b]) >= np.minimum(end[a], end[b])
-        pairs = np.bincount(trace[free], minlength=self.count)
-        value = divided(np.bincount(trace[free], apart, self.count), pairs)
+        a, b, of = earlier[free], later[free], trace[free]
+        shared = np.minimum(end[a], end[b]) - np.maximum(begin[a], begin[b])
+        apart, beside = shared <= 0, 2 * shared >= np.minimum(end[a] - begin[a], end[b] - begin[b])
+        start, names = self._started(begin, time), text_ids(self.traces.agents["name"])
+        both = np.sort([names[a], names[b]], axis=0).T @ [len(names) + 1, 1]
+        meant = (np.maximum(start[a], start[b]) < np.minimum(end[a], end[b])) | np.isin(both, both[beside])
+        pairs = np.bincount(of[meant], minlength=self.count)
+        value = divided(np.bincount(of[meant], apart[meant], self.count), pairs)
         seconds = np.array(self.facts.durations.reasons, object)
         untimed = [(seconds == words, words) for words in {*seconds.tolist()} - {""}]
-        few = (pairs == 0, "no two agents with a span of time could run at once")
-        return numbered(value, *untimed, self.apart, few)
+        few = (np.bincount(of, minlength=self.count) == 0, "no two agents with a span of time could run at once")
+        return numbered(value, *untimed, self.apart, few, (pairs == 0, SERIAL))
+
+    def _started(self, begin: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """When another agent started each instance: the last of its events that caused the first; else `begin`."""
+        senders, receivers = self.facts.edges
+        first = np.full(len(begin), len(time))
+        np.minimum.at(first, self.agent, np.arange(len(time)))
+        causes = (receivers == first[self.agent[receivers]]) & (self.agent[senders] != self.agent[receivers])
+        start = np.full(len(begin), -np.inf)
+        np.fmax.at(start, self.agent[receivers[causes]], time[senders[causes]])
+        return np.where(np.isfinite(start), start, begin)
 
     def duplicated_work(self) -> TraceMetric:
         """Messages and tool calls that a sibling has, too / those of agents with siblings: 1 where all do the same."""
@@ -130,7 +148,7 @@ class TeamWork:
         written = np.bincount(agent, minlength=len(self.acts))
         idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
         value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
-        return numbered(value, (self.members < 2, "fewer than two agents act"), self.apart)
+        return numbered(value, (self.members < 2, "fewer than two agents act"), self.facts.unended, self.apart)
 
     def communication_padding(self) -> TraceMetric:
         """Messages that repeat an earlier one of the trace / messages."""

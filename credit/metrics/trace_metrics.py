@@ -150,7 +150,7 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
     apart = ((members > 1) & ~facts.linked, UNLINKED)
-    found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
+    found = {"useful_agents": numbered(divided(reached, members), idle, facts.unended, apart)}
     if options.credit is None:
         return found
     from estimators.base import OF_ACTIONS, Reason

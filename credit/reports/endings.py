@@ -14,12 +14,15 @@ from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
 
-__all__ = ["CUT", "FAILED", "LIMITED", "UNENDED", "Ending", "endings", "ends"]
+__all__ = ["CUT", "FAILED", "LIMITED", "UNENDED", "UNKNOWN_END", "Ending", "ended_early", "endings", "ends"]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
 FAILED = "traces that end in an error of the run"
 UNENDED = "traces that lack spans above others"
 """Ways to end early, as numbers of a trace that are 0 or 1."""
+
+UNKNOWN_END = "the trace ends early, so the log does not tell what its end would have used"
+"""Why a trace has no number of what reaches its end."""
 
 _SAID = {
     CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
@@ -83,6 +86,19 @@ def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarra
         )
         found.append(Ending(words, count, failed, passed, name, event))
     return tuple(found)
+
+
+def ended_early(traces: Traces) -> np.ndarray:
+    """Whether a real trace ends early, in any of the ways of `ends`: bool [number of real traces].
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> ended_early(rows.traces).tolist()
+      [False]
+    """
+    early: np.ndarray = np.any([at >= 0 for _, at, _ in ends(traces, ToolCalls(traces))], axis=0)
+    return early
 
 
 def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.durations import Durations, durations
+from credit.reports.endings import UNKNOWN_END, ended_early
 from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.host_ids import by_id
@@ -155,8 +156,16 @@ class TeamFacts(EventFacts):
         return (lacking_traces(self.traces), LACKING), ((actions > 1) & bare, "the log states no edges"), apart
 
     @functools.cached_property
+    def unended(self) -> tuple[np.ndarray, str]:
+        """The traces whose last action is not their answer, and why: bool [traces]."""
+        return ended_early(self.traces), UNKNOWN_END
+
+    @functools.cached_property
     def reaching_answer(self) -> np.ndarray:
-        """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A]."""
+        """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A].
+
+        What is not known of the traces that are `unended`.
+        """
         chosen = np.flatnonzero(self.action)
         answer = np.full(self.traces.sizes.traces, -1)
         answer[self.trace[chosen]] = chosen  # the last assignment is the last action

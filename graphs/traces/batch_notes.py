@@ -14,8 +14,13 @@ from graphs.text import counted
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 
-__all__ = ["batch_notes", "outcome_again"]
+__all__ = ["WITHIN_VERSION", "batch_notes", "outcome_again"]
 
+WITHIN_VERSION = (
+    "by=task,policy_version compares within one, and a trace that is alone there{} gets no advantage, or with "
+    "singleton=raw its outcome"
+)
+"""The advice for groups of several versions of the policy, with room for how many traces are alone."""
 
 NEARLY = 0.9
 """The part of the traces from which on a last reward that is the outcome is called a copy."""
@@ -93,10 +98,8 @@ def batch_notes(
         several = pairs[1:][pairs[1:] == pairs[:-1]]
         if count := len(np.unique(several)):
             shown = f"several in {counted(count, 'group')}"
-            expected = "one in a group, whose traces are compared: by=task,policy_version compares within one"
-            if lone := int((members[np.isin(pairs, several)] == 1).sum()):
-                left = f"leaves {counted(lone, 'trace')} alone without an advantage"
-                expected += f", which {left}; singleton=raw gives these their reward"
+            lone = int((members[np.isin(pairs, several)] == 1).sum())
+            expected = f"one in a group, whose traces are compared: {WITHIN_VERSION.format(f' (here {lone})')}"
             of_first = headings[int(np.argmax(np.isin(group, several)))].file
             yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
     files = collections.defaultdict(set)

@@ -101,6 +101,29 @@ def test_an_agent_that_is_asked_again_after_its_sibling_waited(tmp_path: Path) -
     assert work.serial_collapse().value.tolist() == [4 / 5]
 
 
+def test_a_crew_whose_agents_are_started_one_after_another_is_no_runtime_at_fault(tmp_path: Path) -> None:
+    """Every crew that works in turn was found to run at once by halves, at p 5e-39."""
+
+    def crew(number: int, second: float, asked: float) -> dict[str, Any]:
+        events = [event("d", "orchestrator_decision", "boss", 0),
+                  event("s1", "spawn", "boss", 0, to="w1", action=False),
+                  event("a1", "message", "w1", 1), event("a2", "message", "w1", 3),
+                  event("s2", "spawn", "boss", asked, to="w2", action=False),
+                  event("b1", "message", "w2", second), event("b2", "message", "w2", second + 2)]  # fmt: skip
+        links = edges("d s1 causal", "d s2 causal", "s1 a1 spawn", "s2 b1 spawn")
+        return one(number, number // 4, events=events, edges=links)
+
+    in_turn = [crew(i, 3, 3) for i in range(8)]
+    pipeline = found(read(tmp_path, *in_turn))["pseudo_parallelism"]
+    assert (pipeline.found, pipeline.p) == (None, None) and pipeline.words.startswith("looks like a pipeline")
+    asked_at_once = found(read(tmp_path, *(crew(i, 3, 0) for i in range(8))))["pseudo_parallelism"]
+    assert asked_at_once.found and asked_at_once.statistic == 1
+    skewed = found(read(tmp_path, *in_turn, crew(8, 2.9, 2.9)))["pseudo_parallelism"]
+    assert skewed.statistic == 0 and skewed.tasks == 1  # of clocks that differ by a tenth of a second
+    now_and_then = found(read(tmp_path, *in_turn, crew(8, 2, 2)))["pseudo_parallelism"]
+    assert now_and_then.found and now_and_then.tasks == 3 and now_and_then.statistic == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(
     ("of_w1", "of_w2", "wanted"),
     [("xm", "xm", 1), ("xx", "yy", 0), ("xxy", "x", 3 / 4), ("xym", "xnn", 2 / 6)],
@@ -158,6 +181,28 @@ def test_traces_that_lack_lines_are_in_no_check_of_what_agents_do(tmp_path: Path
     read(tmp_path, *lines)
     shown = CliRunner().invoke(cli, ["doctor", str(tmp_path)])
     assert "The log lacks lines of 8 traces" in shown.stdout
+
+
+def test_who_reached_the_end_is_not_known_of_traces_that_end_early(tmp_path: Path) -> None:
+    """All agents but the one that ran into its limit of tokens were to be started no more."""
+    events = [event("d", "orchestrator_decision", "boss", 0), event("s1", "spawn", "boss", 0, to="w1", action=False),
+              event("a1", "message", "w1", 1), event("s2", "spawn", "boss", 2, to="w2", action=False),
+              event("a2", "message", "w2", 3)]  # fmt: skip
+    end, links = event("z", "message", "boss", 4), edges("d s1 causal", "s1 a1 spawn", "d s2 causal", "s2 a2 spawn")
+    whole = {"events": [*events, end], "edges": [*links, *edges("a1 z message", "a2 z message")]}
+    short = {"events": events, "edges": links}
+    limited, failed = ({"metrics": {name: 1.0}} for name in ("ended_at_limit", "ended_in_error"))
+    lines = [one(i, i // 4, **((short | (limited if i % 2 else failed)) if i < 12 else whole)) for i in range(16)]
+    cut = found(read(tmp_path, *lines))["free_riding"]
+    assert (cut.found, cut.statistic, cut.shown, cut.tasks) == (None, 0, 0, 1)
+    said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+    assert "6 of 16 traces stop at a limit" in said and "6 of 16 traces end in an error of the API" in said
+    assert "free_riding counts no trace that ends early (here 12)" in said
+    told = json.loads(CliRunner().invoke(cli, ["doctor", str(tmp_path), "--json"]).stdout)["endings"]
+    assert [(end["traces"], end["event"]) for end in told] == [(6, "a2"), (6, "a2")]
+    stated = found(read(tmp_path, *(line | {"metrics": {}} for line in lines)))["free_riding"]
+    assert stated.found and stated.statistic == pytest.approx(3 / 4 * 1 / 3)
+    assert "ends early" not in CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
 
 
 def test_who_is_missing_from_a_trace_without_some_lines_did_not_stay_away(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,7 @@ __all__ = ["doctor"]
 
 NAMED = 3  # traces of a finding that are named
 LEFT_OUT = "The log lacks lines of {}: no check of what agents do, nor verifier_collusion, counts them."
+CUT_OFF = "free_riding counts no trace that ends early (here {}): who its answer would rest on is not logged."
 NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
@@ -63,19 +65,23 @@ def doctor(
     from credit.doctor.team_checks import examine
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
+    from credit.reports.endings import ended_early, endings
     from credit.reports.missing_lines import lacking_traces
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
-        findings = examine(traces, credit, level=level)
+        findings, early = examine(traces, credit, level=level), endings(traces)
     if as_json:
-        print_json({"method": method, "level": level, "checks": [finding.as_json() for finding in findings]})
+        checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
+        print_json({"method": method, "level": level, "checks": checks, "endings": left})
     else:
         _print(stdout(), findings)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
+        for line in [end.words for end in early] + [CUT_OFF.format(int(ended_early(traces).sum()))] * bool(early):
+            stdout().print(words(line), soft_wrap=True)
         stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)
 

@@ -481,7 +481,7 @@ def costly(seed: int, roles: bool) -> Traces:
     return credit.from_columns(**columns)[2].traces  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo"])
+@pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo", "discounted_return", "igpo"])
 def test_a_place_in_a_trace_is_no_merit_of_an_agent(method: str) -> None:
     """All of seven such worlds had stars: ended traces count as 0 at later turns, and others cost more."""
     traces = costly(0, roles=True)
@@ -495,6 +495,6 @@ def test_no_agent_of_traces_of_different_lengths_stands_out_by_chance() -> None:
         any(unit.stands_out for unit in who_matters(traces, credit.run(traces, method)))
         for seed in range(100)
         for traces in (costly(seed, seed % 2 == 0),)
-        for method in ("turn_baseline", "mt_grpo")
+        for method in ("turn_baseline", "mt_grpo", "discounted_return", "igpo")
     ]
     assert np.mean(starred) <= 0.05

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.doctor.team_checks import CHECKS
+from graphs.traces.batch_notes import WITHIN_VERSION
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -43,10 +45,8 @@ def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path
     text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
     path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
     (problem,) = credit.read(path).problems
-    advice = (
-        "by=task,policy_version compares within one, which leaves 1 trace alone without an advantage; singleton=raw "
-    )
-    assert problem.value == "several in 2 groups" and advice in problem.expected
+    assert problem.value == "several in 2 groups" and WITHIN_VERSION.format(" (here 1)") in problem.expected
+    assert WITHIN_VERSION.format("") in CHECKS["mixed_groups"].advice  # which named the key alone
     call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
     assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
     for more, without in ([], [2, 7]), (["--option", "singleton=raw"], []):
