@@ -88,6 +88,7 @@ MIXED = 0.2
 STATED = ("system", "model")
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
+MODEL_OF_AGENT = "the model of an agent"
 EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
 APART = "expected two folders that are apart, of logs"
 MOST_TOLD = 5
@@ -346,7 +347,10 @@ class SideComparison:
         """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
         asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
         told = [f"{row.metric} {row.told()}" for row in asked if row.metric in FIRST]
-        apart = (*map(str, self.unread), *self.apart)
+        unpaired = [ASKED[row.metric] for row in asked if not row.paired]
+        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
+        harder = (f"no task is on both sides{of}: those of one may be harder",) if unpaired else ()
+        apart = (*map(str, self.unread), *self.apart, *harder)
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*apart]
@@ -361,10 +365,6 @@ class SideComparison:
         told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
         others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
         told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
-        unpaired = [ASKED[row.metric] for row in asked if not row.paired]
-        if unpaired:
-            of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
-            told.append(f"no task is on both sides{of}: those of one may be harder")
         return "; ".join(told) or "nothing that both sides have a number of"
 
     def lines(self) -> list[str]:
@@ -470,7 +470,7 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
     unsure: set[str] = set()
     for (word, row, _), p in zip(found, corrected, strict=True):
         beyond = beyond_chance(p, row.low, row.high)
-        if beyond or (few and row.difference) or (word in BESIDE and abs(row.difference) >= MIXED):
+        if beyond or (few and row.difference) or (word != "agent" and abs(row.difference) >= MIXED):
             told.setdefault(word, []).append(row)
             unsure |= set() if beyond else {word}
     said = []
@@ -535,12 +535,26 @@ def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, 
 
 
 def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
-    """Traces of each model, system and format, and those in which each agent acts: bool [traces]; most traces first."""
+    """Traces of each model, system and format, and those in which each agent acts: bool [traces]; most traces first.
+
+    And those in which an agent acts with a model, of agents that have another one than their trace somewhere.
+    """
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
     agents, trace = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_trace).tolist()
     acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
     found: dict[str, dict[str, np.ndarray]] = {}
-    for word, pairs in (named | {"agent": [(trace[agent], agents[agent]) for agent in acting]}).items():
+    named["agent"] = [(trace[agent], agents[agent]) for agent in acting]
+    models, model = event_models(traces)
+    acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
+    used = np.unique(np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1).T.tolist()
+    of_trace = [name for _, name in named["model"]]
+    apart = {agents[agent] for agent, which in used if models[which] not in ("", of_trace[trace[agent]])}
+    named[MODEL_OF_AGENT] = [
+        (trace[agent], f"{agents[agent]}: {models[which] or 'none stated'}")
+        for agent, which in used
+        if agents[agent] in apart
+    ]
+    for word, pairs in named.items():
         rows: dict[str, set[int]] = {}
         for row, name in pairs:
             rows.setdefault(name, set()).add(row)

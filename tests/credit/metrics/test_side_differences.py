@@ -137,7 +137,7 @@ def test_tasks_of_one_side_change_nothing_where_others_are_on_both(tmp_path: Pat
     kept, alone = (f"{count} and {count}" for count in (2 * shared, 14 - shared))
     said = f"traces: {kept} of 28 and 28; {alone} tasks are on one side only"
     assert (said if shared else "traces: 28 and 28") in told["lines"]
-    assert told["changed"].endswith("no task is on both sides: those of one may be harder") == (not shared)
+    assert ("no task is on both sides: those of one may be harder" in told["changed"]) == (not shared)
 
 
 def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
@@ -158,6 +158,24 @@ def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
         "no model has traces on both sides, so what it does cannot be told from what changed",
     ]
     assert told("model=small,big") == told("model=big,small") == []
+
+
+def test_a_model_that_one_agent_changed_is_named(tmp_path: Path) -> None:
+    """Success fell where the reviewer had another model, and the traces' own model, the lead's, was the same."""
+    lines, sides = [], ["trace,side"]
+    for i in range(40):
+        models = {"lead": "small", "reviewer": ("small", "big")[i % 2]}
+        events = [{"id": name, "type": "message", "agent": name, "t": t, "model": model}
+                  for t, (name, model) in enumerate(models.items())]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[], model="small"))
+        sides.append(f"t{i},{('before', 'after')[i % 2]}")
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
+    table.write_text("\n".join(sides))
+    changed = json.loads(run("metrics", log, "--sides", table, "--json").stdout)["changed"]
+    assert changed.startswith(
+        "success 1 to 0, but the sides differ in the model of an agent, too (reviewer: big in 0 % "
+    )
+    assert "lead" not in changed and "differ in model" not in changed
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
