@@ -148,7 +148,7 @@ def extended_trace(**top: Any) -> Document:
         trace_id="x1",
         schema_version="1.0",
         group="g",
-        agents=[{"id": "boss", "name": "Boss", "role": "lead"}],
+        agents=[{"id": "boss", "name": "Chief", "role": "lead"}],
         evidence={"greedy_reward": 0.5},
     )
     for i, event in enumerate(document["events"]):

@@ -31,7 +31,7 @@ def test_the_extension_reads(tmp_path: Path) -> None:
     labels = [(owner, e["turn"]) for owner, e in zip(owner_of(traces).values(), document["events"], strict=True)]
     numbers = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     assert graph.turn_ids.tolist() == [numbers[label] for label in labels]
-    assert agents_by_id(traces)["boss"][0] == "Boss"
+    assert agents_by_id(traces)["boss"][0] == "Chief"
     assert agents_by_id(traces)["writer_1"][0] == "Writer"
     assert np.isnan(graph.time[0]) and np.isnan(graph.time[4])
     assert traces.events["time"].to_pylist()[:2] == [None, 1.0]
