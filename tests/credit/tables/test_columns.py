@@ -221,11 +221,10 @@ def test_a_trace_without_a_reward_is_one_as_in_a_trainer(none: float | None) -> 
     there = RowAdvantages("rloo")(group=GROUP, trace=TRACE, agent=AGENT, reward=np.array(reward, float))
     assert rows.gather(result.advantage).tolist() == there.advantages.tolist()
     assert rows.traces.reward[:4].tolist()[:2] == [1.0, 0.0] and np.isnan(rows.traces.reward[2])
-    for nothing in ([none] * 8, [1.0, 0.0, 1.0, 0.0, none, 5.0, 5.0, 2.0]):
-        with pytest.raises(
-            credit.CreditError, match=r"no finite number, .* in [18] of 8 rows; expected a number in every row"
-        ):
-            example(reward=nothing)
+    with pytest.raises(
+        credit.CreditError, match=r"no finite number, .* in 1 of 8 rows; expected a number in every row"
+    ):
+        example(reward=[1.0, 0.0, 1.0, 0.0, none, 5.0, 5.0, 2.0])
 
 
 def test_rewards_in_bfloat16_are_numbers() -> None:
