@@ -69,7 +69,9 @@ def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
     """The trace, the events and the outcome of each agent instance that acted and has one, rewards at events with it.
 
     Both parts are needed, but where agents of traces without an outcome alone have one of their own: there either is.
+    Without numbers of agents it is the trace's.
     """
+    of_agents = any("agent_reward" in e.given for t in traces for e in t.events)
     stated: dict[int, set[float]] = {}
     for e in (e for t in traces for e in t.events):
         stated.setdefault(e.agent, set()).update(x for x in [e.given.get("agent_reward")] if x is not None)
@@ -81,7 +83,7 @@ def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
             if (
                 len(stated[agent]) < 2
                 and any(e.action for e in events)
-                and len(parts) >= (1 if beside == {False} else 2)
+                and len(parts) >= (1 if beside == {False} or not of_agents else 2)
             ):
                 out.append((t, events, sum(parts) + sum(e.reward for e in events)))
     return out
