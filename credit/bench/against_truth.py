@@ -227,7 +227,7 @@ def team_of(kind: str, *, topology: str, agents: int, events: int, traces: int, 
       CreditError: an argument is out of range; it is named.
     """
     if kind in TEAMS:
-        spawn, link = 1.0 if kind == "poisoned" else SPAWN, HeavyTailed(1.0, 3.0) if kind == HEAVY else None
+        spawn, link = 1.0 if kind == "poisoned" else SPAWN, HeavyTailed(1.0, 3.0**-0.5) if kind == HEAVY else None
         of_kind = "additive" if kind == HEAVY else kind
         world = TeamWorld(topology, agents, events, of_kind, DIFFICULTIES, group_size, spawn=spawn, link=link)
     else:

@@ -56,9 +56,10 @@ Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 WORLDS: dict[str, Noise] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
-    "heavy": lambda rng, shape: 3.0 * rng.standard_t(3.0, shape),
+    "heavy": lambda rng, shape: rng.standard_t(3.0, shape) / 3.0**0.5,
 }
-"""The noise of outcomes by the name of the world, in units of `Setting.noise`: that of "heavy" has no fourth moment."""
+"""The noise of outcomes by the name of the world, in units of `Setting.noise`: both have variance 1, so that they
+differ in tails alone; that of "heavy" has no fourth moment."""
 
 
 def noise_of(world: str) -> Noise:
