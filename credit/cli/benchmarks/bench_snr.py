@@ -89,7 +89,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     default="normal",
     show_default=True,
     metavar="NAME",
-    help="Noise of outcomes: normal; heavy, of heavy tails, as much variance; or your own f(rng, shape) as module:name.",
+    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your own f(rng, shape) as module:name.",
 )
 @click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(
