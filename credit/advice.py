@@ -404,7 +404,7 @@ UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
 
 
 def _pays_events(traces: Traces) -> bool:
-    """Whether an event has a reward of its own other than 0."""
+    """Whether the reward of any event differs from 0."""
     rewards = traces.evidence.get("event_reward")
     return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
 

@@ -62,8 +62,8 @@ def grpo(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
         elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
-        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
-        of its own events besides; without `agent_reward`, of all events of the trace.
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return adds the `event_reward`
+        of its events. Without `agent_reward` it adds those of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
@@ -134,8 +134,8 @@ def dr_grpo(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
         elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
-        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
-        of its own events besides; without `agent_reward`, of all events of the trace.
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return adds the `event_reward`
+        of its events. Without `agent_reward` it adds those of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
@@ -202,8 +202,8 @@ def rloo(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
         elsewhere. For populations "agent" and "row". An agent's outcome is its trace's `reward` plus its
-        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return has the `event_reward`
-        of its own events besides; without `agent_reward`, of all events of the trace.
+        `agent_reward`; who lacks one has none (`estimators.members.agent_outcomes`). Its return adds the `event_reward`
+        of its events. Without `agent_reward` it adds those of all events of the trace.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
         caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.

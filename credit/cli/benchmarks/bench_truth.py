@@ -100,7 +100,7 @@ def truth(
         name for name in ("topology", "agents", "events") if stated(name) is not click.core.ParameterSource.DEFAULT
     ]
     if of_team and (own := [name for name in worlds if ":" in name]):
-        raise click.UsageError(f"--{of_team[0]} does not go with the world {own[0]}, which has a team of its own")
+        raise click.UsageError(f"--{of_team[0]} does not go with the world {own[0]}: that states its team")
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
