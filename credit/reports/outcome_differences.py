@@ -28,13 +28,13 @@ from graphs.traces.batch import Traces
 __all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
-"""Agents, tools, and pairs of tools that are looked at, those of most traces."""
+"""Agents, tools, and pairs of tools that are looked at, those of most traces; of agents' errors those nearest to half."""
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
 
 WITH = "traces with"
-"""Begins the names of numbers that say whether an agent acted."""
+"""Begins the names of numbers that say whether an agent acted, or erred."""
 
 FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
@@ -199,11 +199,12 @@ class OutcomeDifferences:
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
         tested = [row.least for row in once if math.isfinite(row.p)]
+        can_differ = min(holm(tested, least=tested), default=1.0) < LEVEL
         if found:
             verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
-        elif tested and min(tested) * len(tested) < LEVEL:
+        elif can_differ:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
             said = (
@@ -342,7 +343,7 @@ def outcome_differences(
         same = next(name for name, fact in facts.items() if fact == facts[what])
         numbers = _compared(value[compared], failed[compared], task[compared], within)
         found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
-    corrected = holm([row.p for row in found], [*facts.values()])
+    corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
@@ -471,6 +472,11 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     acting = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[: n.events][action].tolist()], object)
     acted = np.flatnonzero(action)
     agents = _frequent(acting, trace[acted])
+    wrong = of_calls["errors"]
+    erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
+    if len({*erring}) > 1:  # of one alone, errors are its errors
+        for name in _frequent(erring, trace[wrong], int(states.sum())):
+            yield f"{WITH} an error of {name}", np.where(states, count(wrong[erring == name]) > 0, np.nan)
     if len(agents) > 1:
         task = task_ids(traces)
         for name in agents:
@@ -519,10 +525,10 @@ def _owners(
     return tuple(found)
 
 
-def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
-    """The names of most traces, whatever their outcomes, of those in at least `LEAST_TASKS` traces."""
+def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:
+    """The names of most traces, or nearest to half `of` them, whatever their outcomes; each in `LEAST_TASKS` or more."""
     counts = collections.Counter(name for name, _ in set(zip(names.tolist(), trace.tolist(), strict=True)))
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-min(item[1], of - item[1]), item[0]))
     return [name for name, traces in ranked if traces >= LEAST_TASKS][:MOST]
 
 
