@@ -472,11 +472,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     acting = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[: n.events][action].tolist()], object)
     acted = np.flatnonzero(action)
     agents = _frequent(acting, trace[acted])
-    wrong = of_calls["errors"]
-    erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
-    if len({*erring}) > 1:  # of one alone, errors are its errors
-        for name in _frequent(erring, trace[wrong], int(states.sum())):
-            yield f"{WITH} an error of {name}", np.where(states, count(wrong[erring == name]) > 0, np.nan)
     if len(agents) > 1:
         task = task_ids(traces)
         for name in agents:
@@ -486,6 +481,11 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
                 yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
+    wrong = of_calls["errors"]
+    erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
+    if len({*erring}) > 1:  # of one alone, errors are its errors
+        for name in _frequent(erring, trace[wrong], int(states.sum())):
+            yield f"{WITH} an error of {name}", np.where(states, count(wrong[erring == name]) > 0, np.nan)
     tool: list[str | None] = traces.events["tool"].to_pylist()
     called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
     for name in _frequent(called, trace[calls.rows]):

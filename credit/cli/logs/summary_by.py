@@ -263,7 +263,7 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         legend = explained(
             table,
             ("", DIFFERENCES),
-            (WITH, f"{WITH} an agent: the part in which it acted."),
+            (WITH, f"{WITH} an agent, or an error of it: the part of traces."),
             ("", "95 % interval: over tasks."),
             ("–", f"–: fewer than {LEAST_TASKS} differ, or all do alike."),
             ("", stars),
