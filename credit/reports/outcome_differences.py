@@ -28,7 +28,7 @@ from graphs.traces.batch import Traces
 __all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
-"""Agents, tools, and pairs of tools that are looked at, those of most traces; of agents' errors those nearest to half."""
+"""Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
@@ -526,7 +526,7 @@ def _owners(
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:
-    """The names of most traces, or nearest to half `of` them, whatever their outcomes; each in `LEAST_TASKS` or more."""
+    """Names of `LEAST_TASKS` traces or more: of most, or of nearest to half `of` all, whatever their outcomes."""
     counts = collections.Counter(name for name, _ in set(zip(names.tolist(), trace.tolist(), strict=True)))
     ranked = sorted(counts.items(), key=lambda item: (-min(item[1], of - item[1]), item[0]))
     return [name for name, traces in ranked if traces >= LEAST_TASKS][:MOST]
