@@ -64,8 +64,8 @@ class Difference:
       chance: the probability that a failed trace has more than a succeeded one, ties counted half; 0.5 if they are
         alike.
       low, high: 95 % interval of `chance` by `graphs.task_means`; NaN where there is none.
-      p: of the test that failed and succeeded traces are alike, by Holm's method for all facts with a test; NaN where
-        too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
+      p: of the test that failed and succeeded traces are alike, by Holm's method for all facts that could have so small
+        a p; NaN where too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
@@ -283,7 +283,7 @@ class OutcomeDifferences:
 def outcome_differences(
     traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
 ) -> OutcomeDifferences:
-    """Compare failed with succeeded traces in length, errors, ends, loops, tokens, times, agents, tools and order.
+    """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
     A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
@@ -297,7 +297,7 @@ def outcome_differences(
       success_at: the least outcome of a success; None for `least_success`.
       calls: its tool calls, where they are known already.
 
-    Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979.
+    Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
     Examples:
       >>> import credit

@@ -259,7 +259,9 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(f"{len(rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
-        stars = starred(f"all looked at that could have so small a p{once}", sum(math.isfinite(row.low) for row in rows))
+        stars = starred(
+            f"all looked at that could have so small a p{once}", sum(math.isfinite(row.low) for row in rows)
+        )
         legend = explained(
             table,
             ("", DIFFERENCES),
