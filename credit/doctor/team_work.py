@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import content_ids, team_messages, text_ids
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.host_ids import distinct, earlier_of_each
@@ -162,7 +161,7 @@ class TeamWork:
 
     def tool_spam(self) -> TraceMetric:
         """Calls in later rounds of a loop, as `credit.reports.call_loops.LOOP` has it / calls."""
-        calls = ToolCalls(self.traces)
+        calls = self.facts.calls
         total, again = np.bincount(self.trace[calls.rows], minlength=self.count), calls.calls_again()
         few = (total < 2, "the team made fewer than two tool calls")
         return numbered(divided(again, total), few, (np.isnan(again), NO_CONTENT))

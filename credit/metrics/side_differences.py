@@ -763,7 +763,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
       [2.0, 0.5]
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    facts, calls = TeamFacts(traces), ToolCalls(traces)
+    facts = TeamFacts(traces)
+    calls = facts.calls
     costs, wall = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))

@@ -12,9 +12,7 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.reports.event_errors import error_mask
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
     NO_ACTION,
@@ -243,7 +241,7 @@ def _debate(
 
 def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     m, trace = facts.traces.sizes.traces, facts.trace
-    wrong = error_mask(facts.traces) & ~outside_team(facts.traces)
+    wrong = facts.calls.errors
     senders, receivers = facts.causes
     led = np.zeros(len(trace), bool)
     if wrong.any():

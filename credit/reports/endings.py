@@ -88,8 +88,12 @@ def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarra
     return tuple(found)
 
 
-def ended_early(traces: Traces) -> np.ndarray:
+def ended_early(traces: Traces, calls: ToolCalls | None = None) -> np.ndarray:
     """Whether a real trace ends early, in any of the ways of `ends`: bool [number of real traces].
+
+    Args:
+      traces: what was read.
+      calls: its tool calls, where they are known already.
 
     Examples:
       >>> import credit
@@ -97,7 +101,7 @@ def ended_early(traces: Traces) -> np.ndarray:
       >>> ended_early(rows.traces).tolist()
       [False]
     """
-    early: np.ndarray = np.any([at >= 0 for _, at, _ in ends(traces, ToolCalls(traces))], axis=0)
+    early: np.ndarray = np.any([at >= 0 for _, at, _ in ends(traces, calls or ToolCalls(traces))], axis=0)
     return early
 
 

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from credit.reports.tool_calls import ToolCalls
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -30,6 +31,11 @@ class EventFacts:
         # In the width of indices: NumPy converts others each time.
         self.agent, self.trace = (np.asarray(ids)[:n].astype(np.intp) for ids in (graph.agent_ids, graph.trace_ids))
         self.action, self.kind = np.asarray(graph.action_mask)[:n], np.asarray(graph.event_type)[:n]
+
+    @functools.cached_property
+    def calls(self) -> ToolCalls:
+        """The tool calls of the team."""
+        return ToolCalls(self.traces)
 
     @functools.cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:

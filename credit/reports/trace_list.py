@@ -9,7 +9,6 @@ import numpy as np
 from credit.reports.durations import begins, date_text
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
 from graphs.formats import STATES_ERRORS
@@ -81,7 +80,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
         "events": np.bincount(of_event, minlength=n.traces),
         "actions": np.bincount(of_event[action], minlength=n.traces),
         "agents": facts.counts.members,
-        "errors": np.bincount(of_event[ToolCalls(traces).counted], minlength=n.traces),
+        "errors": np.bincount(of_event[facts.calls.counted], minlength=n.traces),
     }
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces)

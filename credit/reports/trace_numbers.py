@@ -158,7 +158,7 @@ class TeamFacts(EventFacts):
     @functools.cached_property
     def unended(self) -> tuple[np.ndarray, str]:
         """The traces whose last action is not their answer, and why: bool [traces]."""
-        return ended_early(self.traces), UNKNOWN_END
+        return ended_early(self.traces, self.calls), UNKNOWN_END
 
     @functools.cached_property
     def reaching_answer(self) -> np.ndarray:
