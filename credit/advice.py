@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
+from credit.method_summary import Summary
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, optional_evidence
+from credit.methods.running import has_agent_outcomes, implied, optional_evidence, run
 from credit.methods.survey_questions import Question, answer_questions
 from credit.methods.units_apart import alike_units
 from credit.replay.luck_share import luck_of_log
@@ -29,6 +30,7 @@ from credit.telling_apart import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS
+from graphs.keys import names_of_key
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -87,7 +89,7 @@ class Branch:
       stated: what the logs have of it, in words and counts.
       method: the first method that the logs allow; "" where they have no such unit, or allow none.
       why: what the method computes; or why there is none.
-      unbiased: whether that method's policy gradient has no bias (`credit.METHODS` states the conditions).
+      unbiased: whether that method's policy gradient has no bias, as far as the logs tell (`Method.unbiased_with`).
       needs: the methods before it, each with what it would need, or with why it is not used.
     """
 
@@ -298,11 +300,19 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
     name = min(lacking, key=lambda name: bool(lacking[name]))  # the first of those that lack something, or nothing
     needs |= {other: why for other, why in lacking.items() if other != name}
     method = METHODS[name]
-    bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
+    keyed = implied(method.fn, {}, of_agents=has_agent_outcomes(traces))
+    unbiased, but = method.unbiased, ""
+    if keyed:  # not the comparison of the table of methods
+        tried = Summary()
+        tried.add(traces, run(traces, name), name, {})
+        unbiased, but = method.unbiased_with(keyed, tried.seen)
+    bias = "no bias" if unbiased else "unbiased under control" if name in CENTRED else "biased"
+    bias = f"may be biased: {but}" if unbiased is None else bias
+    by = f", by {','.join(names_of_key(keyed['by']))}" if "by" in keyed else ""
     unused = [key for key in optional_evidence(name) if key in traces.evidence]
     more = [f"takes {', '.join(unused)} with --evidence"] if unused else []
-    some = "; ".join([f"{method.summary} ({method.estimand}; {bias})", *filter(None, [lacking[name]]), *more])
-    return Branch(unit, stated, name, some, method.unbiased, needs)
+    some = "; ".join([f"{method.summary}{by} ({method.estimand}; {bias})", *filter(None, [lacking[name]]), *more])
+    return Branch(unit, stated, name, some, unbiased is not False, needs)
 
 
 def _lacking(traces: Traces, name: str) -> str:

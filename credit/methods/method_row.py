@@ -245,14 +245,16 @@ def _biases(given: Mapping[str, Any], seen: Seen | None) -> Iterator[tuple[bool 
     """What biases a leave-one-out mean under options whose key is decided before the action; None for what may."""
     from graphs.keys import finer_than_trace, names_of_key
 
-    def answer(what: str, happened: bool | None) -> tuple[bool | None, str]:
-        return None if happened is False else False, what.format(here=" (here none)" if happened is False else "")
+    def answer(what: str, happened: bool | None, unknown: bool | None = False) -> tuple[bool | None, str]:
+        said = what.format(here=" (here none)" if happened is False else "")
+        return {True: False, False: None, None: unknown}[happened], said
 
     names, population, singleton = names_of_key(given.get("by")), given.get("population"), given.get("singleton")
     repeated, alone, keyless, rewarded = seen or (None, None, False, None)
     if population in ("agent", "row") and "step" not in names:
         if population == "agent" and "agent" in names and not repeated:
-            yield None, "a trace may have several instances of one name, which then enter each other's baseline"
+            what = "a trace may have several instances of one name{here}, which then enter each other's baseline"
+            yield answer(what, repeated, unknown=None)
         else:
             yield answer("a trace has several samples of one key{here}, which enter each other's baseline", repeated)
     if population == "row" and rewarded is not False:

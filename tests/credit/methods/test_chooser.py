@@ -317,6 +317,9 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
         followed = CliRunner().invoke(cli, shlex.split(command)[1:])
         assert followed.exit_code == 0, followed.output
         assert effect.startswith("standard deviation over ") and written_effect(tmp_path, command) in effect
+        if f"--method {found.baseline} -o" in command:  # one said "no bias", the other that there may be one
+            but = re.search(r"the policy gradient (.*)", followed.output)
+            assert (but.group(1) if but else "no bias") in found.branches[0].why
         if "control" in command:
             before, after = map(float, re.findall(r"(?:rloo|control) ([\d.]+)", effect))
             assert effect in followed.output and after < before  # else the baseline is recommended
