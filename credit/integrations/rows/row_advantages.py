@@ -435,7 +435,9 @@ class RowAdvantages:
     ) -> tuple[np.ndarray, Rows] | None:
         """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
 
-        That is checked: less the largest they must give the same. None where they do not, or are not exact.
+        That is checked on outcomes of the same order between 0 and 1: raised by an amount of its own for each group, of
+        several times their spread, they must give the same, and nothing far from 0. None where they do not, or where
+        outcomes less the least are not exact.
         """
         from credit.tables.columns import built_from_columns
         from graphs.floats import KEPT, WHOLE
@@ -443,18 +445,29 @@ class RowAdvantages:
         coarse, reward = rows.names.rounded[group], given["reward"]
         if self._state_of is not None or "event_reward" in given or np.abs(reward[coarse]).max(initial=0) >= WHOLE:
             return None
-        found = []
-        for extreme, start in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-            offset = np.full(len(rows.names.rounded), start)
-            extreme.at(offset, group, reward)
-            _, outcome, again = built_from_columns({**given, "reward": reward - np.where(coarse, offset[group], 0)})
-            advantage, reason, *_ = run(outcome)
-            found.append((outcome, again, np.asarray(advantage)[rows.event], np.asarray(reason)))
-        (outcome, again, of_least, reason), (*_, of_most, other) = found
-        largest = np.zeros(len(rows.names.rounded))
-        np.maximum.at(largest, group, np.abs(of_least))
-        alike = np.all(np.abs(of_least - of_most) <= KEPT * largest[group]) and np.array_equal(reason, other)
-        return (outcome, again) if alike and not again.names.coarse else None
+        groups = len(rows.names.rounded)
+
+        def extremes(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
+            np.fmin.at(least, group, numbers)
+            np.fmax.at(most, group, numbers)
+            return least[group], most[group]
+
+        def told(reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            advantage, reason, *_ = run(built_from_columns({**given, "reward": reward})[1])
+            return np.asarray(advantage, np.float64)[rows.event], np.asarray(reason)
+
+        least, most = extremes(reward)
+        between = np.where(coarse, (reward - least) / np.where(coarse, most - least, 1), reward)
+        # Not one amount for all: a mean over the batch would take that off.
+        raised = between + np.where(coarse, (4 + np.arange(groups) * 37 % 64 / 16)[group], 0)
+        (plain, why), (moved, other) = told(between), told(raised)
+        low, high = extremes(plain)
+        far = np.maximum(-low, high)
+        most_off = KEPT * np.where(coarse, np.minimum(far, high - low), far)
+        alike = np.all(np.abs(plain - moved) <= most_off) and not np.any(coarse & (far > 4 * (high - low)))
+        _, outcome, again = built_from_columns({**given, "reward": np.where(coarse, reward - least, reward)})
+        return (outcome, again) if alike and np.array_equal(why, other) and not again.names.coarse else None
 
     def _of_names(self, graph: EventGraph, rows: RowNames) -> tuple[dict[str, Any], dict[str, int]]:
         """Arrays for what is stated by names of agents, or of roles with by="role_name"; and this batch's id of each.

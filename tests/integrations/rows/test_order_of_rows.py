@@ -1,4 +1,4 @@
-"""Methods state whether their numbers depend on the order of a trace's rows: the table against permuted rows."""
+"""Rows over the table of methods: whether their order moves numbers, and that an offset of rewards moves no level."""
 
 from __future__ import annotations
 
@@ -83,3 +83,23 @@ def test_options_that_make_a_method_read_the_order_are_known(
         method = RowAdvantages(name, rows=len(TRACE), **options)
         moved = any([moves(method, seed, evidence, event_reward=False) for seed in range(3)])
     assert moved == credit.METHODS[name].reads_order(options, evidence)
+
+
+@pytest.mark.every_method
+@pytest.mark.parametrize("name", ON_ROWS)
+def test_a_group_of_almost_equal_rewards_moves_no_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task whose reward model saturates turned the signs of `gae`, and of all tasks of `reinforce_batch`."""
+    columns = drawn(0, credit.METHODS[name].needs)
+    near = columns["group"] == 0
+    columns["reward"] = np.where(near, 0.9 + 1e-9 * columns["reward"], columns["reward"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method = RowAdvantages(name, rows=len(TRACE))
+        got = method(**columns)
+        method.state = None
+        monkeypatch.setattr(RowAdvantages, "_without_offsets", lambda *_: None)
+        plain = method(**columns).advantages
+    assert method.compilations == 1
+    np.testing.assert_allclose(got.advantages[~near], plain[~near], rtol=1e-5, atol=1e-6)
+    if np.abs(plain[near]).max() > 1e-6:  # else single precision keeps nothing of the differences that it takes
+        np.testing.assert_allclose(got.advantages[near], plain[near], rtol=1e-5)

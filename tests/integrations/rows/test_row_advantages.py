@@ -472,6 +472,34 @@ def test_a_large_offset_stays_where_a_method_takes_more_than_differences(method:
     assert got.advantages[3] == np.float32(reward[3]) and got.metrics["credit/condition/resolved"] == 0
 
 
+def test_a_value_of_the_size_of_the_offset_is_no_difference() -> None:
+    """`gae` gave -9,024,999 for -0.73."""
+    reward = 1e7 + np.array([0.0, 0.1, 0.3, 0.6])
+    for value in (reward + 0.5, np.full(4, 1e10)):
+        with pytest.warns(UserWarning, match="single precision"):
+            got = RowAdvantages("gae")(group=["q"] * 4, trace=range(4), reward=reward, evidence={"value": value})
+        assert got.advantages == pytest.approx(np.float32(reward) - np.float32(value))
+
+
+@pytest.mark.parametrize("scored", [4, 3])
+def test_each_group_has_an_offset_of_its_own(scored: int) -> None:
+    """A mean over the batch takes off what all groups are raised by; a trace without a reward takes off nothing."""
+    draw = np.random.default_rng(scored)
+    group = np.repeat(np.arange(64), 4)
+    rest = draw.normal(size=256)
+    rest[3::4][:8] = rest[3::4][:8] if scored == 4 else np.nan
+    reward = rest + 1e7 * (1 + group % 3)
+    rloo = RowAdvantages("rloo")(group=group, trace=range(256), reward=reward)
+    by_hand = [
+        np.nan_to_num(rest[i] - np.nanmean(np.delete(rest[group == group[i]], i % 4)) if rest[i] == rest[i] else 0)
+        for i in range(256)
+    ]
+    assert rloo.advantages == pytest.approx(np.array(by_hand), abs=1e-6)
+    with pytest.warns(UserWarning, match="single precision"):
+        batch = RowAdvantages("reinforce_batch")(group=group, trace=range(256), reward=reward)
+    assert np.nanmax(np.abs(batch.advantages)) > 1e6
+
+
 @pytest.mark.parametrize("columns", [[], np.zeros(0)])
 def test_an_empty_batch_gives_empty_advantages(columns: Any) -> None:
     got = RowAdvantages("rloo")(group=columns, reward=np.zeros(0), mask=np.zeros((0, 7)))
