@@ -205,7 +205,8 @@ class SideDifference:
         of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
         # A few large tasks may make the means differ the other way.
         against = self.ratio is not None and (self.ratio.value - 1) * self.difference < 0
-        times = f" (but ×{_short(self.ratio.value)} in a task)" if self.ratio is not None and against else ""
+        middle = "the median task" if self.paired else "geometric means"
+        times = f" (but ×{_short(self.ratio.value)} in {middle})" if self.ratio is not None and against else ""
         return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
 
     def why(self) -> str:

@@ -133,7 +133,9 @@ class OutcomeDifferences:
             dataclasses.asdict(row) | {"stands_out": row.stands_out, "folded": row.what not in heads}
             for row in self.rows
         ]
-        return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
+        return dataclasses.asdict(self) | {
+            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows
+        }  # fmt: skip
 
     def headline(self) -> str:
         """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
@@ -220,14 +222,16 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        same = [
-            f"What {row.what} says of all traces, or its reverse, is also said by {'; '.join(names[:MOST])}"
-            + (f"; {len(names) - MOST} more" if len(names) > MOST else "")
+        return [kinds, said, *self._by_model(), *self._by_agent(), *owned]
+
+    def same(self) -> list[str]:
+        """What tells the traces apart as a row of the table does, and so has no row of its own, in sentences."""
+        return [
+            f"Same information as {row.what}: {'; '.join(names[:MOST])}"
+            + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
             for row, names in self.folded()
             if names
         ]
-        told = [f"{'. '.join(same)}."] if same else []
-        return [kinds, said, *self._by_model(), *self._by_agent(), *owned, *told]
 
     def _by_agent(self, most: int = 5) -> list[str]:
         """How often traces with an agent succeeded, and traces without it."""

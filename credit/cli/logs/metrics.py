@@ -207,7 +207,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         if row.low is not None and row.high is not None:
             interval = f"{_signed(row.low)} to {_signed(row.high)}"
         elif row.ratio is not None:
-            interval = f"×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
+            of = "median" if row.paired else "geometric"
+            interval = f"{of} ×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
@@ -230,8 +231,10 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
-        ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
-              "task."),
+        ("median ×", "median ×: of an amount, the ratio of the sides in the median of the tasks that differ; one "
+                     "large task may move the means, and the difference, the other way."),
+        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks; one large task may move "
+                        "the means, and the difference, the other way."),
         ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in "
              "4 of 5 cases; smaller ones it tends to miss."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),

@@ -257,6 +257,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(table)
     if len(shown) < len(rows):
         console.print(f"{len(rows) - len(shown)} more; --json lists them.", soft_wrap=True)
+    for line in found.same():
+        console.print(words(line), soft_wrap=True)
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
         stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in rows))

@@ -154,7 +154,7 @@
   if (differences.lines.length) {
     const percent = (share) => `${Math.round(100 * share)} %`;
     const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
-    const told = differences.rows.filter((row) => !row.folded); // a line names the others, which say the same
+    const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
     const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
@@ -178,7 +178,7 @@
     section("differences", "Failed against succeeded",
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
-      ...(!told.length ? [] : [table(columns, told, "Differences", 15),
+      ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
         explained(columns, told, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
           ["traces with", "Traces with an agent: the part in which it acted."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
           ["", starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
@@ -186,7 +186,7 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const interval = (row) => (row.ratio ? `×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
+    const interval = (row) => (row.ratio ? `${row.paired ? "median" : "geometric"} ×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds];
@@ -201,7 +201,8 @@
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ, so that the test is of these tasks alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
+        ["median ×", "Median ×: of an amount, the ratio of the sides in the median of the tasks that differ. One large task may move the means, and the difference, the other way."],
+        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks. One large task may move the means, and the difference, the other way."],
         ["", `Would be seen: a difference that the test, corrected for its rows, finds in 4 of 5 cases. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 

@@ -711,5 +711,7 @@ def test_the_first_line_points_to_an_agent_whose_part_in_failed_traces_stands_ou
     assert shown[0].endswith("`credit choose` names what could be logged.") and "Within a trace: nothing in" in shown[0]
     rows = [line for line in shown if line.endswith("*")]
     assert len(rows) == 1 and rows[0].startswith("traces with reviewer ")
-    (same,) = [line for line in shown if line.startswith("What traces with reviewer says of all traces")]
-    assert {"events", "agents", "calls of look"} <= set(same.split(" said by ")[1].rstrip(".").split("; "))
+    start = "Same information as traces with reviewer: "
+    (at,) = [i for i, line in enumerate(shown) if line.startswith(start)]
+    assert {"events", "agents", "calls of look"} <= set(shown[at].removeprefix(start).rstrip(".").split("; "))
+    assert at > shown.index(rows[0])  # below the table whose row it is about

@@ -93,7 +93,8 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     stars = sum(row.stands_out for row in once)
     said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance. A difference need not"
     assert sum(row.stands_out for row in found.rows) > stars and found.lines()[1].startswith(said)
-    assert found.lines()[-1].startswith("What errors says of all traces, or its reverse, is also said by traces with ")
+    assert found.same()[0].startswith("Same information as errors: traces with ")
+    assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.lines()}
     assert found.headline().endswith("More in failed ones: errors (mostly of agent bob); events.")
     folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
     assert folded["agents"] and folded["traces with bob"] and not folded["errors"]
@@ -140,7 +141,7 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
     assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
     assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
     assert found.folded()[0][1] == ["tool calls", "calls of sh", "events"] and len(found.folded()) == 1
-    assert found.lines()[-1].endswith("is also said by tool calls; calls of sh; events.")
+    assert found.same() == ["Same information as errors: tool calls; calls of sh; events."]
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
