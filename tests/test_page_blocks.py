@@ -227,7 +227,7 @@ def test_blocks_run_and_print_what_they_say(page: str, tmp_path: Path, monkeypat
 
 
 def commands() -> list[tuple[str, str]]:
-    """Commands in consoles behind `$ `, and in blocks for shells, which have those whose files the page does not have."""
+    """Commands behind `$ ` in consoles, and those of blocks for shells."""
     found = []
     for page, text in PAGES.items():
         for kind, body in re.findall(r"```(console|bash|sh|text)\n(.*?)```", text, re.DOTALL):
