@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, event_models, stated_costs
+from credit.metrics.event_costs import Prices, event_costs, stated_costs
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
+from credit.reports.event_models import agent_models, event_models
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -545,15 +546,11 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
     found: dict[str, dict[str, np.ndarray]] = {}
     named["agent"] = [(trace[agent], agents[agent]) for agent in acting]
-    models, model = event_models(traces)
-    acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
-    used = np.unique(np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1).T.tolist()
-    of_trace = [name for _, name in named["model"]]
-    apart = {agents[agent] for agent, which in used if models[which] not in ("", of_trace[trace[agent]])}
     named[MODEL_OF_AGENT] = [
-        (trace[agent], f"{agents[agent]}: {models[which] or 'none stated'}")
-        for agent, which in used
-        if agents[agent] in apart
+        (row, f"{agent}: {model or 'none stated'}")
+        for agent, rows in agent_models(traces).items()
+        for row, models in rows.items()
+        for model in models
     ]
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}

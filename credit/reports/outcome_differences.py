@@ -12,6 +12,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.endings import CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.event_models import agent_models
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -38,6 +39,10 @@ WITH = "traces with"
 
 FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
+
+
+Models = tuple[tuple[str, int, int], ...]
+"""By model: its name, how many traces failed, and of how many."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +115,8 @@ class OutcomeDifferences:
         succeeded, of how many, and how many without it, of how many; the largest difference first.
       models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
         many. Empty where no model fails more often than another.
+      agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
+        acts: its name and `models`, the largest difference first.
       unread: what `unread_outcomes` says of traces that were refused; "" where none has a row of rewards.
     """
 
@@ -122,7 +129,8 @@ class OutcomeDifferences:
     rows: tuple[Difference, ...]
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
-    models: tuple[tuple[str, int, int], ...] = ()
+    models: Models = ()
+    agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     unread: str = ""
 
@@ -147,7 +155,7 @@ class OutcomeDifferences:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
-        words += self._by_model(3)
+        words += self._by_model(3, 1)
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
@@ -184,7 +192,8 @@ class OutcomeDifferences:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
-            return [f"{alike}: {'only models differ' if self.models else 'nothing to compare'}.", *self._by_model()]
+            mixed = self._by_model()
+            return [f"{alike}: {'only models differ' if mixed else 'nothing to compare'}.", *mixed]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -243,16 +252,18 @@ class OutcomeDifferences:
         mixes = "an agent may be called where a task is hard"
         return [f"Traces that succeeded: {'; '.join(shown + more)} ({mixes})."] if shown else []
 
-    def _by_model(self, most: int = MOST) -> list[str]:
-        """That rows may tell models apart, where one fails more often than another."""
-        shown = [
-            f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:most]
-        ]
-        more = ["…"] * (len(self.models) > most)
-        mixes = "; what differs mixes models" if self.rows else ""
-        alone = sum(self.compared) - sum(every for _, _, every in self.models)
-        mixes += f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
-        return [f"Failed by model: {', '.join(shown + more)}{mixes}."] if shown else []
+    def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
+        """That rows may tell models apart, where one fails more often than another, of traces and of these agents."""
+        mixes, lines = "; what differs mixes models" if self.rows else "", []
+        for agent, models in (("", self.models), *self.agent_models[:agents]):
+            shown = [
+                f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in models[:most]
+            ] + ["…"] * (len(models) > most)
+            alone = 0 if agent else sum(self.compared) - sum(every for _, _, every in models)
+            others = f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
+            of = f" of {printable(agent, 60)}" if agent else ""
+            lines += [f"Failed by model{of}: {', '.join(shown)}{mixes}{others}."] if models else []
+        return lines
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -364,13 +375,19 @@ def outcome_differences(
     tasks = int(both.sum()) if within else int((~both).sum())
     both_kinds = int(failed.sum()), int((~failed).sum())
     compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
-    mixed = _by_model(
-        [traces.traces["model"].to_pylist()[row] for row in scored[kept]], failed[kept], task[kept], within
-    )
+    compared_rows = scored[kept]
+    mixed = _by_model(traces.traces["model"].take(compared_rows).to_pylist(), failed[kept], task[kept], within)
+    mixed_of: list[tuple[str, Models]] = []
+    for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
+        took = np.isin(compared_rows, [*used])
+        names = [" + ".join(sorted(filter(None, used[row]))) for row in compared_rows[took].tolist()]
+        if models := _by_model(names, failed[kept][took], task[kept][took], within):
+            mixed_of.append((agent, models))
+    mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
     parts = _by_agent(traces, scored, ~failed)
     return OutcomeDifferences(
         *both_kinds, cut, median, within, tasks, tuple(rows),
-        compared=compared_of, models=mixed, agents=parts, unread=unread,
+        compared=compared_of, models=mixed, agent_models=tuple(mixed_of), agents=parts, unread=unread,
     )  # fmt: skip
 
 
@@ -390,9 +407,7 @@ def _by_agent(traces: Traces, scored: np.ndarray, good: np.ndarray) -> tuple[tup
     return tuple((str(names[i]), int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
 
 
-def _by_model(
-    models: list[str | None], failed: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[tuple[str, int, int], ...]:
+def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
     """`OutcomeDifferences.models`, the most traces first."""
     names, model = np.unique(
         np.array([name or "none stated" for name in models], object).astype(str), return_inverse=True

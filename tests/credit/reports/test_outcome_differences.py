@@ -172,6 +172,24 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
 
 
+def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> None:
+    """The traces' own model, the lead's, was one, and all that failed did so with another coder."""
+    lines = []
+    for i in range(40):
+        of = {"lead": "big", "coder": ("big", "small")[i % 2], "critic": ("big", "small")[i // 2 % 2]}
+        events = [{"id": name, "type": "message", "agent": name, "model": model} for name, model in of.items()]
+        events += [{"id": "x", "type": "message", "agent": "lead"}] * (i % 2)
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [], "model": "big",
+                      "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert found.models == () and dict(found.agent_models)["coder"] == (("big", 0, 20), ("small", 19, 20))
+    said = "Failed by model of coder: big 0 % of 20, small 95 % of 20; what differs mixes models."
+    told = [line for line in found.lines() if "by model" in line]
+    assert told[0] == said and told[1].startswith("Failed by model of critic: big 45 % of 20, small 50 % of 20")
+    assert len(told) == 2 and said in found.headline() and "critic" not in found.headline()
+
+
 def test_numbers_of_two_traces_are_not_one_fact(tmp_path: Path) -> None:
     """Of a pair every number is a function of every other, and what each was would be hidden."""
     lines = []
