@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,7 +148,7 @@ class OutcomeDifferences:
     def headline(self) -> str:
         """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
 
-        It is "" without any.
+        Where nothing stands out it says so. It is "" without any outcome.
         """
         known = self.failed + self.succeeded
         if not known:
@@ -161,9 +161,11 @@ class OutcomeDifferences:
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
-                    whose = f" (mostly of {whose})" if whose else ""
-                    names.append(row.what + whose)
+                    whose = f", mostly of {whose}" if whose else ""
+                    but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
+                    names.append(f"{row.what} ({but}{row.failed:.3g} against {row.succeeded:.3g}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
+        words += [] if any(row.stands_out for row in self.rows) else self._verdict()
         return " ".join([*words, *self._unread()])
 
     def _of_median(self) -> str:
@@ -191,9 +193,7 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
-            mixed = self._by_model()
-            return [f"{alike}: {'only models differ' if mixed else 'nothing to compare'}.", *mixed]
+            return [*self._verdict(), *self._by_model()]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -206,6 +206,18 @@ class OutcomeDifferences:
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
             )
         kinds = " ".join([kinds, *self._of_these()])
+        owned = []
+        for row in self.rows:
+            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
+            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
+        return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
+
+    def _verdict(self) -> list[str]:
+        """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
+        if not self.rows:
+            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
+            nothing = "only models differ" if self._by_model() else "nothing to compare"
+            return [f"{alike}: {nothing}."] if self.failed and self.succeeded else []
         once = [row for row in self.rows if not row.same_as]
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
@@ -227,11 +239,7 @@ class OutcomeDifferences:
                 f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
                 f"with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
-        owned = []
-        for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
-            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        return [kinds, said, *self._by_model(), *self._by_agent(), *owned]
+        return [said]
 
     def same(self) -> list[str]:
         """What tells the traces apart as a row of the table does, and so has no row of its own, in sentences."""

@@ -319,7 +319,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
     assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
-    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors; ")
+    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
     printed = run("summary", log).stdout
     assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
     assert "traces with" not in printed and "–: fewer than 8 differ" in printed  # the legend explained rows of others

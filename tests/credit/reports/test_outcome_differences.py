@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     assert (
         "Most of the difference in errors is of tool edit (4 against 0), of agent ann (3 against 0)." in found.lines()
     )
-    assert "errors (mostly of tool edit and agent ann)" in found.headline()
+    assert ", mostly of tool edit and agent ann)" in found.headline()
     assert not any(row.owners for row in found.rows if row.what not in ("errors", "retries"))
 
 
@@ -95,7 +96,10 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     assert sum(row.stands_out for row in found.rows) > stars and found.lines()[1].startswith(said)
     assert found.same()[0].startswith("Same information as errors: traces with ")
     assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.lines()}
-    assert found.headline().endswith("More in failed ones: errors (mostly of agent bob); events.")
+    (told,) = re.findall("More in failed ones: (.*)[.]$", found.headline())
+    assert told == "errors (2 against 1, mostly of agent bob); events (5 against 3.08)"
+    tail = dataclasses.replace(rows["events"], failed=5.0, succeeded=9.0, same_as="")  # of one very long success
+    assert "events (but 5 against 9)" in dataclasses.replace(found, rows=(tail,)).headline()
     folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
     assert folded["agents"] and folded["traces with bob"] and not folded["errors"]
     assert found.of_units("agent").startswith("Failed and succeeded traces differ beyond chance in traces with bob (1 ")
@@ -124,6 +128,8 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
     assert not between.within and between.compared == (12, 10)
     assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
+    few = mixed(tmp_path, "0011")  # the first words on a page said nothing of what differs
+    assert few.lines()[1].startswith("Too few for a test") and few.headline().endswith(few.lines()[1])
     every = mixed(tmp_path, *["0011"] * 10)
     assert every.compared == (20, 20) and not any("of these" in text for text in (*every.lines(), every.headline()))
 
