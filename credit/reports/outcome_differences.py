@@ -155,7 +155,6 @@ class OutcomeDifferences:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
-        words += self._by_model(3, 1)
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
@@ -166,6 +165,7 @@ class OutcomeDifferences:
                     names.append(f"{row.what} ({but}{row.failed:.3g} against {row.succeeded:.3g}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
+        words += self._by_model(3, 1)
         return " ".join([*words, *self._unread()])
 
     def _of_median(self) -> str:
