@@ -57,6 +57,7 @@ __all__ = [
     "costs_of_traces",
     "dated_sides",
     "read_sides",
+    "same_in_all",
     "side_differences",
     "sides_of_folders",
     "stated_sides",
@@ -440,11 +441,27 @@ def compare_sides(
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
-    values = {row.metric: measured[row.metric].value[sides.side >= 0] for row in rows if row.metric not in ASKED}
-    same = tuple(name for name, value in values.items() if _alike(np.nanmin(value), np.nanmax(value)))
+    compared = {row.metric for row in rows}
+    same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     rows = [row for row in rows if row.metric not in same]
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
     return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread)
+
+
+def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:
+    """The metrics beside `ASKED` with one number in all of these traces that have any, two or more, as those of the
+    team where it is one agent.
+
+    Examples:
+      >>> same_in_all({"loops": numbered(np.zeros(3)), "errors": numbered(np.zeros(3))}, np.ones(3, bool))
+      {'loops': 0.0}
+    """
+    found = {}
+    for name, metric in measured.items():
+        value = metric.value[rows & np.isfinite(metric.value)]
+        if name not in ASKED and len(value) > 1 and _alike(value.min(), value.max()):
+            found[name] = float(value[0])
+    return found
 
 
 def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:

@@ -735,3 +735,7 @@ def test_numbers_of_a_team_that_is_one_agent_have_a_line_and_no_rows(tmp_path: P
     assert {"team_peak", "team_mean", "team_births", "team_deaths", "parallelism"} <= {*told["same"]}
     assert not {*told["same"]} & {row["metric"] for row in told["differences"]}
     assert f"the same number in all traces: {', '.join(told['same'])}" in told["lines"]
+    printed = run("metrics", log).stdout  # without sides they had rows, which say nothing
+    (line,) = re.findall(r"\nthe same number in all traces that have one \((\d+)\): (.*)\n", printed)
+    assert int(line[0]) == len(line[1].split(", ")) and {"team_peak 1", "parallelism 1"} <= {*line[1].split(", ")}
+    assert not re.search("^(team|parallelism)[a-z_]* +[0-9]", printed, re.MULTILINE) and "\nsuccess " in printed
