@@ -22,7 +22,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import AMOUNTS, TeamFacts, TraceMetric, numbered
-from credit.reports.unread_outcomes import UnreadOutcomes, unread_outcomes
+from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, unread_outcomes
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
@@ -326,6 +326,7 @@ class SideComparison:
       apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
       unread: of each side, the outcomes of traces that were refused.
+      unplaced: how many other traces were refused without a word on their side.
     """
 
     sides: Sides
@@ -336,6 +337,7 @@ class SideComparison:
     apart: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
     unread: tuple[UnreadOutcomes, ...] = ()
+    unplaced: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -374,6 +376,8 @@ class SideComparison:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        were = "were" if self.unplaced > 1 else "was"
+        lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
@@ -445,7 +449,10 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     rows = [row for row in rows if row.metric not in same]
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread)
+    refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
+    told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
+    unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread, unplaced)
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:

@@ -133,7 +133,8 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     rest = f"<p>The rest needs JavaScript, which the page carries with it; {commands} print it as text.</p>"
     if labelled:
         return rest
-    failed = overview["differences"]["headline"] or "Which traces failed is not known: none has an outcome."
+    unknown = "" if overview["corpus"]["with_outcome"] else "Which traces failed is not known: none has an outcome."
+    failed = f"{overview['differences']['headline']} {unknown}".strip()
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said = {"What was read:": read, "What failed:": failed}
     if overview["sides"] is not None:

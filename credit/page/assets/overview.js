@@ -68,7 +68,7 @@
   const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
     said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
