@@ -285,27 +285,35 @@ def _between(outer: float, inner: float, part: float) -> float:
     return float(outer + part * (inner - outer)) if np.isfinite([outer, inner]).all() else float(outer)
 
 
-def holm(p_values: Sequence[float], facts: Sequence[Hashable] | None = None) -> list[float]:
+def holm(
+    p_values: Sequence[float], facts: Sequence[Hashable] | None = None, least: Sequence[float] | None = None
+) -> list[float]:
     """P-values corrected by Holm's method: one below a level is so with a chance of the level if no effect is there.
+
+    Each is multiplied by the number of tests left whose least p is no larger: no other test can give so small a one.
 
     Args:
       p_values: uncorrected; NaN is no test, and stays.
       facts: what each test is about. Tests of one fact are one test, and have one p-value. None where all differ.
+      least: the least p that each test could have given, whatever came out; None for 0.
 
-    Reference: Holm 1979.
+    Reference: Holm 1979; Tarone 1990; Hommel and Krummenauer 1998.
 
     Examples:
       >>> holm([0.01, float("nan"), 0.5, 0.02])
       [0.03, nan, 0.5, 0.04]
       >>> holm([0.01, 0.01, 0.5, 0.02], ["agents", "agents", "errors", "loops"])
       [0.03, 0.03, 0.5, 0.04]
+      >>> holm([0.01, 0.04, 0.5], least=[0.001, 0.03, 0.03])
+      [0.01, 0.08, 0.5]
     """
     facts = range(len(p_values)) if facts is None else facts
     first = {fact: i for i, fact in reversed([*enumerate(facts)])}
-    tested = [i for i in first.values() if p_values[i] == p_values[i]]
+    left = sorted((i for i in first.values() if p_values[i] == p_values[i]), key=lambda i: p_values[i])
     corrected, worst = list(map(float, p_values)), 0.0
-    for rank, i in enumerate(sorted(tested, key=lambda i: p_values[i])):
-        worst = max(worst, min(1.0, p_values[i] * (len(tested) - rank)))
+    for rank, i in enumerate(left):
+        as_small = sum(not least or least[j] <= p_values[i] * (1 + 1e-9) for j in left[rank:])
+        worst = max(worst, min(1.0, p_values[i] * as_small))
         corrected[i] = worst
     return [corrected[first[fact]] for fact in facts]
 

@@ -29,13 +29,13 @@ from graphs.traces.batch import Traces
 __all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
-"""Agents, tools, and pairs of tools that are looked at, those of most traces."""
+"""Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
 OWNED = ("errors", "retries", "loops")
 """Numbers of which it is asked whose they are."""
 
 WITH = "traces with"
-"""Begins the names of numbers that say whether an agent acted."""
+"""Begins the names of numbers that say whether an agent acted, or erred."""
 
 FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
@@ -69,8 +69,8 @@ class Difference:
       chance: the probability that a failed trace has more than a succeeded one, ties counted half; 0.5 if they are
         alike.
       low, high: 95 % interval of `chance` by `graphs.task_means`; NaN where there is none.
-      p: of the test that failed and succeeded traces are alike, by Holm's method for all facts with a test; NaN where
-        too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
+      p: of the test that failed and succeeded traces are alike, by Holm's method for all facts that could have so small
+        a p; NaN where too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
@@ -154,7 +154,7 @@ class OutcomeDifferences:
         if not known:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
@@ -162,10 +162,12 @@ class OutcomeDifferences:
                     whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
                     whose = f", mostly of {whose}" if whose else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
-                    names.append(f"{row.what} ({but}{row.failed:.3g} against {row.succeeded:.3g}{whose})")
+                    part = row.what.startswith("traces ")
+                    means = [f"{100 * mean:.0f} %" if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
+                    names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
-        words += self._by_model(3, 1)
+        words += [*self._by_model(3, 1), *self._of_these()]
         return " ".join([*words, *self._unread()])
 
     def _of_median(self) -> str:
@@ -222,11 +224,12 @@ class OutcomeDifferences:
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
         tested = [row.least for row in once if math.isfinite(row.p)]
+        can_differ = min(holm(tested, least=tested), default=1.0) < LEVEL
         if found:
             verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
-        elif tested and min(tested) * len(tested) < LEVEL:
+        elif can_differ:
             said = f"None of the {looked} that were looked at differs beyond chance."
         elif tested:
             said = (
@@ -262,7 +265,7 @@ class OutcomeDifferences:
 
     def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
         """That rows may tell models apart, where one fails more often than another, of traces and of these agents."""
-        mixes, lines = "; what differs mixes models" if self.rows else "", []
+        mixes, lines = "; the model may be why the rest differs" if self.rows else "", []
         for agent, models in (("", self.models), *self.agent_models[:agents]):
             shown = [
                 f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in models[:most]
@@ -305,7 +308,7 @@ class OutcomeDifferences:
 def outcome_differences(
     traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
 ) -> OutcomeDifferences:
-    """Compare failed with succeeded traces in length, errors, ends, loops, tokens, times, agents, tools and order.
+    """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
     A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
@@ -319,7 +322,7 @@ def outcome_differences(
       success_at: the least outcome of a success; None for `least_success`.
       calls: its tool calls, where they are known already.
 
-    Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979.
+    Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
     Examples:
       >>> import credit
@@ -365,7 +368,7 @@ def outcome_differences(
         same = next(name for name, fact in facts.items() if fact == facts[what])
         numbers = _compared(value[compared], failed[compared], task[compared], within)
         found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
-    corrected = holm([row.p for row in found], [*facts.values()])
+    corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
@@ -507,6 +510,11 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
                 yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
+    wrong = of_calls["errors"]
+    erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
+    if len({*erring}) > 1:  # of one alone, errors are its errors
+        for name in _frequent(erring, trace[wrong], int(states.sum())):
+            yield f"{WITH} an error of {name}", np.where(states, count(wrong[erring == name]) > 0, np.nan)
     tool: list[str | None] = traces.events["tool"].to_pylist()
     called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
     for name in _frequent(called, trace[calls.rows]):
@@ -546,10 +554,10 @@ def _owners(
     return tuple(found)
 
 
-def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
-    """The names of most traces, whatever their outcomes, of those in at least `LEAST_TASKS` traces."""
+def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:
+    """Names of `LEAST_TASKS` traces or more: of most, or of nearest to half `of` all, whatever their outcomes."""
     counts = collections.Counter(name for name, _ in set(zip(names.tolist(), trace.tolist(), strict=True)))
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-min(item[1], of - item[1]), item[0]))
     return [name for name, traces in ranked if traces >= LEAST_TASKS][:MOST]
 
 

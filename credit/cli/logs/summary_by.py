@@ -266,11 +266,13 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
-        stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in rows))
+        stars = starred(
+            f"all looked at that could have so small a p{once}", sum(math.isfinite(row.low) for row in rows)
+        )
         legend = explained(
             table,
             ("", DIFFERENCES),
-            (WITH, f"{WITH} an agent: the part in which it acted."),
+            (WITH, f"{WITH} an agent, or an error of it: the part of traces."),
             ("", "95 % interval: over tasks."),
             ("–", f"–: fewer than {LEAST_TASKS} differ, or all do alike."),
             ("", stars),

@@ -15,8 +15,8 @@ const page = (() => {
     return element;
   }
 
-  /* Text whose parts between backticks are code. */
-  const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
+  /* Text whose parts between backticks are code, and whose percentages stay in one line. */
+  const prose = (text) => text.replaceAll(" %", "\u00a0%").split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
   const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);
   const sentence = (text) => ended(`${text[0].toUpperCase()}${text.slice(1)}`);

@@ -184,8 +184,8 @@
       picture?.box,
       ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
         explained(columns, told, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
-          ["traces with", "Traces with an agent: the part in which it acted."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
-          ["", starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
+          ["traces with", "Traces with an agent, or an error of it: the part of traces."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
+          ["", starred("Colour and *", `all looked at that could have so small a p${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
   }
 
   if (sides) {

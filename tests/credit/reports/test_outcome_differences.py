@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import credit
-from credit.reports.outcome_differences import Difference, OutcomeDifferences, outcome_differences
+from credit.reports.outcome_differences import WITH, Difference, OutcomeDifferences, outcome_differences
 
 TASKS = 12
 
@@ -124,7 +126,7 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     some = mixed(tmp_path, *["0011"] * 10, *"0" * 35, *"1" * 25)
     said = "20 failed and 20 succeeded of these were compared."
     assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
-    assert some.lines()[0].endswith(said) and said in some.headline() and said in some.as_json()["headline"]
+    assert some.lines()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
     assert not between.within and between.compared == (12, 10)
     assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
@@ -165,11 +167,11 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
         log = tmp_path / "log.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
         found = outcome_differences(credit.read(log))
-        lines = [line for line in found.lines() if "models" in line]
+        lines = [line for line in found.lines() if "by model" in line]
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
-    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; what differs mixes models."]
+    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; the model may be why the rest differs."]
     assert said(*["AAAABabbbb"] * 10) == apart
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
@@ -190,7 +192,7 @@ def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> 
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert found.models == () and dict(found.agent_models)["coder"] == (("big", 0, 20), ("small", 19, 20))
-    said = "Failed by model of coder: big 0 % of 20, small 95 % of 20; what differs mixes models."
+    said = "Failed by model of coder: big 0 % of 20, small 95 % of 20; the model may be why the rest differs."
     told = [line for line in found.lines() if "by model" in line]
     assert told[0] == said and told[1].startswith("Failed by model of critic: big 45 % of 20, small 50 % of 20")
     assert len(told) == 2 and said in found.headline() and "critic" not in found.headline()
@@ -259,3 +261,102 @@ def test_the_larger_difference_comes_first_whatever_number_of_tasks_it_is_of(tmp
     rows = outcome_differences(credit.read(tmp_path / "log.jsonl")).rows
     sizes = [(not row.stands_out, -round(abs(row.chance - 0.5), 9)) for row in rows]
     assert sizes == sorted(sizes) and rows[0].what in ("tool calls", "calls of rm")
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_whose_error_decides_is_found_where_all_make_as_many(tmp_path: Path, alone: bool) -> None:
+    """Errors of the coder failed 12 of 12 runs beside none of 12 that succeeded, and nothing said so."""
+    rng = np.random.default_rng(int(alone))
+    lines = []
+    for i in range(24):
+        others = ["planner"] * int(rng.integers(2)) + ["tester"] * int(rng.integers(2))
+        wrong = [*others, "coder" if i % 2 else ("planner", "tester")[i // 2 % 2]]
+        events = [{"id": f"{k}{agent}", "type": "tool_call", "agent": agent, "tool": "sh",
+                   "status": "error" if k < wrong.count(agent) else "ok"}
+                  for agent in ("planner", "coder", "tester") for k in range(3)]  # fmt: skip
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i if alone else i // 4}", "events": events, "edges": [],
+                      "rewards": {"team": 1 - i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    rows = {row.what: row for row in found.rows}
+    coder = rows["traces with an error of coder"]
+    assert (coder.failed, coder.succeeded, coder.chance, coder.stands_out) == (1, 0, 1, True)
+    assert not rows["errors"].stands_out and "traces with an error of planner" in rows
+    assert "More in failed ones: traces with an error of coder (100 % against 0 %)." in found.headline()
+    assert found.of_units("agent").endswith(" beyond chance in traces with an error of coder (1 against 0).")
+    assert found.of_units("tool") == ""
+
+
+def test_of_hundreds_of_agents_that_err_ten_are_looked_at_whose_errors_differ_most(tmp_path: Path) -> None:
+    """Those that err in every trace, or in hardly any, would take the place of those that could differ."""
+    lines = []
+    for i in range(24):
+        names = [f"always{k}" for k in range(150)] + [f"rare{k}" for k in range(150) if k % 24 == i]
+        names += ["coder"] * (i % 2) + [f"half{k:02}" for k in range(12) if (i * 7 + k * k) % 12 < 6]
+        # Of many instances of a name, the name is looked at.
+        events = [{"id": f"{k}", "type": "tool_call", "agent": name, "tool": "sh", "status": "error"}
+                  for k, name in enumerate(names)] + [{"id": "e", "type": "message", "agent": "coder"}]  # fmt: skip
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [],
+                      "rewards": {"team": 1 - i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    errors = [row for row in found.rows if row.what.startswith(f"{WITH} an error of ")]
+    assert len(errors) == 10 and {row.what.split()[-1][:4] for row in errors} == {"code", "half"}
+    assert errors[0].what.endswith("coder") and errors[0].stands_out
+
+
+def drawn_team(
+    folder: Path, seed: int, *, tasks: int, each: int, agents: int, decides: float = 0
+) -> OutcomeDifferences:
+    """Traces of agents that act and err at rates of their own, which fail by a coin of their task.
+
+    Args:
+      decides: the part of traces that fail if `a0` errs and not else; another agent errs where it does not.
+    """
+    rng = np.random.default_rng(seed)
+    rates, acts, hard = rng.uniform(0.02, 0.6, agents), rng.choice([1.0, 0.8, 0.3], agents), rng.beta(2, 2, tasks)
+    lines = []
+    for trace in range(tasks * each):
+        errs, there = rng.random(agents) < rates, rng.random(agents) < acts
+        failed = rng.random() < hard[trace // each]
+        if decides:
+            errs[0] = rng.random() < 0.5
+            errs[rng.integers(1, agents)] |= not errs[0]
+            there[:], failed = True, errs[0] if rng.random() < decides else failed
+        events = [{"id": f"{a}.{k}", "type": "tool_call", "agent": f"a{a}", "tool": f"t{a % 7}",
+                   "status": "error" if errs[a] and not k else "ok"}
+                  for a in np.flatnonzero(there).tolist() for k in range(int(rng.integers(1, 3)))]  # fmt: skip
+        events += [{"id": "m", "type": "message", "agent": "boss"}]
+        lines.append({"trace_id": f"{trace}", "task_id": f"q{trace // each}", "events": events, "edges": [],
+                      "rewards": {"team": float(not failed)}})  # fmt: skip
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return outcome_differences(credit.read(log))
+
+
+@pytest.mark.parametrize("worlds", [40, pytest.param(600, marks=pytest.mark.slow)])
+def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path, worlds: int) -> None:
+    starred, with_errors = [], 0
+    for seed in range(worlds):
+        rng = np.random.default_rng([seed, 1])
+        tasks, agents = (int(np.exp(rng.uniform(*np.log(ends)))) for ends in ((4, 40), (2, 30)))
+        each = max(int(rng.integers(1, 7)), -(-24 // tasks))
+        found = drawn_team(tmp_path, seed, tasks=tasks, each=each, agents=agents)
+        if any(math.isfinite(row.p) for row in found.rows):
+            starred.append(any(row.stands_out for row in found.rows))
+            with_errors += any(row.what.startswith(f"{WITH} an error of ") for row in found.rows if row.p == row.p)
+    assert len(starred) > 0.7 * worlds and with_errors > 0.6 * worlds
+    assert np.mean(starred) <= 0.05 + 2 * (0.05 * 0.95 / len(starred)) ** 0.5
+
+
+@pytest.mark.parametrize("worlds", [16, pytest.param(200, marks=pytest.mark.slow)])
+def test_an_error_that_decides_is_found(tmp_path: Path, worlds: int) -> None:
+    """Alone, within tasks, in teams of 3 to 9, and where a fifth of outcomes are coins."""
+    found, of_all = [], []
+    for seed in range(worlds):
+        tasks, each, decides = ((32, 1, 1.0), (8, 4, 1.0), (48, 1, 0.8), (12, 5, 0.8))[seed % 4]
+        drawn = drawn_team(tmp_path, seed, tasks=tasks, each=each, agents=3 + seed % 7, decides=decides)
+        stars = [row.what for row in drawn.rows if row.stands_out]
+        found.append(f"{WITH} an error of a0" in stars)
+        of_all.append("errors" in stars)
+    assert np.mean(found) >= 0.9 and np.mean(of_all) <= 0.2, (np.mean(found), np.mean(of_all))

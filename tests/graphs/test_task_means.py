@@ -1,0 +1,53 @@
+"""Corrections for how many tests were made."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+from graphs.dealing import Dealt, dealt
+from graphs.task_means import holm
+
+LEVEL = 0.05
+
+
+@functools.cache
+def of_coins(members: int, chosen: int, ones: int, seen: int) -> Dealt:
+    """The test of a fact that `ones` members have, of which so many were seen among the chosen."""
+    has = np.zeros(members)
+    has[:seen], has[chosen : chosen + ones - seen] = 1, 1
+    return dealt(has, np.arange(members) < chosen, np.zeros(members))
+
+
+def test_facts_that_few_or_almost_all_have_take_nothing_from_others() -> None:
+    """Four facts of 5 or 11 traces of 16 kept a fact of 7 of 8 failed and 1 of 8 succeeded ones from its star."""
+    one, few = of_coins(16, 8, 8, 7), of_coins(16, 8, 5, 3)
+    p, least = [one.p, *[few.p] * 4], [one.least, *[few.least] * 4]
+    assert one.p < few.least < LEVEL < holm(p)[0] == pytest.approx(5 * one.p)
+    assert holm(p, least=least)[0] == one.p
+    assert holm(p, [*"abbbb"], least) == holm(p[:2], least=least[:2]) + holm(p[:2], least=least[:2])[1:] * 3
+
+
+def test_whatever_is_dealt_a_true_nothing_is_found_in_no_more_than_the_level() -> None:
+    """All dealings of small worlds are counted, so no chance of the test's own is left."""
+    rng = np.random.default_rng(0)
+    plain, without = [], []
+    for _ in range(25):
+        members, chosen = 12, int(rng.integers(4, 7))
+        rates = rng.uniform(0.05, 0.95, (int(rng.integers(2, 25)), 1))
+        facts = rng.random((len(rates), members)) < rates
+        facts = facts[np.ptp(facts.astype(int), axis=1) > 0]
+        found = []
+        for members_of in itertools.combinations(range(members), chosen):
+            seen = facts[:, list(members_of)].sum(axis=1).tolist()
+            tests = [of_coins(members, chosen, int(fact.sum()), n) for fact, n in zip(facts, seen, strict=True)]
+            p, least = [test.p for test in tests], [test.least for test in tests]
+            corrected = holm(p, least=least)
+            assert all(one <= other for one, other in zip(corrected, holm(p), strict=True))  # never later found
+            found.append((min(corrected) < LEVEL, min(p) < LEVEL))
+        plain.append(np.mean(found, axis=0)[0])
+        without.append(np.mean(found, axis=0)[1])
+    assert 0 < max(plain) <= LEVEL < max(without), (max(plain), max(without))
