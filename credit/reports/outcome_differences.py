@@ -191,7 +191,7 @@ class OutcomeDifferences:
         known = self.failed + self.succeeded
         if not self.rows:
             if not math.isnan(self.equal):
-                return [f"All outcomes are equal, {self.equal:g}, so no trace failed beside one that succeeded."]
+                return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []

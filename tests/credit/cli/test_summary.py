@@ -328,7 +328,10 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
     assert "Too few for a test" in few and "*  " not in few
     same = [line | {"rewards": {"team": 1.0}} for line in lines]
-    assert "All outcomes are equal, 1, so" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    assert (
+        "All outcomes are equal, 1: nothing tells failed from succeeded traces."
+        in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    )
     told = json.loads(run("summary", tmp_path / "z.jsonl", "--json").stdout)["failed_against_succeeded"]
     assert (told["failed"], told["succeeded"], told["equal"]) == (0, 0, 1)  # it said that all had failed
 
