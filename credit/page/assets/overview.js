@@ -195,11 +195,11 @@
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds];
     const columns = [["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
-      ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
+      ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : ""}`, "n"],
       ["would be seen", (r) => (r.ratio?.seen ? `×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows, "Sides", 15),
-      ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
+      ...sides.lines.map((line) => make("p", { class: "note" }, prose(sentence(line)))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
