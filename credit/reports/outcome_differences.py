@@ -178,7 +178,7 @@ class OutcomeDifferences:
         """How many traces the rows are of, where some are in no task that is compared."""
         failed, succeeded = self.compared
         some = 0 < failed + succeeded < self.failed + self.succeeded
-        return [f"{failed} failed and {succeeded} succeeded of these were compared."] if some else []
+        return [f"{failed} failed and {succeeded} succeeded traces were compared."] if some else []
 
     def _unread(self) -> list[str]:
         return [f"{self.unread}."] if self.unread else []

@@ -124,16 +124,18 @@ def mixed(folder: Path, *tasks: str) -> OutcomeDifferences:
 def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_both(tmp_path: Path) -> None:
     """Means of 20 against 20 traces stood below "55 traces failed, 45 succeeded"."""
     some = mixed(tmp_path, *["0011"] * 10, *"0" * 35, *"1" * 25)
-    said = "20 failed and 20 succeeded of these were compared."
+    said = "20 failed and 20 succeeded traces were compared."
     assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
     assert some.lines()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
     assert not between.within and between.compared == (12, 10)
-    assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
+    assert between.lines()[0].endswith("12 failed and 10 succeeded traces were compared.")
     few = mixed(tmp_path, "0011")  # the first words on a page said nothing of what differs
     assert few.lines()[1].startswith("Too few for a test") and few.headline().endswith(few.lines()[1])
     every = mixed(tmp_path, *["0011"] * 10)
-    assert every.compared == (20, 20) and not any("of these" in text for text in (*every.lines(), every.headline()))
+    assert every.compared == (20, 20) and not any(
+        "were compared" in text for text in (*every.lines(), every.headline())
+    )
 
 
 def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
