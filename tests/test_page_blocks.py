@@ -227,12 +227,12 @@ def test_blocks_run_and_print_what_they_say(page: str, tmp_path: Path, monkeypat
 
 
 def commands() -> list[tuple[str, str]]:
-    """Commands in consoles, `% ` before those whose files the page does not have, and in blocks for shells."""
+    """Commands behind `$ ` in consoles, and those of blocks for shells."""
     found = []
     for page, text in PAGES.items():
         for kind, body in re.findall(r"```(console|bash|sh|text)\n(.*?)```", text, re.DOTALL):
             body = re.sub(r"\\\n\s*", "", body)
-            lines = [re.sub(r"^[$%] ", "", line) for line in body.splitlines()]
+            lines = [line.removeprefix("$ ") for line in body.splitlines()]
             given = [
                 line
                 for line, raw in zip(lines, body.splitlines(), strict=True)
@@ -245,6 +245,7 @@ def commands() -> list[tuple[str, str]]:
 def test_every_command_of_a_page_is_one_that_the_command_line_takes() -> None:
     """Names of commands and options; what they do with them is tried where the files of the page are."""
     assert len(commands()) > 70
+    assert not [page for page, text in PAGES.items() if re.search(r"^% ", text, re.MULTILINE)]  # one prompt, `$`
     for page, line in commands():
         words, command, path = shlex.split(line.split(" > ")[0].split(" | ")[0])[1:], cli, "credit"
         while isinstance(command, click.Group):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.metrics.event_costs import EventCosts, Prices, event_costs, event_models, stated_costs, token_counts
+from credit.metrics.event_costs import EventCosts, Prices, event_costs, stated_costs, token_counts
 from credit.reports.corpus import Survey, survey
+from credit.reports.event_models import event_models
 from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
+from credit.reports.event_models import event_models
 from credit.reports.missing_lines import silent_agents
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
@@ -201,43 +202,6 @@ def _priced(price: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Price times count; 0 where either is 0, whatever the other is."""
     cost: np.ndarray = np.where((price == 0) | (count == 0), 0.0, price * count)
     return cost
-
-
-def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
-    """Names of models, and the model of each real event: int [events].
-
-    An action has the model that it states, another event that of the latest action of its agent instance, or before any
-    that of the first. Where these state none it is the trace's, which joins the names of several by " + ".
-
-    Examples:
-      >>> from graphs.traces.assembling import assemble
-      >>> from graphs.traces.record import Agent, TraceRecord
-      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, model="m + n")
-      >>> _ = [record.event(name, 3, "a", action=True, model=model) for name, model in (("x", "m"), ("y", "n"))]
-      >>> names, model = event_models(assemble([record]))
-      >>> [names[i] for i in model]
-      ['m', 'n']
-    """
-    graph, n = traces.graph, traces.sizes.events
-    called, of_trace = (table["model"].combine_chunks().dictionary_encode() for table in (traces.events, traces.traces))
-    stated, model = (texts.indices.fill_null(-1).to_numpy(zero_copy_only=False) for texts in (called, of_trace))
-    names = ["", *of_trace.dictionary.to_pylist(), *called.dictionary.to_pylist()]
-    model = model[np.asarray(graph.trace_ids)[:n]] + 1
-    if called.dictionary:
-        # Effects of a call follow it among the events of its instance.
-        agent = np.asarray(graph.agent_ids)[:n]
-        order = np.argsort(agent, kind="stable")
-        calls = (stated >= 0) | np.asarray(graph.action_mask)[:n]
-        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), -1))
-        first = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
-        acted = (latest >= 0) & (agent[order[latest]] == agent[order])
-        source = order[np.where(acted, latest, first)]
-        source = np.where(agent[source] == agent[order], source, order)
-        own = np.empty(n, np.int64)
-        own[order] = stated[source]
-        model = np.where(own >= 0, own + 1 + len(of_trace.dictionary), model)
-    distinct, which = np.unique(names, return_inverse=True)
-    return distinct.tolist(), which[model]
 
 
 def stated_costs(traces: Traces, name: str) -> np.ndarray:

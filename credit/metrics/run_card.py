@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from credit.metrics.cost_summary import group_costs
-from credit.metrics.event_costs import event_costs, event_models
+from credit.metrics.event_costs import event_costs
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
 from credit.reports.durations import positions
+from credit.reports.event_models import event_models
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, event_models, stated_costs
+from credit.metrics.event_costs import Prices, event_costs, stated_costs
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
+from credit.reports.event_models import agent_models, event_models
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import AMOUNTS, TeamFacts, TraceMetric, numbered
-from credit.reports.unread_outcomes import UnreadOutcomes, unread_outcomes
+from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, unread_outcomes
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
@@ -56,6 +57,7 @@ __all__ = [
     "costs_of_traces",
     "dated_sides",
     "read_sides",
+    "same_in_all",
     "side_differences",
     "sides_of_folders",
     "stated_sides",
@@ -205,7 +207,8 @@ class SideDifference:
         of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
         # A few large tasks may make the means differ the other way.
         against = self.ratio is not None and (self.ratio.value - 1) * self.difference < 0
-        times = f" (but ×{_short(self.ratio.value)} in a task)" if self.ratio is not None and against else ""
+        middle = "the median task" if self.paired else "geometric means"
+        times = f" (but ×{_short(self.ratio.value)} in {middle})" if self.ratio is not None and against else ""
         return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
 
     def why(self) -> str:
@@ -323,6 +326,7 @@ class SideComparison:
       apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
       unread: of each side, the outcomes of traces that were refused.
+      unplaced: how many other traces were refused without a word on their side.
     """
 
     sides: Sides
@@ -333,6 +337,7 @@ class SideComparison:
     apart: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
     unread: tuple[UnreadOutcomes, ...] = ()
+    unplaced: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -371,6 +376,8 @@ class SideComparison:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        were = "were" if self.unplaced > 1 else "was"
+        lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
@@ -438,11 +445,30 @@ def compare_sides(
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
-    values = {row.metric: measured[row.metric].value[sides.side >= 0] for row in rows if row.metric not in ASKED}
-    same = tuple(name for name, value in values.items() if _alike(np.nanmin(value), np.nanmax(value)))
+    compared = {row.metric for row in rows}
+    same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     rows = [row for row in rows if row.metric not in same]
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread)
+    refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
+    told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
+    unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread, unplaced)
+
+
+def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:
+    """The metrics beside `ASKED` with one number in all of these traces that have any, two or more, as those of the
+    team where it is one agent.
+
+    Examples:
+      >>> same_in_all({"loops": numbered(np.zeros(3)), "errors": numbered(np.zeros(3))}, np.ones(3, bool))
+      {'loops': 0.0}
+    """
+    found = {}
+    for name, metric in measured.items():
+        value = metric.value[rows & np.isfinite(metric.value)]
+        if name not in ASKED and len(value) > 1 and _alike(value.min(), value.max()):
+            found[name] = float(value[0])
+    return found
 
 
 def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:
@@ -544,15 +570,11 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
     found: dict[str, dict[str, np.ndarray]] = {}
     named["agent"] = [(trace[agent], agents[agent]) for agent in acting]
-    models, model = event_models(traces)
-    acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
-    used = np.unique(np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1).T.tolist()
-    of_trace = [name for _, name in named["model"]]
-    apart = {agents[agent] for agent, which in used if models[which] not in ("", of_trace[trace[agent]])}
     named[MODEL_OF_AGENT] = [
-        (trace[agent], f"{agents[agent]}: {models[which] or 'none stated'}")
-        for agent, which in used
-        if agents[agent] in apart
+        (row, f"{agent}: {model or 'none stated'}")
+        for agent, rows in agent_models(traces).items()
+        for row, models in rows.items()
+        for model in models
     ]
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}

@@ -16,7 +16,7 @@ from credit.page.overview import overview
 from credit.page.trace_view import TraceViews
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
-from graphs.text import printable
+from graphs.text import counted, printable
 
 __all__ = ["page", "served_page", "write_page"]
 
@@ -127,6 +127,30 @@ def _views(
     return views[:-1], max(len(views) - 1, 0)
 
 
+def _plain(overview: dict[str, Any], labelled: bool) -> str:
+    """What failed, what changed and the first table, for a reader without JavaScript; nothing that sways a label."""
+    commands = "<code>credit summary</code>, <code>credit metrics</code> and <code>credit costs</code>"
+    rest = f"<p>The rest needs JavaScript, which the page carries with it; {commands} print it as text.</p>"
+    if labelled:
+        return rest
+    unknown = "" if overview["corpus"]["with_outcome"] else "Which traces failed is not known: none has an outcome."
+    failed = f"{overview['differences']['headline']} {unknown}".strip()
+    read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
+    said = {"What was read:": read, "What failed:": failed}
+    if overview["sides"] is not None:
+        said[f"What changed from {' to '.join(overview['sides']['heads'])}:"] = f"{overview['sides']['changed']}."
+    said["Look first:"] = overview["triage"]["quiet"]
+    lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
+    columns = ("trace", "outcome", "event", "agent", "why")
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = ""
+    for row in overview["triage"]["suspects"]:
+        outcome = "–" if row["outcome"] is None else f"{row['outcome']:g}"
+        cells = (escape(str((row | {"outcome": outcome})[name])) for name in columns)
+        body += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    return f"{lines}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
 def _asset(name: str) -> str:
     return resources.files("credit.page").joinpath("assets", name).read_text(encoding="utf-8")
 
@@ -147,6 +171,7 @@ def _filled(head: dict[str, Any], views: list[str], *, served: bool = False) -> 
         "TITLE": escape(head["title"]),
         "POLICY": policy,
         "STYLE": _asset("page.css"),
+        "PLAIN": _plain(head["overview"], bool(head["explorer"] and head["explorer"].get("labelled"))),
         "DATA": script_json(head),
         "VIEWS": script_json(views),
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.endings import CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.event_models import agent_models
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -38,6 +39,10 @@ WITH = "traces with"
 
 FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
+
+
+Models = tuple[tuple[str, int, int], ...]
+"""By model: its name, how many traces failed, and of how many."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +115,8 @@ class OutcomeDifferences:
         succeeded, of how many, and how many without it, of how many; the largest difference first.
       models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
         many. Empty where no model fails more often than another.
+      agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
+        acts: its name and `models`, the largest difference first.
       unread: what `unread_outcomes` says of traces that were refused; "" where none has a row of rewards.
     """
 
@@ -122,7 +129,8 @@ class OutcomeDifferences:
     rows: tuple[Difference, ...]
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
-    models: tuple[tuple[str, int, int], ...] = ()
+    models: Models = ()
+    agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     unread: str = ""
 
@@ -133,27 +141,33 @@ class OutcomeDifferences:
             dataclasses.asdict(row) | {"stands_out": row.stands_out, "folded": row.what not in heads}
             for row in self.rows
         ]
-        return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
+        return dataclasses.asdict(self) | {
+            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows
+        }  # fmt: skip
 
     def headline(self) -> str:
         """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
 
-        It is "" without any.
+        Where nothing stands out it says so. It is "" without any outcome.
         """
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.", *self._of_these()]
-        words += self._by_model(3)
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
                     whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
-                    whose = f" (mostly of {whose})" if whose else ""
-                    names.append(row.what + whose)
+                    whose = f", mostly of {whose}" if whose else ""
+                    but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
+                    part = row.what.startswith("traces ")
+                    means = [f"{100 * mean:.0f} %" if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
+                    names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
+        words += [] if any(row.stands_out for row in self.rows) else self._verdict()
+        words += [*self._by_model(3, 1), *self._of_these()]
         return " ".join([*words, *self._unread()])
 
     def _of_median(self) -> str:
@@ -164,7 +178,7 @@ class OutcomeDifferences:
         """How many traces the rows are of, where some are in no task that is compared."""
         failed, succeeded = self.compared
         some = 0 < failed + succeeded < self.failed + self.succeeded
-        return [f"{failed} failed and {succeeded} succeeded of these were compared."] if some else []
+        return [f"{failed} failed and {succeeded} succeeded traces were compared."] if some else []
 
     def _unread(self) -> list[str]:
         return [f"{self.unread}."] if self.unread else []
@@ -177,12 +191,11 @@ class OutcomeDifferences:
         known = self.failed + self.succeeded
         if not self.rows:
             if not math.isnan(self.equal):
-                return [f"All outcomes are equal, {self.equal:g}, so no trace failed beside one that succeeded."]
+                return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
-            return [f"{alike}: {'only models differ' if self.models else 'nothing to compare'}.", *self._by_model()]
+            return [*self._verdict(), *self._by_model()]
         advice = "; `--success-at` takes what you call a success"
         taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
@@ -195,6 +208,18 @@ class OutcomeDifferences:
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
             )
         kinds = " ".join([kinds, *self._of_these()])
+        owned = []
+        for row in self.rows:
+            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
+            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
+        return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
+
+    def _verdict(self) -> list[str]:
+        """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
+        if not self.rows:
+            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
+            nothing = "only models differ" if self._by_model() else "nothing to compare"
+            return [f"{alike}: {nothing}."] if self.failed and self.succeeded else []
         once = [row for row in self.rows if not row.same_as]
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
@@ -217,18 +242,16 @@ class OutcomeDifferences:
                 f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
                 f"with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
-        owned = []
-        for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
-            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
-        same = [
-            f"What {row.what} says of all traces, or its reverse, is also said by {'; '.join(names[:MOST])}"
-            + (f"; {len(names) - MOST} more" if len(names) > MOST else "")
+        return [said]
+
+    def same(self) -> list[str]:
+        """What tells the traces apart as a row of the table does, and so has no row of its own, in sentences."""
+        return [
+            f"Same information as {row.what}: {'; '.join(names[:MOST])}"
+            + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
             for row, names in self.folded()
             if names
         ]
-        told = [f"{'. '.join(same)}."] if same else []
-        return [kinds, said, *self._by_model(), *self._by_agent(), *owned, *told]
 
     def _by_agent(self, most: int = 5) -> list[str]:
         """How often traces with an agent succeeded, and traces without it."""
@@ -240,16 +263,18 @@ class OutcomeDifferences:
         mixes = "an agent may be called where a task is hard"
         return [f"Traces that succeeded: {'; '.join(shown + more)} ({mixes})."] if shown else []
 
-    def _by_model(self, most: int = MOST) -> list[str]:
-        """That rows may tell models apart, where one fails more often than another."""
-        shown = [
-            f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in self.models[:most]
-        ]
-        more = ["…"] * (len(self.models) > most)
-        mixes = "; what differs mixes models" if self.rows else ""
-        alone = sum(self.compared) - sum(every for _, _, every in self.models)
-        mixes += f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
-        return [f"Failed by model: {', '.join(shown + more)}{mixes}."] if shown else []
+    def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
+        """That rows may tell models apart, where one fails more often than another, of traces and of these agents."""
+        mixes, lines = "; the model may be why the rest differs" if self.rows else "", []
+        for agent, models in (("", self.models), *self.agent_models[:agents]):
+            shown = [
+                f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in models[:most]
+            ] + ["…"] * (len(models) > most)
+            alone = 0 if agent else sum(self.compared) - sum(every for _, _, every in models)
+            others = f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
+            of = f" of {printable(agent, 60)}" if agent else ""
+            lines += [f"Failed by model{of}: {', '.join(shown)}{mixes}{others}."] if models else []
+        return lines
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -361,13 +386,19 @@ def outcome_differences(
     tasks = int(both.sum()) if within else int((~both).sum())
     both_kinds = int(failed.sum()), int((~failed).sum())
     compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
-    mixed = _by_model(
-        [traces.traces["model"].to_pylist()[row] for row in scored[kept]], failed[kept], task[kept], within
-    )
+    compared_rows = scored[kept]
+    mixed = _by_model(traces.traces["model"].take(compared_rows).to_pylist(), failed[kept], task[kept], within)
+    mixed_of: list[tuple[str, Models]] = []
+    for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
+        took = np.isin(compared_rows, [*used])
+        names = [" + ".join(sorted(filter(None, used[row]))) for row in compared_rows[took].tolist()]
+        if models := _by_model(names, failed[kept][took], task[kept][took], within):
+            mixed_of.append((agent, models))
+    mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
     parts = _by_agent(traces, scored, ~failed)
     return OutcomeDifferences(
         *both_kinds, cut, median, within, tasks, tuple(rows),
-        compared=compared_of, models=mixed, agents=parts, unread=unread,
+        compared=compared_of, models=mixed, agent_models=tuple(mixed_of), agents=parts, unread=unread,
     )  # fmt: skip
 
 
@@ -387,9 +418,7 @@ def _by_agent(traces: Traces, scored: np.ndarray, good: np.ndarray) -> tuple[tup
     return tuple((str(names[i]), int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
 
 
-def _by_model(
-    models: list[str | None], failed: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[tuple[str, int, int], ...]:
+def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
     """`OutcomeDifferences.models`, the most traces first."""
     names, model = np.unique(
         np.array([name or "none stated" for name in models], object).astype(str), return_inverse=True

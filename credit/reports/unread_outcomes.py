@@ -17,7 +17,10 @@ from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["UnreadOutcomes", "least_success", "unread_outcomes"]
+__all__ = ["NO_SIDE", "UnreadOutcomes", "least_success", "unread_outcomes"]
+
+
+NO_SIDE = "an unknown side"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +28,7 @@ class UnreadOutcomes:
     """Traces that were not read and have a row in the table of rewards.
 
     Attributes:
-      side: the name of their side, "" where they are of none, or where no sides are compared.
+      side: the name of their side, `NO_SIDE` where nothing tells it, "" where no sides are compared.
       traces: how many they are.
       succeeded, failed: of these; a long list of problems (`graphs.problem_log`) counts others alone.
     """
@@ -57,7 +60,7 @@ def unread_outcomes(
       traces: what was read.
       success_at: the least outcome of a success; None for `least_success` of the traces that were read, or of all where
         these have one outcome.
-      sides: of these traces, each a place in `names`; others are of none.
+      sides: of these traces, each a place in `names`; nothing tells those of others.
       names: of the sides.
     """
     rows = [row for row in traces.problems if row.kind == REFUSED_ROW and row.about == "reward"]
@@ -73,7 +76,7 @@ def unread_outcomes(
         by_side[(sides or {}).get(row.trace, -1)].append((row, good))
     return [
         UnreadOutcomes(
-            names[side] if side >= 0 else "",
+            names[side] if side >= 0 else NO_SIDE if names else "",
             sum(row.count for row, _ in of_side),
             sum(good for row, good in of_side if row.count == 1),
             sum(not good for row, good in of_side if row.count == 1),

@@ -109,10 +109,12 @@ def metrics(
             raise click.UsageError(f"{option} is for --of traces", ctx)
         _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
+    import numpy as np
+
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import Sides, compare_sides, with_costs
+    from credit.metrics.side_differences import Sides, compare_sides, same_in_all, with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
     from credit.reports.unread_outcomes import unread_outcomes
 
@@ -136,7 +138,7 @@ def metrics(
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
-            _print(stdout(), means, by)
+            _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
         else:
             _print_sides(stdout(), compared)
         lines = [*map(str, unread)] if compared is None else compared.lines() + compared.without_number()
@@ -207,7 +209,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         if row.low is not None and row.high is not None:
             interval = f"{_signed(row.low)} to {_signed(row.high)}"
         elif row.ratio is not None:
-            interval = f"×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
+            of = "median" if row.paired else "geometric"
+            interval = f"{of} ×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
@@ -230,8 +233,10 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
-        ("×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no "
-              "task."),
+        ("median ×", "median ×: of an amount, the ratio of the sides in the median of the tasks that differ; one "
+                     "large task may move the means, and the difference, the other way."),
+        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks; one large task may move "
+                        "the means, and the difference, the other way."),
         ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in "
              "4 of 5 cases; smaller ones it tends to miss."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
@@ -260,11 +265,11 @@ def _table(traces: Traces, found: dict[str, TraceMetric]) -> Any:
     return pa.table({"trace": traces.traces["trace"], "group": traces.traces["group"], **columns})
 
 
-def _print(console: Console, means: list[MetricMean], by: str) -> None:
+def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, float]) -> None:
     from credit.metrics.side_differences import COSTS
     from credit.metrics.trace_metrics import METRICS
 
-    shown = [row for row in means if row.mean is not None]
+    shown = [row for row in means if row.mean is not None and row.metric not in same]
     table = plain_table(*([by] if by != "all" else []), "metric", "#mean", "95 % interval", "#traces", "#tasks")
     for row in shown:
         interval = "–" if row.low is None else f"{amount(row.low, 4)} to {amount(row.high, 4)}"
@@ -274,6 +279,9 @@ def _print(console: Console, means: list[MetricMean], by: str) -> None:
         cells = (words(row.metric), amount(row.mean, 4), interval, str(row.traces), str(row.tasks))
         table.add_row(*([words(row.unit)] if by != "all" else []), *cells)
     console.print(table)
+    if same:
+        numbers = ", ".join(f"{name} {amount(number, 4)}" for name, number in same.items())
+        console.print(words(f"the same number in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True)
     if any(row.median is not None for row in shown):
         console.print("median: of tasks, with its own interval; a few large tasks may make the mean.", soft_wrap=True)
     for reason in sorted({row.without for row in shown if row.without}):
@@ -285,6 +293,8 @@ def _print(console: Console, means: list[MetricMean], by: str) -> None:
         for reason, count in row.refused.items():
             counts = refused.setdefault(row.metric, {})
             counts[reason] = counts.get(reason, 0) + count
+    alike: dict[str, list[str]] = {}
     for name, counts in refused.items():
-        parts = "; ".join(f"{reason} ({count})" for reason, count in counts.items())
-        console.print(words(f"{name}, traces without a number: {parts}"), soft_wrap=True)
+        alike.setdefault("; ".join(f"{reason} ({count})" for reason, count in counts.items()), []).append(name)
+    for parts, names in alike.items():
+        console.print(words(f"{', '.join(names)}, traces without a number: {parts}"), soft_wrap=True)

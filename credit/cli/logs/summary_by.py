@@ -117,6 +117,7 @@ def summary(
     from credit.metrics.event_costs import price_gaps
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
+    from credit.reports.unread_outcomes import unread_outcomes
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -154,8 +155,10 @@ def summary(
     result = triage(traces, success_at=success_at, most=most, calls=calls)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
+    unread = unread_outcomes(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
+        left["unread"] = [*map(dataclasses.asdict, unread)]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
@@ -168,6 +171,8 @@ def summary(
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
+            for one in unread if unscored == len(paid) else []:  # else it stands with failed against succeeded ones
+                stdout().print(words(f"{one}."), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
@@ -257,6 +262,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(table)
     if len(shown) < len(rows):
         console.print(f"{len(rows) - len(shown)} more; --json lists them.", soft_wrap=True)
+    for line in found.same():
+        console.print(words(line), soft_wrap=True)
     if shown:
         once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
         stars = starred(

@@ -15,10 +15,11 @@ const page = (() => {
     return element;
   }
 
-  /* Text whose parts between backticks are code. */
-  const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
+  /* Text whose parts between backticks are code, and whose percentages stay in one line. */
+  const prose = (text) => text.replaceAll(" %", "\u00a0%").split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
-  const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
+  const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);
+  const sentence = (text) => ended(`${text[0].toUpperCase()}${text.slice(1)}`);
 
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false) {
@@ -173,6 +174,8 @@ const page = (() => {
     brushSelect: false, ...of });
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.36)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
+  /* The same of prose: whole words, and no mark of its own before the dots. */
+  const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, prose, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, ended, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

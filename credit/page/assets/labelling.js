@@ -65,7 +65,8 @@
       ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
   page.lead("explorer");
   // What is to be judged comes first, and counts of errors before the answer would sway it.
-  part.after(make("details", {}, make("summary", {}, "What the logs count, for after your answer"), document.getElementById("lead"), document.getElementById("tiles")));
+  const others = [...document.querySelectorAll("main > section")].filter((one) => one !== part);
+  part.after(make("details", {}, make("summary", {}, "What the logs count, for after your answer"), ...["#lead", "#tiles", "nav"].map((one) => document.querySelector(one)), ...others));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }

@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, ended, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -16,6 +16,9 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
+  /* The same in words: that nothing was found in a part is no bound. */
+  const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
+    : `${partly ? "at least " : ""}${number(count)} ${count === 1 ? noun : nouns}`);
   const least = (...keys) => keys.map((key) => [key.replaceAll("_", " "),
     (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
@@ -35,6 +38,7 @@
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
+  const partly = lost || traces.some((row) => row.errors == null);
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replaceAll(" ", "\u00a0")), make("span", {}, prose(text)));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
@@ -42,7 +46,7 @@
       overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed${of_log}: outcome below ${number(overview.differences.cut)}`),
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
         : tile(number(mean), `mean outcome${of_log} over ${plural(scored.length, "trace")}`)]),
-    tile(bound(total("errors"), lost || traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
+    tile(bound(total("errors"), total("errors") && partly), total("errors") == null ? "errors: not logged" : partly && !total("errors") ? "errors in the part that was logged" : "errors"),
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: `--prices` adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
@@ -54,20 +58,20 @@
   const { differences, sides } = overview;
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const again = total("retries"), loops = total("loops");
-  const went = [total("errors") == null ? "errors are not logged" : mark(lost, plural(total("errors"), "error")),
-    again == null ? null : `${mark(lost || triage.agents.some((row) => row.retries == null), number(again))} ${again === 1 ? "retry" : "retries"}`,
-    loops == null ? null : mark(lost || triage.agents.some((row) => row.loops == null), plural(loops, "loop"))].filter(Boolean).join(", ");
+  const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
+    again == null ? null : known(lost || triage.agents.some((row) => row.retries == null), again, "retry", "retries"),
+    loops == null ? null : known(lost || triage.agents.some((row) => row.loops == null), loops, "loop")].filter(Boolean).join(", ");
   const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
-    clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean);
+    clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
   const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
-    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
+    said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
-    said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
+    said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
@@ -154,7 +158,7 @@
   if (differences.lines.length) {
     const percent = (share) => `${Math.round(100 * share)} %`;
     const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
-    const told = differences.rows.filter((row) => !row.folded); // a line names the others, which say the same
+    const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
     const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
@@ -178,7 +182,7 @@
     section("differences", "Failed against succeeded",
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
-      ...(!told.length ? [] : [table(columns, told, "Differences", 15),
+      ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
         explained(columns, told, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
           ["traces with", "Traces with an agent, or an error of it: the part of traces."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
           ["", starred("Colour and *", `all looked at that could have so small a p${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
@@ -186,22 +190,23 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const interval = (row) => (row.ratio ? `×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
+    const interval = (row) => (row.ratio ? `${row.paired ? "median" : "geometric"} ×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds];
     const columns = [["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
-      ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
+      ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : ""}`, "n"],
       ["would be seen", (r) => (r.ratio?.seen ? `×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows, "Sides", 15),
-      ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
+      ...sides.lines.map((line) => make("p", { class: "note" }, prose(sentence(line)))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ, so that the test is of these tasks alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["×", "×: of an amount, the ratio: the median of tasks that differ, or of geometric means where sides share no task."],
+        ["median ×", "Median ×: of an amount, the ratio of the sides in the median of the tasks that differ. One large task may move the means, and the difference, the other way."],
+        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks. One large task may move the means, and the difference, the other way."],
         ["", `Would be seen: a difference that the test, corrected for its rows, finds in 4 of 5 cases. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 

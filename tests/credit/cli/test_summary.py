@@ -319,7 +319,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
     assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
-    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors; ")
+    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
     printed = run("summary", log).stdout
     assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
     assert "traces with" not in printed and "–: fewer than 8 differ" in printed  # the legend explained rows of others
@@ -328,7 +328,10 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
     assert "Too few for a test" in few and "*  " not in few
     same = [line | {"rewards": {"team": 1.0}} for line in lines]
-    assert "All outcomes are equal, 1, so" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    assert (
+        "All outcomes are equal, 1: nothing tells failed from succeeded traces."
+        in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    )
     told = json.loads(run("summary", tmp_path / "z.jsonl", "--json").stdout)["failed_against_succeeded"]
     assert (told["failed"], told["succeeded"], told["equal"]) == (0, 0, 1)  # it said that all had failed
 
@@ -711,5 +714,7 @@ def test_the_first_line_points_to_an_agent_whose_part_in_failed_traces_stands_ou
     assert shown[0].endswith("`credit choose` names what could be logged.") and "Within a trace: nothing in" in shown[0]
     rows = [line for line in shown if line.endswith("*")]
     assert len(rows) == 1 and rows[0].startswith("traces with reviewer ")
-    (same,) = [line for line in shown if line.startswith("What traces with reviewer says of all traces")]
-    assert {"events", "agents", "calls of look"} <= set(same.split(" said by ")[1].rstrip(".").split("; "))
+    start = "Same information as traces with reviewer: "
+    (at,) = [i for i, line in enumerate(shown) if line.startswith(start)]
+    assert {"events", "agents", "calls of look"} <= set(shown[at].removeprefix(start).rstrip(".").split("; "))
+    assert at > shown.index(rows[0])  # below the table whose row it is about

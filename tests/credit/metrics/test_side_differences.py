@@ -641,7 +641,24 @@ def test_a_ratio_against_the_means_is_said() -> None:
     value[-1] = 10_000.0
     (row,) = side_differences(traces_of(names), {"tokens": numbered(value)}, side)
     assert row.difference > 0 and row.ratio is not None and row.ratio.high < 1
-    assert "(but ×0.8" in row.told()
+    assert "(but ×0.8" in row.told() and " in the median task)" in row.told()
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_ratio_beside_a_difference_of_means_says_of_what_it_is(paired: bool, tmp_path: Path) -> None:
+    """A difference of −43 tokens stood beside ×0.8, which a reader took for the ratio of the means, 0.57."""
+    lines = []
+    for i in range(24):
+        tokens = 1000 if i == 0 else 100 if i == 1 else (10, 8)[i % 2] * (3 + i // 2)
+        events = [{"id": "e", "type": "message", "agent": "a", "tokens": tokens}]
+        lines.append(trace(f"t{i}", f"q{i // 2 if paired else i}", 1.0, events=events, edges=[]))
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(24)))
+    printed = run("metrics", log, "--sides", table).stdout
+    kind = "median" if paired else "geometric"
+    (row,) = [line for line in printed.splitlines() if line.startswith("tokens ")]
+    assert f" {kind} ×0." in row and printed.count(f" {kind} ×: of an amount, the ratio of ") == 1
+    assert "geometric" not in printed if paired else "median" not in printed
 
 
 def few_tasks(rng: np.random.Generator, tasks: int, traces: int, shift: float) -> list[SideDifference]:
@@ -718,3 +735,7 @@ def test_numbers_of_a_team_that_is_one_agent_have_a_line_and_no_rows(tmp_path: P
     assert {"team_peak", "team_mean", "team_births", "team_deaths", "parallelism"} <= {*told["same"]}
     assert not {*told["same"]} & {row["metric"] for row in told["differences"]}
     assert f"the same number in all traces: {', '.join(told['same'])}" in told["lines"]
+    printed = run("metrics", log).stdout  # without sides they had rows, which say nothing
+    (line,) = re.findall(r"\nthe same number in all traces that have one \((\d+)\): (.*)\n", printed)
+    assert int(line[0]) == len(line[1].split(", ")) and {"team_peak 1", "parallelism 1"} <= {*line[1].split(", ")}
+    assert not re.search("^(team|parallelism)[a-z_]* +[0-9]", printed, re.MULTILINE) and "\nsuccess " in printed

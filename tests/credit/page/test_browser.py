@@ -588,25 +588,40 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     prices = Prices({"big": Price(input=2.0, output=1000.0)}, {"web": 0.25})
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
-        "What failed: 2 of 3 traces with an outcome failed.",
+        "What failed: 2 of 3 traces with an outcome failed. Failed and succeeded traces have the same length, agents, "
+        "errors, tools and ends: nothing to compare.",
         "What it cost: 14.25 in money, 1,500 tokens generated and 6M read, 3 h 20 min of wall clock. The failed traces "
         "generated 67 % of the tokens.",
         "Look first: a, error of web; no later call succeeded ({}). It happened in 3 traces. Show it",
     ]
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
-        "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
+        "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome. credit label "
+        "gives them outcomes.",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
         "Look first: a, error of web; no later call succeeded ({}). Show it",
     ]
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
     first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
-    assert (
-        first == "What failed: errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
-    )
+    assert first.startswith("What failed: errors are not logged, 0 loops. Which traces failed is not known: none has ")
     assert cost == "What it cost: the logs do not say."
     assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
+    silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
+    for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
+        event |= {"status": "ok"} if event["type"] == "tool_result" else {}
+    first, cost, *_ = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, silent), {}))
+    assert first.startswith("What failed: no error in the part that was logged, ")
+    assert cost.startswith("What it cost: at least 500 tokens generated and at least 2M read, at least 1 h 7 min of ")
+    assert "≥" not in first + cost
+
+
+def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> None:
+    """An error's text ended in "project... …)", or in the middle of a word."""
+    record = called(0) | {"rewards": {}}
+    record["events"][2]["content"] = "The test suite failed after the last edit of the module. " + "Read more... " * 8
+    look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[2]
+    assert look.endswith("of the module. Read more... Read more... Read more …). Show it")
 
 
 def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
@@ -623,9 +638,9 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         changed = page.locator("#lead p").filter(has_text="What changed").inner_text()
         assert "success 0 to 1" in changed
         row = page.locator("#sides tbody tr", has_text="success").locator("td").all_text_contents()
-        assert row == ["success", "0", "1", "+1 *", "no spread", "–", "12 paired"]
+        assert row == ["success", "0", "1", "+1", "no spread *", "–", "12 paired"]  # the star is of the interval
         lines = page.locator("#sides p").all_text_contents()
-        assert "traces: 12 and 12" in " ".join(lines)
+        assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
         assert page.locator("#sides tbody tr", has_text="tokens, all traces").count() == 1
         assert fits(page) and opened.complaints == []

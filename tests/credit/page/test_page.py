@@ -8,6 +8,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from credit.metrics.cost_summary import cost_rows
 from credit.metrics.event_costs import price_gaps, read_prices
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
-from credit.page.html import EXCERPTS, LARGEST, page
+from credit.page.html import EXCERPTS, LARGEST, page, served_page
 from credit.page.overview import group_rows, overview
 from credit.page.questions import questions
 from credit.reports.comparison import compare
@@ -286,13 +287,30 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     html, _ = page(findings_of(credit.read(written(tmp_path, records))), title=HOSTILE)
     head, views = embedded(html)
     assert html.count("</script>") == html.count("<script")
-    assert "<img" not in html
+    assert "<img" not in html and "&lt;/script&gt;&lt;img" in without_script(html)
     data = html[html.index('id="data">') : html.index("</script>", html.index('id="views">'))]
     assert not set("\u202e\x1b\u2028") & set(data)
     assert "</script>" in head["title"]
     assert "<h1>&lt;/script&gt;&lt;img src=x" in html  # there without JavaScript too
     assert max(len(text) for view in views for text in view["text"]) == EXCERPTS[0] < 1000
     assert any("</script>" in lane["label"] or "</sc" in lane["label"] for lane in views[0]["lanes"])
+
+
+def without_script(html: str) -> str:
+    return html.partition("<noscript>")[2].partition("</noscript>")[0]
+
+
+def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findings: Findings) -> None:
+    """The page had a title and one sentence, as in the preview of a mail."""
+    html, _ = page(findings, title="x")
+    shown, overview = without_script(html), embedded(html)[0]["overview"]
+    assert f"<b>What failed:</b> {escape(overview['differences']['headline'])}</p>" in shown
+    worst = overview["triage"]["suspects"][0]
+    cells = (worst["trace"], f"{worst['outcome']:g}", worst["event"], worst["agent"], escape(worst["why"]))
+    assert f"<tbody><tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in shown
+    assert shown.count("<tr>") == 1 + len(overview["triage"]["suspects"]) and "credit summary" in shown
+    label = without_script(served_page(findings, labelled=True))
+    assert "JavaScript" in label and "failed" not in label and "<table" not in label  # a judge is not swayed
 
 
 def test_logs_without_outcomes_and_without_text(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     assert (
         "Most of the difference in errors is of tool edit (4 against 0), of agent ann (3 against 0)." in found.lines()
     )
-    assert "errors (mostly of tool edit and agent ann)" in found.headline()
+    assert ", mostly of tool edit and agent ann)" in found.headline()
     assert not any(row.owners for row in found.rows if row.what not in ("errors", "retries"))
 
 
@@ -95,8 +96,12 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     stars = sum(row.stands_out for row in once)
     said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance. A difference need not"
     assert sum(row.stands_out for row in found.rows) > stars and found.lines()[1].startswith(said)
-    assert found.lines()[-1].startswith("What errors says of all traces, or its reverse, is also said by traces with ")
-    assert found.headline().endswith("More in failed ones: errors (mostly of agent bob); events.")
+    assert found.same()[0].startswith("Same information as errors: traces with ")
+    assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.lines()}
+    (told,) = re.findall("More in failed ones: (.*)[.]$", found.headline())
+    assert told == "errors (2 against 1, mostly of agent bob); events (5 against 3.08)"
+    tail = dataclasses.replace(rows["events"], failed=5.0, succeeded=9.0, same_as="")  # of one very long success
+    assert "events (but 5 against 9)" in dataclasses.replace(found, rows=(tail,)).headline()
     folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
     assert folded["agents"] and folded["traces with bob"] and not folded["errors"]
     assert found.of_units("agent").startswith("Failed and succeeded traces differ beyond chance in traces with bob (1 ")
@@ -119,14 +124,18 @@ def mixed(folder: Path, *tasks: str) -> OutcomeDifferences:
 def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_both(tmp_path: Path) -> None:
     """Means of 20 against 20 traces stood below "55 traces failed, 45 succeeded"."""
     some = mixed(tmp_path, *["0011"] * 10, *"0" * 35, *"1" * 25)
-    said = "20 failed and 20 succeeded of these were compared."
+    said = "20 failed and 20 succeeded traces were compared."
     assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
-    assert some.lines()[0].endswith(said) and said in some.headline() and said in some.as_json()["headline"]
+    assert some.lines()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
     assert not between.within and between.compared == (12, 10)
-    assert between.lines()[0].endswith("12 failed and 10 succeeded of these were compared.")
+    assert between.lines()[0].endswith("12 failed and 10 succeeded traces were compared.")
+    few = mixed(tmp_path, "0011")  # the first words on a page said nothing of what differs
+    assert few.lines()[1].startswith("Too few for a test") and few.headline().endswith(few.lines()[1])
     every = mixed(tmp_path, *["0011"] * 10)
-    assert every.compared == (20, 20) and not any("of these" in text for text in (*every.lines(), every.headline()))
+    assert every.compared == (20, 20) and not any(
+        "were compared" in text for text in (*every.lines(), every.headline())
+    )
 
 
 def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
@@ -142,7 +151,7 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
     assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
     assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
     assert found.folded()[0][1] == ["tool calls", "calls of sh", "events"] and len(found.folded()) == 1
-    assert found.lines()[-1].endswith("is also said by tool calls; calls of sh; events.")
+    assert found.same() == ["Same information as errors: tool calls; calls of sh; events."]
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
@@ -160,17 +169,35 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
         log = tmp_path / "log.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
         found = outcome_differences(credit.read(log))
-        lines = [line for line in found.lines() if "models" in line]
+        lines = [line for line in found.lines() if "by model" in line]
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
-    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; what differs mixes models."]
+    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; the model may be why the rest differs."]
     assert said(*["AAAABabbbb"] * 10) == apart
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
     alone = f"{apart[0][:-1]}; 20 other traces in tasks of one model."
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == [alone]
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
+
+
+def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> None:
+    """The traces' own model, the lead's, was one, and all that failed did so with another coder."""
+    lines = []
+    for i in range(40):
+        of = {"lead": "big", "coder": ("big", "small")[i % 2], "critic": ("big", "small")[i // 2 % 2]}
+        events = [{"id": name, "type": "message", "agent": name, "model": model} for name, model in of.items()]
+        events += [{"id": "x", "type": "message", "agent": "lead"}] * (i % 2)
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [], "model": "big",
+                      "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert found.models == () and dict(found.agent_models)["coder"] == (("big", 0, 20), ("small", 19, 20))
+    said = "Failed by model of coder: big 0 % of 20, small 95 % of 20; the model may be why the rest differs."
+    told = [line for line in found.lines() if "by model" in line]
+    assert told[0] == said and told[1].startswith("Failed by model of critic: big 45 % of 20, small 50 % of 20")
+    assert len(told) == 2 and said in found.headline() and "critic" not in found.headline()
 
 
 def test_numbers_of_two_traces_are_not_one_fact(tmp_path: Path) -> None:
@@ -257,7 +284,7 @@ def test_whose_error_decides_is_found_where_all_make_as_many(tmp_path: Path, alo
     coder = rows["traces with an error of coder"]
     assert (coder.failed, coder.succeeded, coder.chance, coder.stands_out) == (1, 0, 1, True)
     assert not rows["errors"].stands_out and "traces with an error of planner" in rows
-    assert "More in failed ones: traces with an error of coder." in found.headline()
+    assert "More in failed ones: traces with an error of coder (100 % against 0 %)." in found.headline()
     assert found.of_units("agent").endswith(" beyond chance in traces with an error of coder (1 against 0).")
     assert found.of_units("tool") == ""
 

@@ -110,3 +110,29 @@ def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
     assert "crew" not in {row["agent"] for row in found["agents"]}
     (row,) = [row for row in found["failed_against_succeeded"]["rows"] if row["what"].startswith("traces that lack")]
     assert row["stands_out"] and (row["failed"], row["succeeded"]) == (1, 0)
+
+
+def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Path) -> None:
+    """All read traces had no outcome, and the one whose outcome is known was not read: nothing said so."""
+    (logs / "rewards.csv").write_text("trace,reward\na0,0\nnobody,1\n")
+    said = "1 trace was not read; by --rewards their outcomes: 0 succeeded, 1 failed"
+    assert f"\n{said}.\n" in run(logs, "summary")
+    assert json.loads(run(logs, "summary", "--json"))["unread"] == [
+        {"side": "", "traces": 1, "succeeded": 0, "failed": 1}
+    ]
+    run(logs, "report", "-o", str(logs / "page.html"))
+    assert said in (logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0]
+
+
+def test_refused_traces_whose_side_nothing_tells_are_said_to_be_of_none(logs: Path) -> None:
+    """Sides that logs state are of traces that were read: with `system` refused ones were told without a side."""
+    for file in (logs / "runs").glob("*/log.jsonl"):
+        rows = [json.loads(line) | {"system": file.parent.name} for line in file.read_text().splitlines()]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = run(logs, "metrics", "--sides", "system=before,after")
+    assert "3 traces of an unknown side were not read; by --rewards their outcomes: 1 succeeded, 2 failed" in said
+    (logs / "rewards.csv").write_text("trace,reward\n" + "".join(f"b{i},{i % 2}\na{i},{i % 2}\n" for i in range(2, 9)))
+    said = run(logs, "metrics", "--sides", "system=before,after")
+    assert "\n3 traces of an unknown side were not read\n" in said and "by --rewards" not in said
+    folders = run(logs, "metrics", "--sides", f"{logs}/runs/before,{logs}/runs/after")
+    assert "unknown side" not in folders  # where their files tell it

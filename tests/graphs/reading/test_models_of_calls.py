@@ -11,7 +11,8 @@ import pytest
 
 import credit
 from credit.metrics.cost_summary import cost_rows
-from credit.metrics.event_costs import Price, Prices, event_models
+from credit.metrics.event_costs import Price, Prices
+from credit.reports.event_models import event_models
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.files import name_models
 from graphs.traces.assembling import assemble
