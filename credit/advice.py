@@ -301,7 +301,8 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
     needs |= {other: why for other, why in lacking.items() if other != name}
     method = METHODS[name]
     keyed = implied(method.fn, {}, of_agents=has_agent_outcomes(traces))
-    unbiased, but = method.unbiased, ""
+    unbiased: bool | None = method.unbiased
+    but = ""
     if keyed:  # not the comparison of the table of methods
         tried = Summary()
         tried.add(traces, run(traces, name), name, {})
