@@ -41,7 +41,7 @@ from credit.bench.own_worlds import micro_world
 from credit.bench.refusals import refused_line, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
-from credit.methods.own_results import FINITE
+from credit.methods.own_results import FINITE, NotFiniteError
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
@@ -60,7 +60,10 @@ _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1)) 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Scores of one method in one world at one size; NaN where a score is not defined (all zeros, all ties)."""
+    """Scores of one method in one world at one size; NaN where a score is not defined (all zeros, all ties).
+
+    All are NaN where the method gave numbers that are not finite, which is left out (`credit.bench.refusals`).
+    """
 
     method: str
     world: str
@@ -135,7 +138,7 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
     """
     table = {(row.world, row.k): row for row in other}
     pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
-    if not any(row.answered for row, _ in pairs):
+    if not any(row.answered > 0 for row, _ in pairs):
         return False
     left, right = ([[row.bias, row.variance, row.error] for row in side] for side in zip(*pairs, strict=True))
     return np.allclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -264,7 +267,7 @@ def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
     if len(wrong):
         row, event = wrong[0].tolist()
         found = f"the advantage of event {event} of batch {row} is {advantage[row, event]} and marked valid"
-        raise CreditError(f"method {name!r}: {found}; {FINITE}")
+        raise NotFiniteError(f"method {name!r}: {found}; {FINITE}")
     return advantage, reason
 
 

@@ -21,12 +21,14 @@ def cell(rows: Iterable[Row], score: str, digits: str = "") -> str:
     """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none.
 
     Where every decision was refused nothing pushed the policy, which is no bias of what the method computes: "refused".
+    What was left out for numbers that are not finite is "not finite".
     """
     form = digits or DIGITS.get(score, "{:.4g}")
     written = []
     for row in sorted(rows, key=lambda row: row.k):
         value = getattr(row, score)
         number = "undefined" if math.isnan(value) else form.format(0.0 if abs(value) < 1e-9 else value)
+        number = "not finite" if math.isnan(row.answered) else number
         written.append("refused" if row.answered <= 0 and score != "answered" else number)
     return " / ".join(written) or "-"
 

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 
+from credit.methods.own_results import NotFiniteError
 from estimators.base import REASONS, Reason
+from graphs.errors import CreditError
 
-__all__ = ["main_reason", "refused_line", "why_refused"]
+__all__ = ["LeftOut", "main_reason", "refused_line", "why_refused"]
+
+T = TypeVar("T")
+
+
+class LeftOut:
+    """What a benchmark leaves out because a method gave numbers that are not finite; it measures the rest."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[list[str], str]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found
+
+    def try_one(self, name: str, place: str, measure: Callable[[], T]) -> T | None:
+        """What `measure` gives; None where it is left out, with a line on the method and where that was."""
+        try:
+            return measure()
+        except NotFiniteError as error:
+            self._found.setdefault(name, ([], str(error)))[0].append(place)
+            return None
+
+    def lines(self) -> list[str]:
+        """A sentence for each method: where it is left out, and the first reason."""
+        return [f"{name} is left out in {', '.join(at)}: {why}" for name, (at, why) in self._found.items()]
+
+    def check(self, measured: object) -> None:
+        """Refuse where nothing was measured.
+
+        Raises:
+          CreditError: has the lines.
+        """
+        if self._found and not measured:
+            raise CreditError("; ".join(self.lines()))
 
 
 def why_refused(reason: np.ndarray) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import jax
 import numpy as np
 
 from credit.bench.planted_faults import Insertion, copied, insert
+from credit.bench.refusals import LeftOut
 from credit.methods.published import find_method
 from credit.methods.running import missing_evidence, run
 from graphs.event_types import EventType
@@ -47,26 +49,30 @@ class Robustness:
     gained: float
 
 
-def robustness(methods: tuple[str, ...], seed: int) -> Iterator[Robustness]:
+def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut) -> Iterator[Robustness]:
     """Insert events into drawn logs of a swarm of seven agents and compare advantages; values are the true ones.
 
     Args:
       methods: names. Those that need evidence which these logs lack are passed over.
       seed: of the draws.
+      left_out: takes what has numbers that are not finite.
     """
     team = TeamWorld("swarm", agents=7, events=120, kind="additive", group_size=EACH, difficulties=(-0.5, 0.0, 0.5))
     runs = team.sample(jax.random.key(seed), TASKS * EACH)
     records = team.records(runs, team.increments(runs))
     plain = assemble([copied(record) for record in records])
     known = [name for name in methods if not missing_evidence(plain, find_method(name).needs)]
-    before = {name: _advantages(plain, name) for name in known}
+    tried = ((name, left_out.try_one(name, "the drawn logs", partial(_advantages, plain, name))) for name in known)
+    before = {name: found for name, found in tried if found is not None}
     for insertion, change in INSERTIONS.items():
         changed = [copied(record) for record in records]
         for record in changed[::EACH]:
             change(record)
         after = assemble(changed)
-        for name in known:
-            yield _compared(name, insertion, before[name], _advantages(after, name))
+        for name, old in before.items():
+            new = left_out.try_one(name, insertion, partial(_advantages, after, name))
+            if new is not None:
+                yield _compared(name, insertion, old, new)
 
 
 def _advantages(traces: Traces, method: str) -> list[dict[str, float]]:

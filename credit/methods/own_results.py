@@ -13,10 +13,14 @@ from graphs.event_graph import EventGraph
 from graphs.levels import LEVELS
 from graphs.text import excerpt
 
-__all__ = ["FINITE", "check_finite", "check_form"]
+__all__ = ["FINITE", "NotFiniteError", "check_finite", "check_form"]
 
 FINITE = "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
 """The error's words where a valid advantage is not a finite number."""
+
+
+class NotFiniteError(CreditError):
+    """A method marked an advantage valid that is no finite number; a benchmark leaves out what it measured with it."""
 
 
 def check_form(name: str, graph: EventGraph, result: Any) -> None:
@@ -58,7 +62,7 @@ def check_finite(name: str, result: Credit) -> None:
     """Refuse an advantage that is valid and no finite number. Nothing is known of numbers that are being traced.
 
     Raises:
-      CreditError: names the first such event.
+      NotFiniteError: names the first such event.
 
     Examples:
       >>> import credit
@@ -71,7 +75,7 @@ def check_finite(name: str, result: Credit) -> None:
     wrong = jnp.flatnonzero((jnp.asarray(result.reason) == Reason.VALID) & ~jnp.isfinite(advantage))
     if wrong.size:
         more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
-        raise CreditError(
+        raise NotFiniteError(
             f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
             f"{FINITE}"
         )

@@ -57,6 +57,7 @@ def draw_methods(
       MissingExtraError: matplotlib is not installed.
       CreditError: no row has this group size or less.
     """
+    rows = [row for row in rows if not np.isnan(row.answered)]  # what was left out has no number
     if k is None:
         k = max((row.k for row in rows), default=0)
     size: dict[tuple[str, str], int] = {}

@@ -26,7 +26,7 @@ from credit.bench.refusals import main_reason
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
-from credit.methods.own_results import FINITE
+from credit.methods.own_results import FINITE, NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError, MissingExtraError
 from graphs.text import counted
@@ -179,7 +179,7 @@ def train(
         carry, (is_finite, *part) = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
         if not np.all(is_finite):
             update = len(parts) * CHUNK + int(np.argmin(is_finite)) + 1
-            raise CreditError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
+            raise NotFiniteError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
         parts.append([np.asarray(x, np.float64) for x in part])
         spent += parts[-1][-1].sum()
     expected, cosine, entropy, teaching, reasons, cost = (np.concatenate(x) for x in zip(*parts, strict=True))

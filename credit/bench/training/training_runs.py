@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from credit.bench.refusals import main_reason
+from credit.bench.refusals import LeftOut, main_reason
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from credit.methods.own_results import NotFiniteError
 from estimators.base import Reason
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError, expect
@@ -44,6 +45,7 @@ def run_training(
     first_seed: int = 0,
     output: Path | None = None,
     after_row: Callable[[dict[str, Any]], None] | None = None,
+    left_out: LeftOut | None = None,
 ) -> list[dict[str, Any]]:
     """Train every signal on every task with every seed, at the learning rate that suits the two best.
 
@@ -63,6 +65,7 @@ def run_training(
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
         except those of your own function or task, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
+      left_out: takes the signals whose advantages are not finite on some task, which then have no row; None raises.
 
     Returns:
       One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
@@ -108,12 +111,11 @@ def run_training(
         held = [] if output is None else kept_rows(output, about)
         kept = {row_key(row): row for row in held if (row["task"], row["signal"]) not in anew}
         rows: list[dict[str, Any]] = []
-        for task, signal in pairs:
+
+        def add(task: LearningTask, signal: str) -> None:
             before = len(kept)
 
-            def row(
-                seed: int, rate: float, sweep: bool, task: LearningTask = task, signal: str = signal
-            ) -> dict[str, Any]:
+            def row(seed: int, rate: float, sweep: bool) -> dict[str, Any]:
                 key = (task.name, signal, seed, rate, sweep)
                 if key not in kept:
                     kept[key] = _row(task, signal, seed, rate, sweep, settings)
@@ -132,7 +134,13 @@ def run_training(
                     after_row(rows[-1])
             if len(kept) > before and output is not None:
                 write_rows(output, list(kept.values()), about)
-        return rows
+
+        for task, signal in pairs:
+            if left_out is None:
+                add(task, signal)
+            elif signal not in left_out:  # else it is no first signal to compare with, nor one of the ranks over tasks
+                left_out.try_one(signal, task.name, functools.partial(add, task, signal))
+        return [row for row in rows if left_out is None or row["signal"] not in left_out]
 
 
 def _mean_area(rows: list[dict[str, Any]]) -> float:
@@ -151,7 +159,8 @@ def _row(
     except MissingExtraError:
         raise  # of whatever signal
     except CreditError as error:
-        raise CreditError(f"training with {signal!r} on {task.name!r}: {error}") from error
+        kind = NotFiniteError if isinstance(error, NotFiniteError) else CreditError
+        raise kind(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))
     update = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,9 +112,9 @@ def bias(
         stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size)]
         check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
-    rows = _measured(methods, worlds, group_size)
+    rows, unmeasured = _measured(methods, worlds, group_size)
 
-    left_out = beyond(methods, worlds, group_size)
+    left_out = [*beyond(methods, worlds, group_size), *unmeasured]
     for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
     if as_json:
@@ -212,19 +214,22 @@ def _of_two_values(worlds: set[str]) -> str:
     )
 
 
-def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None) -> list[Row]:
-    """All rows, with a progress bar on standard error where that is a terminal."""
-    from credit.bench.bias import cells, measure
+def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None) -> tuple[list[Row], list[str]]:
+    """All rows, and a line on those without numbers; with a progress bar where standard error is a terminal."""
+    from credit.bench.bias import Row, cells, measure
+    from credit.bench.refusals import LeftOut
 
     todo = cells(methods, worlds, group_size)
-    rows = []
+    rows, left_out = [], LeftOut()
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))
         for name, world, k in todo:
             bar.update(task, description=name)
-            rows.append(measure(name, world, k))
+            row = left_out.try_one(f"{name}, size {k},", world, functools.partial(measure, name, world, k))
+            rows.append(row or Row(name, world, k, *[math.nan] * len(SCORES)))
             bar.advance(task)
-    return rows
+    left_out.check([row for row in rows if not math.isnan(row.answered)])
+    return rows, left_out.lines()
 
 
 def _table(rows: list[Row], score: str) -> Table:

@@ -33,14 +33,18 @@ NOTES = (
 @json_option
 def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
+    from credit.bench.refusals import LeftOut
     from credit.bench.robustness import robustness as measure
     from credit.methods.published import find_method
 
-    names = methods or METHODS
+    names, left_out = methods or METHODS, LeftOut()
     for name in names:
         find_method(name)  # before anything is drawn
     with working(stderr(), "inserting events"):
-        rows = list(measure(names, seed))
+        rows = list(measure(names, seed, left_out))
+    left_out.check(rows)
+    for line in left_out.lines():
+        stderr().print(words(line), soft_wrap=True)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         print_json({"seed": seed, "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain]})

@@ -150,11 +150,13 @@ def train(
         return
     if optimizer == "natural":
         raise click.UsageError("--optimizer natural takes --lengths")
+    from credit.bench.refusals import LeftOut
     from credit.bench.training.learning_tasks import TASKS
     from credit.bench.training.training_comparison import cells, comparisons, least_seeds, plain
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, TUNING_SEEDS, run_training
 
+    left_out = LeftOut()
     if output is not None:
         check_folder(output, "--output")
     tell_unchecked(methods or ())
@@ -176,7 +178,11 @@ def train(
             bar.update(task, advance=1, description=f"{row['task']}: {row['signal']}")
 
         rows = run_training(signals, names, seeds, settings, learning_rates=rates, common_rates=common_rates or (),
-                            first_seed=seed, output=output, after_row=after_row)  # fmt: skip
+                            first_seed=seed, output=output, after_row=after_row, left_out=left_out)  # fmt: skip
+    left_out.check(rows)
+    for line in left_out.lines():
+        stderr().print(words(line), soft_wrap=True)
+    signals = tuple(name for name in signals if name not in left_out)
     compared = cells(rows)
     if as_json:
         print_json({"rows": [plain(cell._asdict()) for cell in compared]})

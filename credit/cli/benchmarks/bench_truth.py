@@ -89,6 +89,7 @@ def truth(
     `bench bias` can enumerate.
     """
     from credit.bench.against_truth import Match, differences, draw, score_by_group, team_of
+    from credit.bench.refusals import LeftOut, refused_line
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -118,6 +119,7 @@ def truth(
             )
         )
     rows: list[Match] = []
+    left_out = LeftOut()
     less: list[Difference] = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo) * len(names))
@@ -130,11 +132,16 @@ def truth(
             first = None
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
-                found = score_by_group(drawn, name)
-                rows.append(found.match)
-                less += differences(found, first) if first else []
-                first = first or found
+                found = left_out.try_one(name, world, functools.partial(score_by_group, drawn, name))
+                if found is not None:
+                    rows.append(found.match)
+                    less += differences(found, first) if first else []
+                    first = first or found
                 bar.advance(task)
+    left_out.check(rows)
+    todo = tuple(dict.fromkeys(row.world for row in rows))
+    for line in left_out.lines():
+        stderr().print(words(line), soft_wrap=True)
     if output is not None:
         import pyarrow as pa
 
@@ -148,10 +155,8 @@ def truth(
     else:
         for world in todo:
             stdout().print(_table(world, [row for row in rows if row.world == world]))
-            if less:
-                stdout().print(_differences([line for line in less if line.world == world]))
-        from credit.bench.refusals import refused_line
-
+            if of_world := [line for line in less if line.world == world]:
+                stdout().print(_differences(of_world))
         partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
         lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
         notes = [note for note in NOTES if less or not note.startswith("less")]

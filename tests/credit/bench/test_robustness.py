@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from credit.bench.refusals import LeftOut
 from credit.bench.robustness import INSERTIONS, robustness
 
 
 @pytest.mark.slow
 def test_a_broadcast_pays_what_was_inserted_and_a_true_critic_does_not() -> None:
-    rows = {(row.method, row.insertion): row for row in robustness(("rloo", "critic"), 3)}
+    rows = {(row.method, row.insertion): row for row in robustness(("rloo", "critic"), 3, LeftOut())}
     assert {insertion for _, insertion in rows} == {*INSERTIONS}
     for insertion in INSERTIONS:
         broadcast, critic = rows["rloo", insertion], rows["critic", insertion]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ def traces(graph, reward):
 
 def nan(graph, reward):
     return dataclasses.replace(credit.rloo(graph, reward), baseline=jnp.full(graph.num_events, jnp.nan))
+
+def nan_of_two(graph, reward):
+    result = credit.rloo(graph, reward)
+    of_trace = jnp.sum(graph.trace_mask) <= 2
+    return dataclasses.replace(result, baseline=jnp.where(of_trace, jnp.nan, result.baseline))
 
 def negated(graph, reward):
     result = credit.rloo(graph, reward)
@@ -150,6 +156,38 @@ def test_every_benchmark_refuses_an_advantage_that_is_no_number(module: str, ben
     """`bench bias` printed "undefined / undefined", `bench train` a difference of +0.000."""
     result = CliRunner().invoke(cli, ["bench", *bench, f"{module}:nan"])
     assert result.exit_code == 1 and f"{module}:nan" in result.output and FINITE in " ".join(result.output.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bench",
+    [
+        ("bias", "--world", "relay-and", "-m", "NAN", "-m", "rloo", "--plot", "bias.svg"),
+        ("truth", "--world", "additive", "--traces", "16", "-m", "NAN", "-m", "rloo", "--plot", "truth.svg"),
+        ("train", "--quick", "--tasks", "bottleneck", "-m", "NAN,rloo", "--seeds", "1", "--steps", "2"),
+        ("robustness", "-m", "NAN", "-m", "rloo"),
+    ],
+    ids=lambda bench: bench[0],
+)
+def test_a_benchmark_leaves_out_what_is_no_number_and_measures_the_others(module: str, bench: tuple[str, ...]) -> None:
+    """One method without numbers stopped the whole call."""
+    asked = [part.replace("NAN", f"{module}:nan") for part in bench]
+    result = CliRunner().invoke(cli, ["bench", *asked])
+    assert result.exit_code == 0, result.output
+    assert f"{module}:nan" in result.stderr and "is left out in " in result.stderr and FINITE in result.stderr
+    assert "rloo" in result.stdout
+
+
+@pytest.mark.slow
+def test_a_size_without_numbers_leaves_the_other_sizes(module: str) -> None:
+    """A median of two of three others is no number in groups of two."""
+    asked = ["bench", "bias", "--world", "relay-and", "--world", "spawn-and", "-m", f"{module}:nan_of_two"]
+    result = CliRunner().invoke(cli, asked)
+    assert result.exit_code == 0, result.output
+    assert f"{module}:nan_of_two, size 2, is left out in relay-and, spawn-and: method" in result.stderr
+    assert result.stdout.count("not finite / 0") == 2, result.stdout
+    kept = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)["rows"]
+    assert {row[2]: row[3] is None for row in kept} == {2: True, 3: False}
 
 
 def test_a_point_that_was_cut_off_is_named(module: str, tmp_path: Path) -> None:
