@@ -7,38 +7,33 @@ import math
 from collections.abc import Iterable, Sequence
 
 from credit.bench.bias import Row
+from credit.bench.rounding import rounded
 from graphs.worlds.micro.examples import MICRO
 
-__all__ = ["DIGITS", "as_lists", "cell", "csv_text", "from_lists", "grid", "markdown"]
-
-DIGITS = {"bias": "{:.6f}", "cosine": "{:.4f}", "rank": "{:.3f}", "sign": "{:.3f}", "answered": "{:.3f}"}
-"""How each score is written; the others with four digits, whatever their size."""
+__all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown"]
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 
 
-def cell(rows: Iterable[Row], score: str, digits: str = "") -> str:
+def cell(rows: Iterable[Row], score: str) -> str:
     """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none.
 
     Where every decision was refused nothing pushed the policy, which is no bias of what the method computes: "refused".
     What was left out for numbers that are not finite is "not finite".
     """
-    form = digits or DIGITS.get(score, "{:.4g}")
     written = []
     for row in sorted(rows, key=lambda row: row.k):
-        value = getattr(row, score)
-        number = "undefined" if math.isnan(value) else form.format(0.0 if abs(value) < 1e-9 else value)
-        number = "not finite" if math.isnan(row.answered) else number
+        number = "not finite" if math.isnan(row.answered) else rounded(getattr(row, score))
         written.append("refused" if row.answered <= 0 and score != "answered" else number)
     return " / ".join(written) or "-"
 
 
-def grid(rows: Sequence[Row], score: str, digits: str = "") -> tuple[list[str], list[list[str]]]:
+def grid(rows: Sequence[Row], score: str) -> tuple[list[str], list[list[str]]]:
     """Worlds, and for each method its name and cells."""
     found = {row.world for row in rows}
     worlds = [world for world in dict.fromkeys([*MICRO, *(row.world for row in rows)]) if world in found]
     lines = [
-        [name, *(cell([r for r in rows if (r.method, r.world) == (name, world)], score, digits) for world in worlds)]
+        [name, *(cell([r for r in rows if (r.method, r.world) == (name, world)], score) for world in worlds)]
         for name in dict.fromkeys(row.method for row in rows)
     ]
     return worlds, lines
@@ -63,7 +58,7 @@ def markdown(rows: Sequence[Row]) -> str:
             _mean(_defined(row.rank for row in kept)),
             min(row.answered for row in kept),
         )
-        lines.append([name, *(_short(score) for score in scores)])
+        lines.append([name, *map(rounded, scores)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -81,10 +76,6 @@ def _defined(values: Iterable[float]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
-
-
-def _short(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{0.0 if abs(value) < 1e-9 else value:.3g}"
 
 
 def _quoted(value: str | int | float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from credit.bench.rounding import rounded
 from credit.methods.own_results import NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
@@ -81,4 +82,5 @@ def refused_line(name: str, answered: float, why: str) -> str:
       >>> refused_line("rloo", 0.25, "no outcome")
       'rloo gave no number for 75 % of the decisions, most often: no outcome'
     """
-    return f"{name} gave no number for {100 * (1 - answered):.3g} % of the decisions, most often: {why}"
+    share = rounded(100 * (1 - answered), ends=(0, 100))
+    return f"{name} gave no number for {share} % of the decisions, most often: {why}"

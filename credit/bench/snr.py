@@ -30,6 +30,7 @@ import numpy as np
 
 from credit import __version__
 from credit.bench.refusals import main_reason, refused_line
+from credit.bench.rounding import rounded
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
@@ -249,7 +250,7 @@ class Report:
 
 def _range(shares: Sequence[float]) -> str:
     """The least and the greatest of some numbers in three digits, or the one that they are."""
-    return " to ".join(dict.fromkeys(f"{share:.3g}" for share in (min(shares), max(shares))))
+    return " to ".join(dict.fromkeys(rounded(share, ends=(0, 100)) for share in (min(shares), max(shares))))
 
 
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:

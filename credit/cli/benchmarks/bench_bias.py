@@ -235,7 +235,7 @@ def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int
 def _table(rows: list[Row], score: str) -> Table:
     from credit.bench.bias_table import grid
 
-    worlds, lines = grid(rows, score, "{:.3g}")
+    worlds, lines = grid(rows, score)
     table = ruled_table(score, *(f"#{world}" for world in worlds))
     for line in lines:
         table.add_row(*map(words, line))

@@ -33,8 +33,12 @@ NOTES = (
 @json_option
 def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
+    import numpy as np
+
     from credit.bench.refusals import LeftOut
     from credit.bench.robustness import robustness as measure
+    from credit.bench.rounding import rounded
+    from credit.bench.signs import residue
     from credit.methods.published import find_method
 
     names, left_out = methods or METHODS, LeftOut()
@@ -52,7 +56,8 @@ def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
     table = plain_table("method", "insertion", "#taken", "#moved", "#others", "#gained")
     for row in rows:
         numbers = (row.taken, row.moved, row.others, row.gained)
-        table.add_row(row.method, row.insertion, *("–" if math.isnan(x) else f"{x:z.2f}" for x in numbers))
+        cells = ("–" if math.isnan(x) else rounded(x, ".2f", exact=residue(1.0, np.float32)) for x in numbers)
+        table.add_row(row.method, row.insertion, *cells)
     stdout().print(table)
     values = values_given("robustness", {need for name in names for need in find_method(name).needs})
     for line in filter(None, (*NOTES, values)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -196,7 +197,7 @@ def train(
         base = cell.signal == signals[0]
         table.add_row(*map(words, (
             cell.task, cell.signal, _rate(cell.learning_rate, rates),
-            _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final_median:.3f}",
+            _within(_share(cell.area_median), cell.area_interval, _share), _share(cell.final_median),
             _within(_events(cell.events_to_90), cell.events_interval, _events),
             "" if base else _difference(cell),
             mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",
@@ -245,14 +246,22 @@ def _intervals(seeds: int) -> str:
     return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}."
 
 
-def _within(middle: str, interval: Sequence[float], form: str | Callable[[float], str]) -> str:
+def _within(middle: str, interval: Sequence[float], show: Callable[[float], str]) -> str:
     """A median with its interval, where there is one."""
-    show = form.format if isinstance(form, str) else form
     return middle if math.isnan(interval[0]) else f"{middle} ({show(interval[0])} to {show(interval[1])})"
 
 
 def _difference(of: Cell | AtRate) -> str:
-    return _within(f"{of.difference_median:+z.3f}", of.difference_interval, "{:+z.3f}")
+    show = functools.partial(_share, form="+.3f")
+    return _within(show(of.difference_median), of.difference_interval, show)
+
+
+def _share(value: float, form: str = ".3f") -> str:
+    """As benchmarks write numbers; what differs by less is of rounding."""
+    from credit.bench.rounding import rounded
+    from credit.bench.training.training_comparison import TIE
+
+    return rounded(value, form, exact=TIE)
 
 
 def _events(number: float) -> str:

@@ -201,7 +201,7 @@ def _table(world: str, rows: list[Match]) -> Table:
             _cell(row.slope, row.slope_low, row.slope_high),
             _cell(row.correlation, row.correlation_low, row.correlation_high),
             _cell(row.sign, row.sign_low, row.sign_high),
-            f"{row.answered:.3g}",
+            _share(row.answered, ".3g"),
         )
     return table
 
@@ -223,11 +223,17 @@ def _less(line: Difference) -> str:
         return "undefined"
     if abs(line.difference) < ROUNDING and not max(abs(line.low), abs(line.high)) >= ROUNDING:
         return "equal"
-    middle = f"{line.difference:+z.3f}"
-    return middle if math.isnan(line.low) else f"{middle} ({line.low:+z.3f} to {line.high:+z.3f})"
+    middle, low, high = (_share(value, "+.3f") for value in (line.difference, line.low, line.high))
+    return middle if math.isnan(line.low) else f"{middle} ({low} to {high})"
 
 
 def _cell(value: float, low: float, high: float) -> str:
-    if math.isnan(value):
-        return "undefined"
-    return f"{value:.3f}" if math.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+    return _share(value) if math.isnan(low) else f"{_share(value)} ({_share(low)} to {_share(high)})"
+
+
+def _share(value: float, form: str = ".3f") -> str:
+    """As benchmarks write numbers, of single precision."""
+    from credit.bench.rounding import rounded
+    from graphs.task_means import ROUNDING
+
+    return rounded(value, form, exact=ROUNDING)

@@ -31,9 +31,10 @@ from credit.bench.bias import (
     x64,
 )
 from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
-from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
+from credit.bench.bias_table import FIELDS, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.refusals import refused_line
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.methods.published import PUBLISHED
@@ -127,6 +128,15 @@ def test_what_promises_no_bias_has_none() -> None:
         if row.method in promised.union(UNBIASED):
             assert row.bias < 1e-6 and row.cosine == pytest.approx(1, abs=1e-9), row
     assert {row.method for row in rows} >= set(UNBIASED)
+
+
+def test_no_score_is_rounded_to_the_end_of_its_scale() -> None:
+    """A cosine of 0.9996 was printed as 1, which `docs/bias.md` reads as a bias of the length alone."""
+    near = Row("mine", "relay-and", 2, 2e-4, 0.99961, *[1.0003, 0.5, 4e-7, 1.0, 1 - 1e-12, 0.99996])
+    written = [grid([near], score)[1][0][1] for score in FIELDS[3:]]
+    assert written == ["0.0002", "0.9996", "1.0003", "0.5", "4e-07", "1", "1", "0.99996"]
+    assert "| 0.0002 | 0.9996 | 1.0003 | 0.5 | 1 | 0.99996 |" in markdown([near])
+    assert refused_line("mine", 1 - 0.99981, "why").startswith("mine gave no number for 99.98 % of")
 
 
 @pytest.mark.slow
