@@ -110,6 +110,11 @@ class Point:
     why: str
 
     @property
+    def ratio(self) -> float | None:
+        """The measured SNR over that of the closed form."""
+        return None if self.theory is None else self.snr / self.theory
+
+    @property
     def agrees(self) -> bool | None:
         """Whether the closed form lies in the band."""
         return None if self.theory is None else self.low <= self.theory <= self.high
@@ -281,7 +286,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
         low=snr - half,
         high=snr + half,
         unconditional=snr / math.sqrt(1 + snr**2),
-        theory=scheme.theory(length, w) if scheme.theory is not None and w.world == "normal" else None,
+        theory=scheme.closed_form(length, w),
         cost=cost,
         equal_cost=snr / math.sqrt(cost),
         decisions=float(sums.number.sum()),
@@ -399,7 +404,7 @@ def run(
       effort: how much is drawn.
       seed: of everything that is drawn.
       world: whose noise outcomes have: one of `credit.bench.snr_logs.WORLDS`, or your own function by "module:name".
-        There is no closed form outside "normal".
+        Outside "normal" a closed form needs no more than the noise's variance, which that of your own does not state.
       folder: for the points.
       progress: wraps the list of what is to be measured, say in a progress bar.
 

@@ -28,7 +28,7 @@ from credit.bench.snr_draws import (
     replayed_critic,
     values,
 )
-from credit.bench.snr_logs import PARTS, Log, fitted
+from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import own_method
 from credit.methods.published import find_method, home_of, is_named
@@ -58,6 +58,7 @@ class Scheme:
       draw: batches of sums, from streams, the setting, T and the effort.
       theory: the closed form of its signal to noise; None where there is none.
       exact: whether the closed form is exact (else to first order).
+      of_variance: whether the closed form takes the variance of the noise alone; else it is of normal noise.
       log: "thin" where logs longer than `Effort.full` have an action for each agent only, "full", or "replays".
     """
 
@@ -69,7 +70,13 @@ class Scheme:
     draw: Drawer
     theory: Callable[[int, Setting], float] | None = None
     exact: bool = True
+    of_variance: bool = True
     log: str = "thin"
+
+    def closed_form(self, length: int, w: Setting) -> float | None:
+        """The closed form in this world; None where there is none, as of noise whose variance is not known."""
+        known = w.world == "normal" or (self.of_variance and w.world in WORLDS)
+        return self.theory(length, w) if self.theory is not None and known else None
 
 
 def _one_rollout(length: int, w: Setting) -> float:
@@ -115,7 +122,7 @@ SCHEMES: dict[str, Scheme] = {
         ),
         Scheme(
             "shared, over the spread", "grpo", "the same over the group's standard deviation", 100_000, _one_rollout,
-            broadcast(_plain("grpo")), theory.normalised, exact=False,
+            broadcast(_plain("grpo")), theory.normalised, exact=False, of_variance=False,
         ),
         Scheme(
             "shared, batch mean", "reinforce_batch", "the outcome minus the mean of all others of a batch", 100_000,
@@ -129,6 +136,7 @@ SCHEMES: dict[str, Scheme] = {
         Scheme(
             "split by role, outcome only", "dr_mas", "ten agents, each against its own rows, one shared outcome",
             100_000, _one_rollout, broadcast(_plain("dr_mas"), agents=PARTS), theory.normalised, exact=False,
+            of_variance=False,
         ),
         Scheme(
             "split by role, parts scored", "group_relative, by agent_name, leave one out",

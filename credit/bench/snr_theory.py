@@ -39,7 +39,7 @@ class Setting(NamedTuple):
       signal: s, the size of a decision's worth.
       noise: e, the standard deviation of what the outcome adds.
       group: K, the number of traces in a group.
-      world: whose noise it is, as in `credit.bench.snr_logs`; closed forms are those of "normal".
+      world: whose noise it is, as in `credit.bench.snr_logs`; closed forms take its variance e², except `normalised`.
     """
 
     signal: float = 1.0
@@ -76,8 +76,11 @@ def normalised(length: int, w: Setting) -> float:
 
 
 def parts(length: int, w: Setting, count: int) -> float:
-    """A as in `shared`, from the outcome of the decision's own part alone: a trace has `count` parts, scored apart."""
-    alone = Setting(w.signal, w.noise / math.sqrt(count), w.group)
+    """A as in `shared`, from the outcome of the decision's own part alone: a trace has `count` parts, scored apart.
+
+    Each part has normal noise of its own; outside that world all have equal shares of the trace's.
+    """
+    alone = Setting(w.signal, w.noise / (math.sqrt(count) if w.world == "normal" else count), w.group)
     return shared(length // count, alone, w.group - 1)
 
 

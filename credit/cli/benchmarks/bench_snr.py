@@ -36,8 +36,9 @@ NOTES = (
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
 TAILS = (
-    "no closed form: these are of normal noise. The scored parts of a trace share its noise evenly. Bands take a "
-    "fourth moment of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
+    "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
+    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
+    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
 )
 LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
@@ -235,7 +236,7 @@ def _table(report: Report, group: int) -> Table:
     refused = [r for r in report.refused if r.group == group]
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
     title = f"SNR, groups of {group}" + ("" if report.world == "normal" else f", world {report.world}")
-    numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#closed form", "#cost at the last T")
+    numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#of the form", "#closed form", "#cost")
     table = ruled_table("scheme", "runs", *numbers, title=title)
     apart = {(d.scheme, d.length) for d in report.differences if d.group == group and not d.traces}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
@@ -246,10 +247,11 @@ def _table(report: Report, group: int) -> Table:
             cells[length] = p.text() + "*" * (p.agrees is False) + "†" * ((name, length) in apart)
         slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
-        form = form if report.world == "normal" else "none here"
-        cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
+        last = of_scheme[max(of_scheme)] if of_scheme else None
+        whole = "" if last is None else "none" if last.theory is None else f"{last.theory:.3g} ({last.ratio:.3f})"
+        cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
-        table.add_row(words(name), words(runs), *cells.values(), slope, form, cost)
+        table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, cost)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     marks = "* the closed form lies outside the 99 % band\n" * outside
@@ -257,8 +259,9 @@ def _table(report: Report, group: int) -> Table:
         apart
     )
     table.caption = marks + (
-        f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; closed form: the "
-        "slope of the formula"
+        f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; of the form: "
+        "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it; "
+        "cost: at the last T"
     )
     return table
 

@@ -444,12 +444,16 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         measure(scheme, 10, Setting(group=8, world=world), effort, 5) for world in ("noise_of_mine:outliers", "heavy")
     )
     variance = 0.05 * 900 + 0.95
-    assert own.theory is None is heavy.theory
+    assert own.theory is None
+    assert heavy.theory == pytest.approx(1 / np.sqrt(9 + 1 + 11 / 7)) and heavy.ratio == heavy.snr / heavy.theory
     assert own.snr == pytest.approx(1 / np.sqrt(9 + variance + (10 + variance) / 7), rel=0.1)
     assert heavy.snr == pytest.approx(1 / np.sqrt(9 + 1 + 11 / 7), rel=0.1)  # variance 1, as of "normal"
     call = ["bench", "snr", "--quick", "--lengths", "10", "-m", "rloo"]
     shown = CliRunner().invoke(cli, [*call, "--world", "heavy"])
-    assert shown.exit_code == 0 and "groups of 8, world heavy" in shown.stdout and "no closed form: " in shown.stdout
+    assert shown.exit_code == 0 and "groups of 8, world heavy" in shown.stdout
+    row = next(line for line in shown.stdout.splitlines() if line.strip().startswith("rloo"))
+    ratio = float(row.split("0.294 (")[1].split(")")[0])
+    assert 0.9 < ratio < 1.1
     for world, words in {
         "noise_of_mine:short": "its noise has shape (3,); expected finite numbers of shape (1, 1)",
         "noise_of_mine:number": "is 3; expected a function f(rng, shape)",
@@ -458,6 +462,20 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
     }.items():
         refused = CliRunner().invoke(cli, [*call, "--world", world])
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
+
+
+def test_closed_forms_of_heavy_tails_are_those_that_take_the_variance_alone() -> None:
+    effort = Effort(traces=40_000, rows=600_000, full=10)
+    heavy = Setting(group=8, world="heavy")
+    for name, scheme in SCHEMES.items():
+        if name.startswith("success"):
+            continue
+        of_spread = scheme.method in ("grpo", "dr_mas")
+        assert (scheme.closed_form(10, heavy) is None) == of_spread, name
+        assert scheme.closed_form(10, Setting(group=8, world="mine:noise")) is None
+    for name in ("split by role, parts scored", "message, 8 replays", "critic, lambda 0.95", "control, claims"):
+        point = measure(SCHEMES[name], 10, heavy, effort, 5)
+        assert point.ratio == pytest.approx(1, abs=0.05), name
 
 
 def test_what_does_not_depend_on_the_noise_is_refused_in_another_world() -> None:
