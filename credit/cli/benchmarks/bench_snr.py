@@ -31,7 +31,6 @@ NOTES = (
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
-    "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
@@ -40,6 +39,8 @@ TAILS = (
     "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
     "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
 )
+COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
+NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
     "of 100 pairs, 97 to 98 % held the truth; * of draws of its own"
@@ -154,8 +155,8 @@ def snr(
             if any(d.group == group for d in report.differences):
                 stdout().print(_differences(report, group))
         notes = NOTES if world == "normal" else (*NOTES, TAILS)
-        less = (LESS,) if report.differences else ()
-        lines = [*report.refusals(), *less, *notes, *filter(None, [values])]
+        some = [LESS] * bool(report.differences) + [COSTS] * _has_costs(report)
+        lines = [*report.refusals(), *some, *notes, *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
@@ -223,20 +224,34 @@ def _draw(report: Report, folder: Path, values: str) -> None:
     from credit.cli.shared.outputs import PICTURES, save_picture
     from credit.plot import draw_snr_report
 
-    for name, by_cost in (("snr", False), ("snr-cost", True)):
+    of_cost = _has_costs(report)
+    if not of_cost:
+        stderr().print(NO_COSTS)
+    for name, by_cost in (("snr", False), ("snr-cost", True))[: 1 + of_cost]:
         figure = draw_snr_report(report, equal_cost=by_cost, values=values)
         for suffix in PICTURES:
             save_picture(figure, folder / f"{name}{suffix}")
 
 
+def _has_costs(report: Report) -> bool:
+    """Whether the evidence of some trace takes more than the trace itself."""
+    return any(point.cost > 1 for point in report.points)
+
+
 def _table(report: Report, group: int) -> Table:
     from credit.bench.snr_schemes import SCHEMES
 
-    points = [p for p in report.points if p.group == group]
+    points, costs = [p for p in report.points if p.group == group], _has_costs(report)
     refused = [r for r in report.refused if r.group == group]
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
     title = f"SNR, groups of {group}" + ("" if report.world == "normal" else f", world {report.world}")
-    numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#of the form", "#closed form", "#cost")
+    numbers = (
+        *(f"#T = {length:,}" for length in lengths),
+        "#slope",
+        "#of the form",
+        "#closed form",
+        *["#cost"] * costs,
+    )
     table = ruled_table("scheme", "runs", *numbers, title=title)
     apart = {(d.scheme, d.length) for d in report.differences if d.group == group and not d.traces}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
@@ -251,7 +266,7 @@ def _table(report: Report, group: int) -> Table:
         whole = "" if last is None else "none" if last.theory is None else f"{last.theory:.3g} ({last.ratio:.3f})"
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
-        table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, cost)
+        table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     marks = "* the closed form lies outside the 99 % band\n" * outside
@@ -260,8 +275,9 @@ def _table(report: Report, group: int) -> Table:
     )
     table.caption = marks + (
         f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; of the form: "
-        "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it; "
-        "cost: at the last T"
+        "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it"
+        + "; cost: at the last T"
+        * costs
     )
     return table
 

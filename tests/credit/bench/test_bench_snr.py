@@ -464,6 +464,17 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
 
 
+def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path) -> None:
+    """`snr-cost` was `snr` again where the evidence of each scheme is its own trace."""
+    asked = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
+    free = CliRunner().invoke(cli, [*asked, "-o", str(tmp_path / "free")])
+    assert free.exit_code == 0 and "no snr-cost: the evidence of every scheme is the trace itself" in free.stderr
+    assert (tmp_path / "free" / "snr.svg").exists() and not list((tmp_path / "free").glob("snr-cost*"))
+    assert "cost" not in free.stdout
+    paid = CliRunner().invoke(cli, [*asked, "-m", "message, 1 replay", "-o", str(tmp_path / "paid")])
+    assert (tmp_path / "paid" / "snr-cost.svg").exists() and "cost is in rollouts a trace" in paid.stdout
+
+
 def test_closed_forms_of_heavy_tails_are_those_that_take_the_variance_alone() -> None:
     effort = Effort(traces=40_000, rows=600_000, full=10)
     heavy = Setting(group=8, world="heavy")
