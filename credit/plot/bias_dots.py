@@ -31,7 +31,8 @@ LABELS = {
     "sign": "share of advantages\nwith the true sign",
     "answered": "share of decisions\nwith an advantage",
 }
-PANELS = ("bias", "variance", "rank")
+PANELS = ("bias", "relative", "rank")
+OWN_SCALE = "variance over |E g|²: shrinking advantages does not lower it"
 EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
@@ -41,9 +42,10 @@ def draw_methods(
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
     Bias is |E g − ∇J| / |∇J|. Its axis is linear below 0.01, so that exact zeros have a place. Variance is
-    E|g|² − |E g|², in units of |∇J|² and for equally many runs. Order is the rank correlation of mean advantages with
+    E|g|² − |E g|², for equally many runs and in units of |E g|²: in those of |∇J|² a method would look better for
+    shrinking its advantages. Order is the rank correlation of mean advantages with
     true increments; a method whose advantages are all equal has none. Methods are ordered by their largest bias over
-    the worlds drawn, then by mean variance.
+    the worlds drawn, then by mean relative variance.
 
     Args:
       rows: of `credit.bench.bias.measure`.
@@ -98,7 +100,8 @@ def draw_methods(
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", values))))
+    scale = OWN_SCALE if "relative" in scores else ""
+    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", scale, values))))
     return figure
 
 
@@ -118,6 +121,7 @@ def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
 
 
 def _order(rows: Sequence[Row]) -> tuple[float, float]:
-    """What methods are sorted by: the largest bias, then the mean variance."""
+    """What methods are sorted by: the largest bias, then the mean relative variance."""
     worst = max((row.bias for row in rows if np.isfinite(row.bias)), default=np.inf)
-    return (0.0 if worst < EXACT else worst, float(np.mean([row.variance for row in rows])))
+    spread = [row.relative for row in rows if np.isfinite(row.relative)]
+    return (0.0 if worst < EXACT else worst, float(np.mean(spread)) if spread else np.inf)

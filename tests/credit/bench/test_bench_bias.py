@@ -39,6 +39,7 @@ from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.methods.published import PUBLISHED
 from credit.methods.registry import METHODS
+from credit.plot.bias_dots import OWN_SCALE
 from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.invariants import validate
@@ -559,7 +560,7 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     call = ["bench", "bias", "-m", "of_bias:a", "-m", "of_bias:b", "--world", "relay-and", "--group-size", "4"]
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
-    assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()  # no method takes values
+    assert f"<!-- groups of 4; {OWN_SCALE} -->" in (tmp_path / "bias.svg").read_text()  # no method takes values
     assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Returns in relay-and have two" in found.stderr
     assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr

@@ -87,7 +87,7 @@ def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
 @pytest.mark.study
 def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
     rows: list[Any] = [
-        SimpleNamespace(method=method, world=world, k=3, bias=bias, variance=1 + 9 * bias, rank=0.5)
+        SimpleNamespace(method=method, world=world, k=3, bias=bias, relative=1 + 9 * bias, rank=0.5, answered=1.0)
         for method, bias in (("rloo", 0.0), ("gae, lambda 1, wrong values", 0.2), ("grpo", 0.4))
         for world in ("stop-rewards", "relay-and")
     ]

@@ -16,6 +16,7 @@ from scipy.stats import beta
 
 from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
+from credit.plot.bias_dots import OWN_SCALE
 from credit.plot.nested_bars import _grouped
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
@@ -244,7 +245,7 @@ def test_curves_are_refused_where_they_cannot_be_drawn() -> None:
 
 
 def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3) -> Any:
-    return SimpleNamespace(method=method, world=world, k=k, bias=bias, variance=0.5, rank=rank)
+    return SimpleNamespace(method=method, world=world, k=k, bias=bias, relative=0.5, rank=rank, answered=1.0)
 
 
 @pytest.mark.slow
@@ -266,7 +267,16 @@ def test_methods_of_least_bias_come_first() -> None:
         "replays, size 1",
         "b",
     ]  # the legend said "groups of 3" of both
-    assert alone.legends[0].get_title().get_text() == "groups of 3"
+    assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
+
+
+@pytest.mark.slow
+def test_shrunk_advantages_do_not_look_less_noisy() -> None:
+    """The default panel was the variance over |∇J|², a quarter where advantages are halved."""
+    panel = draw_methods([row("b", "w1", 0.5)]).axes[1]
+    assert panel.get_xlabel().endswith("[|E g|²]") and panel.lines[0].get_xdata()[0] == 0.5
+    shown = draw_methods([row("b", "w1", 0.5)], scores=("bias",))
+    assert OWN_SCALE not in shown.legends[0].get_title().get_text()
 
 
 @pytest.mark.slow
