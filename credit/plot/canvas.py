@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from graphs.errors import MissingExtraError
 from graphs.text import printable
 
@@ -45,6 +47,9 @@ CYCLE: tuple[tuple[str, str], ...] = (
 )
 """Colour and marker of the first, second, … series (Okabe and Ito's colours, the yellow darkened for white paper)."""
 
+LEAST_NUMBERS = 3
+"""Along a logarithmic axis; one alone does not say what a distance on it is."""
+
 TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
 """For every text that may come from a log: a `$` in it is a `$`."""
 
@@ -72,11 +77,19 @@ def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
 
 
 def plain_logs(axis: Axis) -> None:
-    """Numbers in full along a logarithmic axis, at 1, 2 and 5 where there is room; call it when everything is drawn."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Numbers in full along a logarithmic axis, three or more; call it when everything is drawn.
+
+    They stand at 1, 2 and 5 of each decade where there is room, and closer or evenly where less than that is seen.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=12))
+    coarse: list[Any] = [] if high < 300 * low else [LogLocator(numticks=12)]
+    fine = [LogLocator(subs=(1.0, 2.0, 5.0), numticks=12), LogLocator(subs=np.arange(1.0, 10.0), numticks=12)]
+    for locator in [*coarse, *fine, MaxNLocator(4)]:
+        axis.set_major_locator(locator)
+        if np.sum((axis.get_majorticklocs() >= low) & (axis.get_majorticklocs() <= high)) >= LEAST_NUMBERS:
+            break
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -29,6 +29,8 @@ AXES: dict[str, str] = {
     "cost": "evidence used [rollouts a trace]",
 }
 SLOPES = "slopes: in brackets half of the 99 % interval"
+BANDS = "bands: 99 %"
+PAIRS = "on shared draws the printed differences of pairs decide, not whether bands overlap"
 DASHED: Any = (0, (4, 2))
 
 
@@ -212,7 +214,8 @@ def draw_snr_report(
         )
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
     world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
-    stated = filter(None, (one, world, values, "" if equal_cost else SLOPES))
+    pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
+    stated = filter(None, (one, world, values, "" if equal_cost else SLOPES, BANDS, pairs))
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(stated), 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)

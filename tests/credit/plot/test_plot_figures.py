@@ -14,10 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.stats import beta
 
+from credit.bench.snr import Point, Report, fit
 from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
 from credit.plot.bias_dots import OWN_SCALE
 from credit.plot.nested_bars import _grouped
+from credit.plot.snr_curves import BANDS, PAIRS, draw_snr_report
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.traces.assembling import assemble
@@ -268,6 +270,29 @@ def test_methods_of_least_bias_come_first() -> None:
         "b",
     ]  # the legend said "groups of 3" of both
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
+
+
+@pytest.mark.parametrize("top", [0.5, 0.33, 0.3001])
+def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) -> None:
+    """From 0.25 to 0.45 it had one number, 0.3 to 0.301 none."""
+    lengths = np.array([10.0, 30.0])
+    figure = drawn(draw_snr([Curve("a", lengths, np.array([top, 0.3]))]))
+    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+        low, high = axis.get_view_interval()
+        shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
+        assert len({tick.label1.get_text() for tick in shown}) >= 3
+
+
+def test_bands_are_explained_in_the_figure() -> None:
+    rest = (1.0, None, 1.0, 1.0, 1.0, 2, "full", 0.0, 1.0, "")
+    points = [Point(name, name, t, 8, 1 / t, 0.9 / t, 1.1 / t, *rest) for name in ("rloo", "grpo") for t in (10, 100)]
+    report = Report(points, [found for name in (0, 2) if (found := fit(points[name : name + 2]))], {})
+
+    def stated(**options: Any) -> str:
+        return " ".join(draw_snr_report(report, **options).legends[0].get_title().get_text().split())
+
+    assert BANDS in stated() and PAIRS in stated()
+    assert PAIRS not in stated(names=["rloo"]) and PAIRS not in stated(equal_cost=True)
 
 
 @pytest.mark.slow
