@@ -84,11 +84,13 @@ def plain_logs(axis: Axis) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    coarse: list[Any] = [] if high < 300 * low else [LogLocator(numticks=12)]
-    fine = [LogLocator(subs=(1.0, 2.0, 5.0), numticks=12), LogLocator(subs=np.arange(1.0, 10.0), numticks=12)]
-    for locator in [*coarse, *fine, MaxNLocator(4)]:
-        axis.set_major_locator(locator)
-        if np.sum((axis.get_majorticklocs() >= low) & (axis.get_majorticklocs() <= high)) >= LEAST_NUMBERS:
+    axis.set_major_locator(MaxNLocator(4))
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
+    wide = high >= 300 * low
+    for subs in ((1.0,) if wide else (1.0, 2.0, 5.0), tuple(range(1, 10))):
+        places = np.outer(decades, subs)
+        if wide or np.sum((places >= low) & (places <= high)) >= LEAST_NUMBERS:
+            axis.set_major_locator(LogLocator(subs=subs, numticks=12))
             break
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
     axis.set_minor_formatter(NullFormatter())

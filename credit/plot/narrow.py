@@ -24,6 +24,7 @@ BESIDE = 0.35  # of the width: a legend that takes more stands below
 LEGEND, SMALL = 0.3, 6.0  # of the height: a legend below that takes more is set smaller, to so many points
 SMALLEST = 5.5  # points: what cannot be read smaller is left out
 LEAST = 0.7  # inches: a panel that is less high shows nothing
+TITLE = 0.95  # of the width: the title of a legend below takes no longer lines
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
 
@@ -112,7 +113,7 @@ def _place_legends(figure: Figure) -> None:
         if width <= BESIDE * whole:
             continue
         handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
-        size, title = float(legend.get_texts()[0].get_fontsize()), legend.get_title().get_text()
+        size, title = float(legend.get_texts()[0].get_fontsize()), legend.get_title().get_text().replace("\n", " ")
         family = legend.get_texts()[0].get_fontfamily()
         legend.remove()
         for columns, points in _arrangements(len(labels), size):
@@ -122,6 +123,7 @@ def _place_legends(figure: Figure) -> None:
             )  # fmt: skip
             for text in (*below.get_texts(), below.get_title()):
                 text.set_fontfamily(family)
+            _wrap(below.get_title(), TITLE * whole, "width")  # not as beside the panels
             taken = below.get_window_extent()
             if (columns, points) == (1, SMALL) or (taken.width <= whole and taken.height <= high):
                 break

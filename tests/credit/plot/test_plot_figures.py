@@ -272,7 +272,7 @@ def test_methods_of_least_bias_come_first() -> None:
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
 
 
-@pytest.mark.parametrize("top", [0.5, 0.33, 0.3001])
+@pytest.mark.parametrize("top", [0.5, 0.33, 0.3001, 0.17])
 def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) -> None:
     """From 0.25 to 0.45 it had one number, 0.3 to 0.301 none."""
     lengths = np.array([10.0, 30.0])
@@ -280,7 +280,7 @@ def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) ->
     for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
         low, high = axis.get_view_interval()
         shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
-        assert len({tick.label1.get_text() for tick in shown}) >= 3
+        assert 3 <= len({tick.label1.get_text() for tick in shown}) <= 6
 
 
 def test_bands_are_explained_in_the_figure() -> None:
