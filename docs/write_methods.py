@@ -8,6 +8,7 @@ commit is in the docstring's reference.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import inspect
@@ -20,6 +21,7 @@ from html import escape
 from pathlib import Path
 
 from credit.bench.bias_table import from_lists
+from credit.methods.citations import NoPaperError, bibtex
 from credit.methods.method_page import formula as formula_of
 from credit.methods.method_page import plain_function
 from credit.methods.method_row import Method
@@ -51,7 +53,7 @@ def formula(method: Method) -> str:
 
 
 def method_page(name: str) -> str:
-    """A page of one method: formula, key, bias, bound, whose code, an example."""
+    """A page of one method: formula, key, bias, bound, whose code, an example, its papers."""
     method, bias = METHODS[name], _biases().get(name, "not enumerated")
     compared = method.compared
     terms = {
@@ -72,6 +74,8 @@ def method_page(name: str) -> str:
     example = re.sub(rf"(?<![\w.])(?={name}\()", "credit.", example)  # a docstring's example stands beside its function
     parts = [f"# {name}", f"{method.summary[0].upper()}{method.summary[1:]}.", f"```text\n{formula(method)}\n```"]
     parts += ["\n".join(table), f"```pycon\n{textwrap.dedent(example).strip()}\n```"]
+    with contextlib.suppress(NoPaperError):
+        parts.append(f"```bibtex\n{bibtex(name)}\n```")
     return "\n\n".join([*parts, "[All methods](../methods.md)"]) + "\n"
 
 

@@ -44,12 +44,14 @@ made first. not computable: no log holds what it needs. `credit methods NAME` sa
     examples="""
     credit methods
     credit methods rloo
+    credit methods rloo --bibtex
     credit methods --catalog
     credit methods runs/
     """,
 )
 @reads_logs(required=False)
 @click.option("--all", "all_", is_flag=True, help="Add estimand, bias, scope, cost, source and published names.")
+@click.option("--bibtex", is_flag=True, help="With the name of a method, print BibTeX of its papers, as far as known.")
 @click.option("--catalog", is_flag=True, help="List the methods of two surveys, and what this library does about each.")
 @allow_bad
 @json_option
@@ -59,6 +61,7 @@ def methods(
     /,
     paths: tuple[str, ...],
     all_: bool,
+    bibtex: bool,
     catalog: bool,
     allow_bad: bool,
     as_json: bool,
@@ -72,6 +75,13 @@ def methods(
         if paths:
             raise click.UsageError("--catalog lists the surveys' methods; expected it without a PATH")
         _print_catalog(as_json)
+        return
+    if bibtex:
+        if len(paths) != 1:
+            raise click.UsageError("--bibtex takes one name of a method or of the catalog")
+        from credit.methods.citations import bibtex as entries
+
+        click.echo(entries(paths[0]))
         return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page
