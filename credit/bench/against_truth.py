@@ -220,14 +220,17 @@ def draw(
     return Draw(kind, log, truth.flat(log.graph.num_events), chosen, world, runs, seed)
 
 
-def team_of(kind: str, *, topology: str, agents: int, events: int, traces: int, group_size: int) -> TeamWorld:
-    """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`.
+def team_of(
+    kind: str, *, topology: str, agents: int, events: int, traces: int, group_size: int, spawn: float = SPAWN
+) -> TeamWorld:
+    """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`, and of a wave of
+    workers the chance, where the kind allows a choice.
 
     Raises:
       CreditError: an argument is out of range; it is named.
     """
     if kind in TEAMS:
-        spawn, link = 1.0 if kind == "poisoned" else SPAWN, HeavyTailed(1.0, 3.0**-0.5) if kind == HEAVY else None
+        spawn, link = 1.0 if kind == "poisoned" else spawn, HeavyTailed(1.0, 3.0**-0.5) if kind == HEAVY else None
         of_kind = "additive" if kind == HEAVY else kind
         world = TeamWorld(topology, agents, events, of_kind, DIFFICULTIES, group_size, spawn=spawn, link=link)
     else:

@@ -30,7 +30,7 @@ _TAKES = {
     "LearningTask": "credit bench train --tasks",
 }
 """Which option takes what a user wrote, by its type."""
-_NAMES = {"credit bench bias --world": MICRO, "credit bench truth --world": TEAMS}
+_NAMES = {"credit bench bias --world": MICRO, "credit bench truth --world": TEAMS}  # of `bench robustness`, too
 
 MOST_TRACES = 1000
 """Of a world of your own, at most; 47 already make more groups of three than are enumerated."""

@@ -13,6 +13,7 @@ from functools import partial
 import jax
 import numpy as np
 
+from credit.bench.against_truth import team_of
 from credit.bench.planted_faults import Insertion, copied, insert
 from credit.bench.refusals import LeftOut
 from credit.methods.published import find_method
@@ -21,7 +22,6 @@ from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
-from graphs.worlds import TeamWorld
 
 __all__ = ["INSERTIONS", "Robustness", "robustness"]
 
@@ -49,15 +49,16 @@ class Robustness:
     gained: float
 
 
-def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut) -> Iterator[Robustness]:
-    """Insert events into drawn logs of a swarm of seven agents and compare advantages; values are the true ones.
+def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: str = "additive") -> Iterator[Robustness]:
+    """Insert events into drawn logs, of a swarm of seven agents, and compare advantages; values are the true ones.
 
     Args:
       methods: names. Those that need evidence which these logs lack are passed over.
       seed: of the draws.
       left_out: takes what has numbers that are not finite.
+      world: of the outcomes, as in `bench truth`; your own states its team.
     """
-    team = TeamWorld("swarm", agents=7, events=120, kind="additive", group_size=EACH, difficulties=(-0.5, 0.0, 0.5))
+    team = team_of(world, topology="swarm", agents=7, events=120, traces=TASKS * EACH, group_size=EACH, spawn=1.0)
     runs = team.sample(jax.random.key(seed), TASKS * EACH)
     records = team.records(runs, team.increments(runs))
     plain = assemble([copied(record) for record in records])

@@ -29,9 +29,16 @@ NOTES = (
     examples="credit bench robustness --method rloo --method gae",
 )
 @several_methods(f"By default {', '.join(METHODS)}. {GIVEN_VALUES['robustness'].capitalize()}.")
+@click.option(
+    "--world",
+    default="additive",
+    show_default=True,
+    metavar="KIND",
+    help="Kind of outcome, as in `bench truth`, heavy for heavy tails, or your own `TeamWorld` as module:name.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
-def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
+def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -> None:
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
     import numpy as np
 
@@ -45,13 +52,19 @@ def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
     for name in names:
         find_method(name)  # before anything is drawn
     with working(stderr(), "inserting events"):
-        rows = list(measure(names, seed, left_out))
+        rows = list(measure(names, seed, left_out, world))
     left_out.check(rows)
     for line in left_out.lines():
         stderr().print(words(line), soft_wrap=True)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
-        print_json({"seed": seed, "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain]})
+        print_json(
+            {
+                "world": world,
+                "seed": seed,
+                "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain],
+            }
+        )
         return
     table = plain_table("method", "insertion", "#taken", "#moved", "#others", "#gained")
     for row in rows:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from credit.bench.refusals import LeftOut
 from credit.bench.robustness import INSERTIONS, robustness
+from credit.cli import cli
 
 
 @pytest.mark.slow
@@ -19,3 +24,21 @@ def test_a_broadcast_pays_what_was_inserted_and_a_true_critic_does_not() -> None
         assert critic.others == pytest.approx(0, abs=1e-6)
     assert rows["rloo", "inflated_log"].taken == pytest.approx(0.5, abs=0.05)
     assert rows["critic", "inflated_log"].taken < 0.05
+
+
+@pytest.mark.slow
+def test_outcomes_are_of_any_world_of_bench_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took no world, and so no heavy tails."""
+    (tmp_path / "inserted_into.py").write_text(
+        "from graphs.worlds import TeamWorld\nteam = TeamWorld('debate', agents=4, events=30)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "robustness", "-m", "rloo", "-m", "critic", "--json", "--world"]
+    rows = {}
+    for world in ("additive", "heavy", "inserted_into:team"):
+        found = CliRunner().invoke(cli, [*call, world])
+        assert found.exit_code == 0, found.output
+        rows[world] = json.loads(found.stdout)["rows"]
+    assert rows["heavy"] != rows["additive"] != rows["inserted_into:team"]
+    refused = CliRunner().invoke(cli, [*call, "relay-and"])
+    assert refused.exit_code == 1 and "`credit bench bias --world relay-and` takes it" in refused.stderr

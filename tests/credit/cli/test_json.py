@@ -73,7 +73,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
 }
 SLOW: dict[str, tuple[str, set[str]]] = {
     "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows"}),
-    "bench robustness": ("--method rloo", {"seed", "rows"}),
+    "bench robustness": ("--method rloo", {"world", "seed", "rows"}),
     "compare": ("{logs} -m rloo,gae", set()),
     "audit": ("{logs} -m rloo,gae", set()),
     "explain": ("{logs} a e0 -m gae", {"event", "entry"}),
