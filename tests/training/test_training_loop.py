@@ -57,6 +57,25 @@ def test_luck_is_most_of_the_variance_of_rewards_on_five_tasks() -> None:
     assert min(share.values()) == 70 and max(share.values()) == 93
 
 
+def test_heavy_tails_have_the_variance_of_normal_noise_and_no_fourth_moment() -> None:
+    """No task had them."""
+    heavy, plain = learning_task("heavy"), learning_task("additive")
+    assert heavy.heavy and not plain.heavy and heavy.optimum == plain.optimum and heavy.noise == plain.noise
+    logits = jnp.zeros((1, 12, 2))
+    luck = {}
+    for task in (heavy, plain):
+        rollout = drawn(task, logits, groups=10_000, group_size=4, key=jax.random.key(7))
+        expected = task.reward[(0, *np.asarray(rollout.choice).T)]
+        luck[task.name] = (np.asarray(rollout.reward, np.float64) - expected) / task.noise
+    assert np.std(luck["additive"]) == pytest.approx(1, abs=0.02)
+    assert np.std(luck["heavy"]) == pytest.approx(1, abs=0.1)
+    # The quartile of Student's t with three degrees of freedom is 0.765, over √3 for variance 1.
+    assert np.median(np.abs(luck["heavy"])) == pytest.approx(0.7649 / 3**0.5, abs=0.01)
+    assert np.abs(luck["heavy"]).max() > 10 and np.abs(luck["additive"]).max() < 6
+    with pytest.raises(CreditError, match="is heavy; expected noise"):
+        dataclasses.replace(learning_task("bernoulli"), heavy=True)
+
+
 @pytest.mark.parametrize(
     ("name", "best", "optimum"),
     [

@@ -548,3 +548,11 @@ def test_tasks_of_ones_own_and_published_names_are_trained(tmp_path: Path, monke
     for wrong, words in {"small": takes, "smal": "Did you mean small"}.items():
         refused = CliRunner().invoke(cli, [*call, "--tasks", f"task_of_mine:{wrong}"])
         assert refused.exit_code == 1 and words in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -> None:
+    call = ["bench", "train", "-m", "rloo", "--seeds", "1", "--steps", "3", "--learning-rates", "0.4", "--json"]
+    found = CliRunner().invoke(cli, [*call, "--world", "heavy"])
+    assert found.exit_code == 0, found.output
+    assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from credit.bench.own_worlds import own_world
+from credit.bench.own_worlds import HEAVY, own_world
 from graphs.errors import CreditError
 
 __all__ = ["TASKS", "LearningTask", "learning_task"]
@@ -28,7 +28,7 @@ __all__ = ["TASKS", "LearningTask", "learning_task"]
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["reward", "taken", "noise", "price"],
-    meta_fields=["name", "agents", "choices", "decisive"],
+    meta_fields=["name", "agents", "choices", "decisive", "heavy"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class LearningTask:
@@ -42,6 +42,7 @@ class LearningTask:
       reward: float64 [K, C, ..., C] with R axes of choices, the expected reward.
       taken: bool [C, ..., C, D], decisions that are reached; None if all of them always are.
       noise: standard deviation of the reward around its expectation; None for rewards of 0 or 1.
+      heavy: whether noise has heavy tails, of Student's t with three degrees of freedom; else it is normal.
       price: float64 [D], what choice 1 costs at each decision that is reached; the reward has it taken off. None where
         no choice has a price.
 
@@ -61,6 +62,7 @@ class LearningTask:
     taken: np.ndarray | None = None
     noise: float | None = None
     price: np.ndarray | None = None
+    heavy: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.reward, np.ndarray):  # JAX rebuilds the task around tracers
@@ -72,6 +74,8 @@ class LearningTask:
                 f"LearningTask {self.name!r}: reward has shape {self.reward.shape} and taken {taken}; "
                 f"expected (K, {', '.join(map(str, shape))}) and {(*shape, self.decisions)} or None"
             )
+        if self.noise is None and self.heavy:
+            raise CreditError(f"LearningTask {self.name!r} is heavy; expected noise: a success or a failure has none")
         if self.noise is None and (self.reward.min() < 0 or self.reward.max() > 1):
             raise CreditError(f"LearningTask {self.name!r}: expected rewards leave [0, 1], and noise is None")
 
@@ -97,7 +101,9 @@ class LearningTask:
 
 
 def learning_task(name: str) -> LearningTask:
-    """The task of this name: one of `TASKS`, or your own `LearningTask` by "module:name".
+    """The task of this name: of `TASKS`, "heavy", or your own `LearningTask` by "module:name".
+
+    "heavy" is `additive` with heavy tails of as much variance, as in the other benchmarks; no default has it.
 
     Examples:
       >>> learning_task("router").agents
@@ -111,7 +117,9 @@ def learning_task(name: str) -> LearningTask:
     """
     if name in TASKS:
         return TASKS[name]()
-    task = own_world(name, LearningTask, f"a LearningTask of {__name__}", TASKS, "task")
+    if name == HEAVY:
+        return dataclasses.replace(_additive(), name=HEAVY, heavy=True)
+    task = own_world(name, LearningTask, f"a LearningTask of {__name__}", (*TASKS, HEAVY), "task")
     return dataclasses.replace(task, name=name)
 
 

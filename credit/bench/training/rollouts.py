@@ -124,10 +124,13 @@ class Luck(NamedTuple):
     Attributes:
       uniform: float32, for rewards of 0 or 1.
       normal: float32, of the same shape, for other rewards.
+      radius: float32, the length of three further normal numbers: normal over it is Student's t with three degrees of
+        freedom, and variance 1.
     """
 
     uniform: jax.Array
     normal: jax.Array
+    radius: jax.Array
 
 
 def draw_luck(key: jax.Array, shape: tuple[int, ...]) -> Luck:
@@ -138,7 +141,9 @@ def draw_luck(key: jax.Array, shape: tuple[int, ...]) -> Luck:
       shape: of the runs.
     """
     success, normal = jax.random.split(key)
-    return Luck(jax.random.uniform(success, shape), jax.random.normal(normal, shape))
+    further = jax.random.normal(jax.random.fold_in(normal, 1), (3, *shape))
+    radius = jnp.sqrt(jnp.sum(further**2, axis=0))
+    return Luck(jax.random.uniform(success, shape), jax.random.normal(normal, shape), radius)
 
 
 def drawn_outcome(
@@ -157,7 +162,8 @@ def drawn_outcome(
     taken = everything if task.taken is None else jnp.asarray(task.taken)[choices]
     noise = BERNOULLI if task.noise is None else task.noise
     binary = (luck.uniform < expected).astype(jnp.float32)
-    return jnp.where(jnp.less(noise, 0), binary, expected + noise * luck.normal), taken
+    spread = luck.normal / luck.radius if task.heavy else luck.normal
+    return jnp.where(jnp.less(noise, 0), binary, expected + noise * spread), taken
 
 
 def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size: int, key: jax.Array) -> Rollout:

@@ -84,9 +84,9 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas, also published names; yours as module:function; compositions and oracles. "
                    f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
-@click.option("--tasks", callback=_names, metavar="NAMES",
-              help="Tasks, by commas, or patterns as 'stopping*', or your own `LearningTask` as module:name; "
-                   "default: all.")  # fmt: skip
+@click.option("--tasks", "--world", "tasks", callback=_names, metavar="NAMES",
+              help="Tasks, by commas, or patterns as 'stopping*', heavy for heavy tails, or your own "
+                   "`LearningTask` as module:name; default: all but heavy.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
 @click.option("--steps", type=click.IntRange(1),
