@@ -74,11 +74,13 @@ def draw_training(
             curve = panel.plot(along, np.median(share, axis=0), marker, color=colour, markersize=3.5, linewidth=1.2,
                                markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
-    panels[0].set_ylabel(f"share of the way\nmedian{_interval(len({row['seed'] for row in rows}))}", fontsize=9)
+    for panel in panels[: len(tasks) : columns]:  # the first of each line
+        panel.set_ylabel("share of the way to\nthe best policy", fontsize=9)
     for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)
-    title = "; ".join(filter(None, ("" if group_size is None else f"groups of {group_size}", values)))
+    drawn = _drawn(len({row["seed"] for row in rows}))
+    title = "; ".join(filter(None, ("" if group_size is None else f"groups of {group_size}", drawn, values)))
     title = textwrap.fill(title, int(11 * figure.get_figwidth()))  # as wide as the figure
     labels = [names[number] for number in handles]
     key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
@@ -86,6 +88,9 @@ def draw_training(
     return figure
 
 
-def _interval(seeds: int) -> str:
-    """What the band around a median over this many seeds is."""
-    return "" if seeds < 5 else f", {94 if seeds == 5 else 95} % interval"
+def _drawn(seeds: int) -> str:
+    """What curves over this many seeds are, and the bands around them."""
+    if seeds == 1:
+        return "one seed"
+    bands = "" if seeds < 5 else f", bands: their {94 if seeds == 5 else 95} % intervals"
+    return f"medians of {seeds} seeds{bands}"

@@ -135,7 +135,7 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     credit.plot.refine(figure, size=(7, 2.8), style="serif")
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "groups of 4; values: true"
+    assert legend.get_title().get_text() == "groups of 4; one seed; values: true"
     assert [text.get_text() for text in legend.get_texts()] == ["rloo", "second", "middle"]
     assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
 
@@ -155,9 +155,14 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
     row = {"task": "bottleneck", "signal": "rloo", "start": 0.0, "optimum": 1.0}
     ends = [0.1, 0.2, 0.3, 0.8, 1.0]
     rows = [row | {"seed": seed, "curve": [0.0, end]} for seed, end in enumerate(ends)]
-    for seeds, words in ((5, "share of the way\nmedian, 94 % interval"), (4, "share of the way\nmedian")):
-        axes = draw_training(rows[:seeds]).axes[0]
-        assert axes.get_ylabel() == words
+    for seeds, words in (
+        (5, "medians of 5 seeds, bands: their 94 % intervals"),
+        (4, "medians of 4 seeds"),
+        (1, "one seed"),
+    ):
+        figure = draw_training(rows[:seeds])
+        axes = figure.axes[0]
+        assert figure.legends[0].get_title().get_text() == words
         assert axes.lines[0].get_ydata().tolist() == [0.0, np.median(ends[:seeds])]
         band = np.concatenate([path.vertices for path in axes.collections[0].get_paths()] or [np.empty((0, 2))])
         assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())
@@ -174,5 +179,14 @@ def test_a_training_figure_states_values_where_a_method_takes_them(monkeypatch: 
         (legend,) = figures[0].legends
         return " ".join(legend.get_title().get_text().split())
 
-    assert stated("rloo", "grpo", "credit:dr_grpo") == "groups of 4"
-    assert stated("rloo", "gae") == stated("rloo", "gae_exact") == f"groups of 4; {GIVEN_VALUES['train']}"
+    assert stated("rloo", "grpo", "credit:dr_grpo") == "groups of 4; one seed"
+    assert stated("rloo", "gae") == stated("rloo", "gae_exact") == f"groups of 4; one seed; {GIVEN_VALUES['train']}"
+
+
+def test_each_line_of_panels_says_what_its_axis_is() -> None:
+    """The first of seventeen panels alone had a label."""
+    row = {"signal": "rloo", "start": 0.0, "optimum": 1.0, "seed": 0, "curve": [0.0, 1.0]}
+    figure = draw_training([row | {"task": f"task {i}"} for i in range(5)], columns=2)
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert [bool(label) for label in labels] == [True, False, True, False, True, False]
+    assert labels[0] == "share of the way to\nthe best policy"
