@@ -87,7 +87,7 @@ def plain_logs(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(4))
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
     wide = high >= 300 * low
-    for subs in ((1.0,) if wide else (1.0, 2.0, 5.0), tuple(range(1, 10))):
+    for subs in ((1.0,) if wide else (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0), tuple(range(1, 10))):
         places = np.outer(decades, subs)
         if wide or np.sum((places >= low) & (places <= high)) >= LEAST_NUMBERS:
             axis.set_major_locator(LogLocator(subs=subs, numticks=12))

@@ -177,7 +177,8 @@ def _wrap(text: Text, length: float, along: str) -> None:
     if not text.get_text() or taken <= length:
         return
     width = max(int(max(map(len, lines)) * length / taken), 6)
-    broken = [part for line in lines for part in textwrap.wrap(line, width, break_long_words=False)]
+    whole = (line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
+    broken = [part for line in whole for part in textwrap.wrap(line, width, break_long_words=False)]
     text.set_text("\n".join(broken))
     taken = getattr(text.get_window_extent(), along)
     if taken > length:  # a long word

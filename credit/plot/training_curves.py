@@ -75,7 +75,7 @@ def draw_training(
                                markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
     for panel in panels[: len(tasks) : columns]:  # the first of each line
-        panel.set_ylabel("share of the way to\nthe best policy", fontsize=9)
+        panel.set_ylabel("way to the best policy\n[share]", fontsize=9)
     for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)

@@ -189,4 +189,4 @@ def test_each_line_of_panels_says_what_its_axis_is() -> None:
     figure = draw_training([row | {"task": f"task {i}"} for i in range(5)], columns=2)
     labels = [axes.get_ylabel() for axes in figure.axes]
     assert [bool(label) for label in labels] == [True, False, True, False, True, False]
-    assert labels[0] == "share of the way to\nthe best policy"
+    assert labels[0] == "way to the best policy\n[share]"

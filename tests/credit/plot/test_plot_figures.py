@@ -246,8 +246,8 @@ def test_curves_are_refused_where_they_cannot_be_drawn() -> None:
         Curve("a", LENGTH, LENGTH * 1.0, low=np.ones(3))
 
 
-def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3) -> Any:
-    return SimpleNamespace(method=method, world=world, k=k, bias=bias, relative=0.5, rank=rank, answered=1.0)
+def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3, relative: float = 0.5) -> Any:
+    return SimpleNamespace(method=method, world=world, k=k, bias=bias, relative=relative, rank=rank, answered=1.0)
 
 
 @pytest.mark.slow
@@ -270,6 +270,13 @@ def test_methods_of_least_bias_come_first() -> None:
         "b",
     ]  # the legend said "groups of 3" of both
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
+
+
+@pytest.mark.slow
+def test_the_numbers_of_a_wide_panel_are_those_of_its_decade() -> None:
+    """From 2.5 to 18 stood 3, 4, … 9, whose crowd left no room for 10."""
+    axis = drawn(draw_methods([row("a", "w", 0.5, relative=2.6), row("b", "w", 0.4, relative=17.0)])).axes[1].xaxis
+    assert {"3", "5", "10"} <= {tick.label1.get_text() for tick in axis.get_major_ticks()}
 
 
 @pytest.mark.parametrize("top", [0.5, 0.33, 0.3001, 0.17])
