@@ -326,3 +326,14 @@ def test_a_batch_without_a_reward_has_no_answer(none: float | None) -> None:
     _, _, paid = from_columns(**columns, evidence={"agent_reward": [1.0, 0.0]})
     found = credit.run(paid, "rloo")
     assert paid.gather(found.advantage).tolist() == [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "other"), [("group", "q\u00a01"), ("group", "Q 1"), ("trace", "a\u030a"), ("agent", "\uff50")]
+)
+def test_ids_that_a_person_takes_for_one_are_named(column: str, other: str) -> None:
+    """They were compared as several, which reading a log and RowAdvantages said, and this did not."""
+    rows = {"group": ["q 1"] * 4, "trace": ["\u00e5", "b", "c", "d"], "agent": ["p"] * 4, "reward": [1.0, 0.0, 0.0, 1.0]}
+    rows[column] = [*rows[column][:-1], other]
+    with pytest.warns(UserWarning, match=f"{column}s .* are spelt almost alike, and count as several"):
+        credit.from_columns(**rows)
