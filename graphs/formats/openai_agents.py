@@ -206,17 +206,25 @@ class _Log:
 
     def records(self) -> Iterator[TraceRecord | Problem]:
         """The traces; each is forgotten once it has been handed out."""
+        rooted = any(map(_is_whole, self.traces.values()))
         for name in list(self.traces):
             trace = self.traces.pop(name)
             if name in self.refused:
                 continue
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
             try:
-                write_spans(record, order_by_start(trace.spans.values(), name, "started_at"), trace.name or "workflow")
+                spans = order_by_start(trace.spans.values(), name, "started_at")
+                write_spans(record, spans, trace.name or "workflow", beside_whole=rooted)
             except TraceError as error:
                 yield error.problem
             else:
                 yield record
+
+
+def _is_whole(trace: _Trace) -> bool:
+    """Whether a trace has a span that is under no other, and an agent."""
+    spans = trace.spans.values()
+    return any(not span.parent for span in spans) and any(span.kind is Kind.AGENT for span in spans)
 
 
 def _first(*counts: int | None) -> int | None:

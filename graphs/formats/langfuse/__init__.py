@@ -236,10 +236,11 @@ class _Log:
             except TraceError as error:
                 self.refused.add(owner)
                 yield error.problem
+        rooted = any(map(_is_whole, self.traces.values()))
         for trace in list(self.traces):
             parts = self.traces.pop(trace)
             if trace not in self.refused:
-                yield from _records(trace, parts)
+                yield from _records(trace, parts, rooted)
         yield from orphans  # last: the traces at hand are whole without what is of none of them
 
     def _owners(self) -> Iterator[str | Problem]:
@@ -278,7 +279,13 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
     return objects
 
 
-def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
+def _is_whole(parts: _Parts) -> bool:
+    """Whether a trace has an observation that is under no other, and one that is an agent."""
+    stated = parts.stated.values()
+    return any(not one.parent for one in stated) and any(one.type == "AGENT" or one.node is not None for one in stated)
+
+
+def _records(trace: str, parts: _Parts, beside_whole: bool) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(
         trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
     )
@@ -287,7 +294,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         settle_agents(spans)
         are_all = all(problem.field != "scores" for problem in absent)
-        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside_whole=beside_whole)
         parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem
