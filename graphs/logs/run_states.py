@@ -53,9 +53,12 @@ def apply_run_states(
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
     """
     first, count = None, 0  # of traces that also state an earlier outcome
+    rootless, called = None, 0  # of traces below a span that the log lacks, where no trace shows what a root is
     for item in items:
         if isinstance(item, TraceRecord) and item.earlier_outcomes:
             first, count = first or item, count + 1
+        if isinstance(item, TraceRecord) and item.outside:
+            rootless, called = rootless or item, called + 1
         if isinstance(item, TraceRecord) and item.repeated:
             expected = "each once: equal ones count once"
             yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
@@ -85,6 +88,13 @@ def apply_run_states(
             if item.error:
                 item.metrics[IN_ERROR] = 1.0
             yield item
+    if rootless is not None:
+        expected = (
+            "a root span: read as called from outside this log, since no trace here has one. "
+            "A run that was killed before its root span was exported looks the same"
+        )
+        note = _note("outside-caller", "parent", rootless, f"missing above {excerpt(rootless.outside)}", expected)
+        yield dataclasses.replace(note, count=called)
     if first is not None:
         expected = (
             "rewards of steps under names of their own: this number states the outcome at an earlier moment, so it is "
