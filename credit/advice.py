@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
-from credit.method_summary import Summary
+from credit.method_summary import Summary, precision_notes
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
@@ -433,6 +433,7 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     elif corpus.teaching < corpus.groups:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
+    lines += precision_notes(traces) if corpus.teaching else []
     by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
     if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(

@@ -17,8 +17,8 @@ from graphs.traces.part import Heading
 __all__ = ["WITHIN_VERSION", "batch_notes", "outcome_again"]
 
 WITHIN_VERSION = (
-    "by=task,policy_version compares within one, and a trace that is alone there{} gets no advantage, or with "
-    "singleton=raw its outcome"
+    "by=task,policy_version, of a method that takes such a key, compares within one; a trace that is alone there{} "
+    "gets no advantage, or with singleton=raw its outcome"
 )
 """The advice for groups of several versions of the policy, with room for how many traces are alone."""
 
