@@ -79,7 +79,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     name_models(record)
     record.repeated += sum(span.again for span in spans)
-    record.missing = tree.missing
+    record.missing, record.outside = tree.missing, tree.outside
     _note_time(record, spans, times)
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import is_whole
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
@@ -236,11 +237,11 @@ class _Log:
             except TraceError as error:
                 self.refused.add(owner)
                 yield error.problem
-        rooted = any(map(_is_whole, self.traces.values()))
+        beside_whole = any(is_whole(map(span_of, parts.stated.values())) for parts in self.traces.values())
         for trace in list(self.traces):
             parts = self.traces.pop(trace)
             if trace not in self.refused:
-                yield from _records(trace, parts, rooted)
+                yield from _records(trace, parts, beside_whole)
         yield from orphans  # last: the traces at hand are whole without what is of none of them
 
     def _owners(self) -> Iterator[str | Problem]:
@@ -277,12 +278,6 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
             parts.named = {} if parts.named is None else parts.named
             parts.named.setdefault(field, {}).setdefault(name, place)
     return objects
-
-
-def _is_whole(parts: _Parts) -> bool:
-    """Whether a trace has an observation that is under no other, and one that is an agent."""
-    stated = parts.stated.values()
-    return any(not one.parent for one in stated) and any(one.type == "AGENT" or one.node is not None for one in stated)
 
 
 def _records(trace: str, parts: _Parts, beside_whole: bool) -> Iterator[TraceRecord | Problem]:
