@@ -184,8 +184,11 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
 
 def is_whole(spans: Iterable[Span], rules: Rules = Rules.DEPTH_FIRST) -> bool:
     """Whether a trace has a root span and events; where several processes record spans, an agent of its own."""
-    parents, kinds = zip(*((span.parent, span.kind) for span in spans), strict=True)
-    return "" in parents and (Kind.AGENT in kinds if rules is Rules.CLOCKS else set(kinds) != {Kind.OTHER})
+    parents, kinds = set[str](), set[Kind]()
+    for span in spans:
+        parents.add(span.parent)
+        kinds.add(span.kind)
+    return "" in parents and (Kind.AGENT in kinds if rules is Rules.CLOCKS else kinds != {Kind.OTHER})
 
 
 class Tree:
