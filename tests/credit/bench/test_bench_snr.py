@@ -392,7 +392,7 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
     ]
     (one,) = draw_snr_report(Report(points[:2], fits[:1], {}), values=GIVEN_VALUES["snr"]).legends
     title = one.get_title().get_text().replace("\n", " ")
-    assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval"
+    assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval; bands: 99 %"
     assert (
         one.get_texts()[0].get_text() == f"rloo  (slope \N{MINUS SIGN}1.000 ({fits[0].half_width:.3f}))"
     )  # had no interval
