@@ -239,6 +239,7 @@ def _has_costs(report: Report) -> bool:
 
 
 def _table(report: Report, group: int) -> Table:
+    from credit.bench.rounding import rounded
     from credit.bench.snr_schemes import SCHEMES
 
     points, costs = [p for p in report.points if p.group == group], _has_costs(report)
@@ -263,7 +264,13 @@ def _table(report: Report, group: int) -> Table:
         slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = of_scheme[max(of_scheme)] if of_scheme else None
-        whole = "" if last is None else "none" if last.theory is None else f"{last.theory:.3g} ({last.ratio:.3f})"
+        whole = (
+            ""
+            if last is None
+            else "none"
+            if last.ratio is None
+            else f"{last.theory:.3g} ({rounded(last.ratio, '.3f')})"
+        )
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
         table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
