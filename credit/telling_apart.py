@@ -6,7 +6,9 @@ import numpy as np
 
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
+from credit.reports.beyond_chance import beyond_chance
 from estimators.base import Credit
+from graphs.task_means import task_mean
 from graphs.traces.batch import Traces
 
 __all__ = ["NOTHING_DISTINGUISHES", "place_note", "tells_apart"]
@@ -18,9 +20,6 @@ NOTHING_DISTINGUISHES = (
 
 AT_A_STATE = frozenset({"turn", "anchor", "prefix"})
 """Parts of keys by which an action is compared with others at its place, or in its state."""
-
-OF_A_STATE = frozenset({"value", "q_value"})
-"""Evidence that is the number of a state, which differs by place as what comes later does."""
 
 
 def place_note(traces: Traces, credit: Credit) -> str:
@@ -49,9 +48,16 @@ def place_note(traces: Traces, credit: Credit) -> str:
     if method is None or not n.events or not method.reads_order({}, traces.evidence):
         return ""
     at = AT_A_STATE.intersection(method.compared.key.split(", "))
-    is_compared = bool(OF_A_STATE.intersection(method.needs)) or (at and not method.shaped)
-    if not is_compared and tells_apart(traces, credit):
+    if not tells_apart(traces, credit):
+        at_its_place = True
+    elif "value" in method.needs:
+        at_its_place = _right_values_give_0(traces, credit)
+    else:
+        at_its_place = bool(at) and not method.shaped
+    if not at_its_place:
         return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
+    if "value" in method.needs:
+        return _values_off(traces, credit)
     if "turn" not in at:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
@@ -64,6 +70,54 @@ def place_note(traces: Traces, credit: Credit) -> str:
         return ""
     ended = "count as 0 at" if credit.source == "turn_baseline" else "are not compared at"
     return f"Ended traces {ended} later turns, so late turns of long traces get more or less, whatever they did."
+
+
+def _right_values_give_0(traces: Traces, credit: Credit) -> bool:
+    """Whether an action has 0 on average wherever it stands, if `value` is what is earned from each action on."""
+    how = credit.recursion
+    if how is None:
+        return credit.estimand == "increment"
+    is_whole = how.along == "trace" or "event_reward" not in traces.evidence  # else it leaves out what others earned
+    return is_whole and bool(np.all(np.asarray(how.discount) == 1))
+
+
+def _values_off(traces: Traces, credit: Credit) -> str:
+    """How far the values behind a method's numbers are off, on average over tasks; "" where that may be chance.
+
+    An agent that always acts last has the error of all values before last actions, and no log tells that from merit.
+
+    Args:
+      traces: what was read.
+      credit: increments, or a return whose baselines are the values.
+    """
+    graph, n = traces.graph, traces.sizes
+    rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
+    trace = np.asarray(graph.trace_ids)[rows]
+    if not len(rows):
+        return ""
+    rows = rows[np.argsort(trace, kind="stable")]
+    (first,) = np.nonzero(np.diff(np.sort(trace), prepend=-1))
+    last = np.append(first[1:], len(rows)) - 1
+    amount, value = (np.asarray(x, np.float64)[rows] for x in (credit.credit, credit.baseline))
+    if credit.recursion is None:
+        ahead, total = amount[last], np.add.reduceat(amount, first)
+    else:
+        steps = traces.evidence.get("event_reward")
+        earned = METHODS["discounted_return"](graph, traces.reward, event_reward=None if steps is None else steps.array)
+        error = np.asarray(earned.credit, np.float64)[rows] - value
+        ahead, total = error[last], error[first]
+    task = np.unique(
+        traces.traces["task"].take(np.asarray(graph.trace_ids)[rows[first]]).to_pylist(), return_inverse=True
+    )[1]
+    low, rise = (task_mean(np.bincount(task, x) / np.bincount(task)) for x in (ahead, total - ahead))
+    so = f"so by {credit.source} an action's place makes its number more or less."
+    if beyond_chance(low.p, low.low, low.high):
+        how = "low" if low.mean > 0 else "high"
+        return f"Values before last actions are too {how} by {abs(low.mean):.2g} on average, {so}"
+    if beyond_chance(rise.p, rise.low, rise.high):
+        how = "rise" if rise.mean > 0 else "fall"
+        return f"Values {how} within a trace by {abs(rise.mean):.2g} on average, where right ones would stay, {so}"
+    return ""
 
 
 def tells_apart(traces: Traces, credit: Credit, name: str = "") -> bool:
