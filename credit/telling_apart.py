@@ -48,16 +48,12 @@ def place_note(traces: Traces, credit: Credit) -> str:
     if method is None or not n.events or not method.reads_order({}, traces.evidence):
         return ""
     at = AT_A_STATE.intersection(method.compared.key.split(", "))
-    if not tells_apart(traces, credit):
-        at_its_place = True
-    elif "value" in method.needs:
-        at_its_place = _right_values_give_0(traces, credit)
-    else:
-        at_its_place = bool(at) and not method.shaped
-    if not at_its_place:
-        return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
-    if "value" in method.needs:
-        return _values_off(traces, credit)
+    if tells_apart(traces, credit):
+        of_values = "value" in method.needs
+        if not (_right_values_give_0(traces, credit) if of_values else at and not method.shaped):
+            return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
+        if of_values:
+            return _values_off(traces, credit)
     if "turn" not in at:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
@@ -106,9 +102,8 @@ def _values_off(traces: Traces, credit: Credit) -> str:
         earned = METHODS["discounted_return"](graph, traces.reward, event_reward=None if steps is None else steps.array)
         error = np.asarray(earned.credit, np.float64)[rows] - value
         ahead, total = error[last], error[first]
-    task = np.unique(
-        traces.traces["task"].take(np.asarray(graph.trace_ids)[rows[first]]).to_pylist(), return_inverse=True
-    )[1]
+    names = traces.traces["task"].take(np.asarray(graph.trace_ids)[rows[first]]).to_pylist()
+    task = np.unique(names, return_inverse=True)[1]
     low, rise = (task_mean(np.bincount(task, x) / np.bincount(task)) for x in (ahead, total - ahead))
     so = f"so by {credit.source} an action's place makes its number more or less."
     if beyond_chance(low.p, low.low, low.high):
