@@ -54,6 +54,8 @@ def place_note(traces: Traces, credit: Credit) -> str:
             return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
         if of_values:
             return _values_off(traces, credit)
+        if "anchor" in at and "anchor" in traces.evidence:
+            return _unlike_visits(traces, credit)
     if "turn" not in at:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
@@ -77,6 +79,31 @@ def _right_values_give_0(traces: Traces, credit: Credit) -> bool:
     return is_whole and bool(np.all(np.asarray(how.discount) == 1))
 
 
+def _unlike_visits(traces: Traces, credit: Credit) -> str:
+    """That actions are compared at an observation after which traces went on for different numbers of actions."""
+    rows, first = _by_trace(traces, credit)
+    ahead = np.repeat(np.append(first[1:], len(rows)), np.diff(first, append=len(rows))) - np.arange(len(rows))
+    seen = np.asarray(traces.evidence["anchor"].array)[rows]
+    group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids)[rows]]
+    order = np.lexsort((ahead, seen, group))
+    order = order[seen[order] >= 0]
+    same = (np.diff(seen[order]) == 0) & (np.diff(group[order]) == 0)
+    if not np.any(same & (np.diff(ahead[order]) != 0)):
+        return ""
+    return (
+        "Actions after one observation have more or fewer actions still to come, so late ones get more or less, "
+        "whatever they did."
+    )
+
+
+def _by_trace(traces: Traces, credit: Credit) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of actions with a number, trace after trace in order, and the places where traces begin among them."""
+    graph, n = traces.graph, traces.sizes.events
+    rows = np.flatnonzero(np.asarray(credit.valid)[:n] & np.asarray(graph.action_mask)[:n])
+    trace = np.asarray(graph.trace_ids)[rows]
+    return rows[np.argsort(trace, kind="stable")], np.flatnonzero(np.diff(np.sort(trace), prepend=-1))
+
+
 def _values_off(traces: Traces, credit: Credit) -> str:
     """How far the values behind a method's numbers are off, on average over tasks; "" where that may be chance.
 
@@ -86,13 +113,9 @@ def _values_off(traces: Traces, credit: Credit) -> str:
       traces: what was read.
       credit: increments, or a return whose baselines are the values.
     """
-    graph, n = traces.graph, traces.sizes
-    rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
-    trace = np.asarray(graph.trace_ids)[rows]
+    graph, (rows, first) = traces.graph, _by_trace(traces, credit)
     if not len(rows):
         return ""
-    rows = rows[np.argsort(trace, kind="stable")]
-    (first,) = np.nonzero(np.diff(np.sort(trace), prepend=-1))
     last = np.append(first[1:], len(rows)) - 1
     amount, value = (np.asarray(x, np.float64)[rows] for x in (credit.credit, credit.baseline))
     if credit.recursion is None:
