@@ -171,3 +171,27 @@ def test_agents_stand_out_by_chance_at_most(name: str) -> None:
         Null(is_equal=False, off=-0.2, cost=0.05, returns=True),
     ):
         assert starred(null, name, 40) <= 6, null
+
+
+def moved(seed: int) -> Traces:
+    """A world in which one of two agents is called at each turn: one raises the chance of success, one lowers it."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[object]] = {name: [] for name in ("group", "trace", "turn", "agent", "value", "reward")}
+    for task in range(16):
+        for trace in range(4):
+            good = rng.random(5) < 0.5
+            chance = 0.5 + 0.08 * np.cumsum(np.where(np.append(False, good), 1, -1)) + 0.08
+            outcome = float(rng.random() < chance[-1])
+            for turn in range(5):
+                row = (task, f"{task}.{trace}", turn, "good" if good[turn] else "bad", chance[turn], outcome)
+                for column, cell in zip(columns.values(), row, strict=True):
+                    column.append(cell)
+    value = columns.pop("value")
+    return credit.from_columns(**columns, evidence={"value": value})[2].traces  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["critic", "gae"])
+def test_who_moves_right_values_stands_out(method: str) -> None:
+    found = [who_matters(traces, credit.run(traces, method)) for traces in map(moved, range(8))]
+    assert sum({unit.name for unit in units if unit.stands_out} == {"good", "bad"} for units in found) >= 6
+    assert all(unit.difference > 0 for units in found for unit in units if unit.stands_out and unit.name == "good")
