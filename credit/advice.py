@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
-from credit.method_summary import Summary
+from credit.method_summary import Summary, precision_notes
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
@@ -420,6 +420,23 @@ def _pays_events(traces: Traces) -> bool:
     return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
 
 
+def _apart_by_events(traces: Traces) -> list[str]:
+    """The methods of returns by which actions of a trace differ; rewards at events may come after all of them alike."""
+    states, (actions, trace) = availability(traces), (_actions(traces), np.asarray(traces.graph.trace_ids))
+    apart = []
+    for name in ("discounted_return", "turn_baseline"):
+        if states[name].state == "computable":
+            credit = run(traces, name)
+            rows = actions[np.asarray(credit.valid)[actions]]
+            number = np.asarray(credit.advantage)[rows]
+            high, low = np.full(len(trace), -np.inf), np.full(len(trace), np.inf)
+            np.maximum.at(high, trace[rows], number)
+            np.minimum.at(low, trace[rows], number)
+            if np.any(high - low > 1e-6 * np.abs(number).max(initial=0)):
+                apart.append(name)
+    return apart
+
+
 def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
@@ -433,16 +450,24 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     elif corpus.teaching < corpus.groups:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
+    lines += precision_notes(traces) if corpus.teaching else []
     by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
     if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
             f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
             "advantages to train on come from the baseline"
         )
-    if by_events:
+    apart = _apart_by_events(traces) if by_events else []
+    if apart:
+        use = "use them" if len(apart) > 1 else "uses them"
         lines.append(
-            "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
-            "turn_baseline use them; siblings or values would say more"
+            f"only rewards at events tell the actions of a trace apart, by what came after each: {' and '.join(apart)} "
+            f"{use}; siblings or values would say more"
+        )
+    elif by_events:
+        lines.append(
+            "rewards at events tell no actions of a trace apart by discounted_return or turn_baseline; log siblings or "
+            "values"
         )
     elif not claims and not corpus.of_agents:
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 SHOWN = 20  # names listed before "…"
-ALONE = "the group has one trace, compared with nothing: the table has its reward or 0, and calls it valid"
+ALONE = "the group has one trace: what the table has, and calls valid, compares it with no other"
 
 ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
 """The heading of the list `replays_elsewhere`."""
@@ -219,10 +219,7 @@ class Summary:
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
-        if self.rounded:
-            lines.append(
-                f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
-            )
+        lines += [f"  look: {_precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
             if name in alike:
@@ -306,6 +303,21 @@ def _first(names: list[str]) -> str:
     """The first names of a list, and how many more there are."""
     more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[:SHOWN])}{more}"
+
+
+def precision_notes(traces: Traces) -> list[str]:
+    """A line for each way in which single precision changes differences between outcomes, and the groups."""
+    found: dict[str, list[str]] = {}
+    names = dict.fromkeys(traces.traces["group"].to_pylist())
+    groups = zip(names, group_differences(traces).unresolved, coarse_beside(traces).tolist(), strict=True)
+    for name, why, beside in groups:
+        if why or beside:
+            found.setdefault(why or "coarse", []).append(name)
+    return [_precision_note(groups, why) for why, groups in found.items()]
+
+
+def _precision_note(groups: list[str], why: str = "coarse") -> str:
+    return f"{counted(len(groups), 'group')} whose {UNRESOLVED[why]}: {_first(groups)}"
 
 
 def divided_note(tasks: int) -> str:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from credit.reports.tool_calls import ToolCalls
-from graphs.event_types import EdgeType, EventType
-from graphs.structure.forest import real_edges
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
@@ -112,17 +110,14 @@ def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np
     format tells of such ends where calls have results in these logs, and of others where the log states one.
     """
     graph, n = traces.graph, traces.sizes
-    trace, kind = np.asarray(graph.trace_ids)[: n.events], np.asarray(graph.event_type)
+    trace = np.asarray(graph.trace_ids)[: n.events]
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    open_, last = kind[: n.events] == int(EventType.TOOL_CALL), np.full(n.traces, -1)
-    open_[calls.calls] = False
-    edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
-    open_[real_edges(graph)[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
+    last = np.full(n.traces, -1)
     acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     np.maximum.at(last, trace[acts], acts)
     tells = np.isin(formats, formats[trace[calls.calls]])
-    rows = calls.rows[open_[calls.rows]]
-    rows = rows[(rows >= last[trace[rows]]) & tells[trace[rows]]][::-1]
+    rows = np.flatnonzero(calls.open)
+    rows = rows[rows >= last[trace[rows]]][::-1]
     at = np.full(n.traces, -1)
     at[trace[rows]] = rows  # the first of a trace
     yield CUT, at, tells

@@ -14,7 +14,7 @@ from credit.reports.call_loops import Loop, Steps, covered, repeated
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.outside_team import outside_team
-from graphs.event_graph import EventType
+from graphs.event_graph import EdgeType, EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
@@ -33,6 +33,7 @@ class Failures:
       same: how often the call failed with the same arguments before it succeeded; 1 in other runs.
       recovered: a later call of the tool by the agent has succeeded, whatever its arguments.
       mended: one with the same arguments has; None where the log has no arguments of the last call that failed.
+      left: one with the same arguments has no result (`ToolCalls.open`).
       place, streak: position of the first, from 1, among the errors in a row that it is one of, and how many these are,
         with those of calls that failed again.
     """
@@ -42,6 +43,7 @@ class Failures:
     same: int
     recovered: bool
     mended: bool | None
+    left: bool
     place: int
     streak: int
 
@@ -177,6 +179,23 @@ class ToolCalls:
         calls[self.results] = self.calls
         return calls
 
+    @functools.cached_property
+    def open(self) -> np.ndarray:
+        """Calls, no spawns, without a result or a person's answer, where the format's calls have results in these logs.
+
+        Such a call, as a run that was killed leaves one, neither failed nor succeeded: bool [number of real events].
+        """
+        traces, n = self._traces, len(self._agent)
+        graph, trace = traces.graph, np.asarray(traces.graph.trace_ids)[:n]
+        formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        open_ = np.zeros(n, bool)
+        open_[self.rows] = np.isin(formats, formats[trace[self.calls]])[trace[self.rows]]
+        open_ &= np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+        open_[self.calls] = False
+        edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
+        open_[real_edges(graph)[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
+        return open_
+
     def call_of(self, row: int) -> int:
         """The call that an event is the result of, or the event itself."""
         return int(self._call_of[row])
@@ -193,8 +212,12 @@ class ToolCalls:
         repeats: list[list[int]] = []
         works: dict[tuple[int, str | None], int] = {}  # the last success, by agent and tool
         mends: dict[tuple[int, str | None, int], int] = {}  # and by call
+        opened: dict[tuple[int, str | None, int], int] = {}  # the last one without a result, by call
         for row, key in keys.items():
             call = (*key, texts.get(row, -1))
+            if self.open[row] and not wrong[row]:
+                opened[call] = row
+                continue
             if not wrong[row]:
                 works[key] = mends[call] = row
                 last.pop(key, None)
@@ -221,7 +244,8 @@ class ToolCalls:
                 mended = mends.get((*key, text), -1) > of[-1] if text >= 0 else None
                 same = len(of) if of[0] in told else 1
                 recovered = works.get(key, -1) > of[-1]
-                found.append(Failures(key[1], tuple(of), same, recovered, mended, *places[of[0]]))
+                left = text >= 0 and opened.get((*key, text), -1) > of[-1]
+                found.append(Failures(key[1], tuple(of), same, recovered, mended, left, *places[of[0]]))
         return sorted(found, key=lambda run: run.rows[0])
 
     @functools.cached_property

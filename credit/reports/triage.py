@@ -406,7 +406,8 @@ def _words(asked: str, came: str) -> str:
 def _failure_words(run: Failures) -> str:
     tool = "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
-        return f"error{tool}; the same call failed {run.same} times{', then succeeded' if run.mended else ''}"
+        then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
+        return f"error{tool}; the same call failed {run.same} times{then}"
     if run.streak > 1:
         place = "first" if run.place == 1 else f"number {run.place}"
         return f"{place} of {counted(run.streak, 'error')}{tool} in a row"

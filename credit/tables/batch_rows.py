@@ -15,6 +15,7 @@ from credit.tables.column_teams import Team
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.look_alikes import look_alikes
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
@@ -49,6 +50,16 @@ class RowNames:
     team: Team
     rounded: np.ndarray
     coarse: tuple[str, ...] = ()
+
+    def labels_alike(self) -> list[str]:
+        """Groups, traces and agents whose labels a person would take for one, in words."""
+        labels = {"groups": self.groups, "traces": self.traces, "agents": self.team.distinct_names}
+        return [
+            f"{what} {alike}"
+            for what, ids in labels.items()
+            if ids is not None and not pa.types.is_integer(ids.type)
+            for alike in look_alikes(ids.to_pylist())
+        ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -123,7 +123,7 @@ def from_columns(
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
         the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
         of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again; or a row
-        stands behind a later turn; or no trace has an outcome.
+        stands behind a later turn; or no trace has an outcome; or ids differ only in case, blanks or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -142,6 +142,8 @@ def from_columns(
     result = built_from_columns(locals())
     for words in result[2].names.coarse:
         warnings.warn(words, stacklevel=3)
+    for alike in result[2].names.labels_alike():
+        warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     if words := copied_rows(result[2])[1]:
         warnings.warn(f"{words} leave them out", stacklevel=3)
     graph, outcome, rows = result

@@ -30,7 +30,7 @@ from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.span_tree import Kind, Span, is_whole
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import Traced, order_by_start, sole_channel
 from graphs.reading.decode import decode, decode_record, object_text
@@ -145,10 +145,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 refused.add(error.problem.trace)
                 yield error.problem
         source.release()
+    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
     for trace_id, trace in traces.items():
         if trace_id not in refused:
             try:
-                yield _record(trace_id, trace)
+                yield _record(trace_id, trace, beside_whole)
             except TraceError as error:
                 yield error.problem
 
@@ -201,7 +202,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
 
 
-def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
+def _record(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
     keep_agents(listed)
@@ -213,7 +214,8 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
     record.system = next((one.system for one in stated.values() if one.system), "")
-    _set_rewards(write_spans(record, listed, "workflow", ("span_id", "span_parents")), trace)
+    fields = "span_id", "span_parents"
+    _set_rewards(write_spans(record, listed, "workflow", fields, beside_whole=beside_whole), trace)
     return record
 
 

@@ -31,7 +31,7 @@ from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span, add_span
+from graphs.formats.common.span_tree import Kind, Span, add_span, is_whole
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -177,10 +177,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield problem
         source.release()
     orphans = _place_feedback(feedback, traces)
+    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
         if trace_id not in refused:
-            yield _record(trace_id, trace)
+            yield _record(trace_id, trace, beside_whole)
     yield from orphans  # last: they do not affect the traces that were read
 
 
@@ -256,14 +257,15 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     return span
 
 
-def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
+def _record(trace_id: str, trace: _Trace, beside_whole: bool) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = next((name for run in trace.runs.values() if (name := run.session_name or run.session_id)), "")
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans)
-        _set_rewards(write_spans(record, spans, "workflow", ("id", "parent_run_id")), trace)
+        fields = "id", "parent_run_id"
+        _set_rewards(write_spans(record, spans, "workflow", fields, beside_whole=beside_whole), trace)
     except TraceError as error:
         return error.problem
     return record

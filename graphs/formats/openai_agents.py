@@ -24,7 +24,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import InputDetails
 from graphs.formats.common.placed import nested_documents
-from graphs.formats.common.span_tree import Kind, Span, add_span
+from graphs.formats.common.span_tree import Kind, Span, add_span, is_whole
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record
@@ -206,13 +206,15 @@ class _Log:
 
     def records(self) -> Iterator[TraceRecord | Problem]:
         """The traces; each is forgotten once it has been handed out."""
+        beside_whole = any(is_whole(trace.spans.values()) for trace in self.traces.values())
         for name in list(self.traces):
             trace = self.traces.pop(name)
             if name in self.refused:
                 continue
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
             try:
-                write_spans(record, order_by_start(trace.spans.values(), name, "started_at"), trace.name or "workflow")
+                spans = order_by_start(trace.spans.values(), name, "started_at")
+                write_spans(record, spans, trace.name or "workflow", beside_whole=beside_whole)
             except TraceError as error:
                 yield error.problem
             else:

@@ -30,7 +30,7 @@ from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.span_tree import Kind, Span, is_whole
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import Traced, order_by_start, sole_channel
 from graphs.reading.decode import decode, decode_record, object_text
@@ -163,10 +163,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 refused.add(error.problem.trace)
                 yield error.problem
         source.release()
+    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
     for trace_id, trace in traces.items():
         if trace_id not in refused:
             try:
-                yield from _records(trace_id, trace)
+                yield from _records(trace_id, trace, beside_whole)
             except TraceError as error:
                 yield error.problem
 
@@ -230,7 +231,7 @@ def _numbers(scores: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, fl
             yield f"{prefix}{key}", float(value)
 
 
-def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Problem]:
+def _records(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> Iterator[TraceRecord | Problem]:
     """The trace, or its examples and, where it has events of its own, what is left of it.
 
     Raises:
@@ -254,6 +255,8 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         of = stated[example] if example else _Stated({}, has_kind=False)
         place = spans[example].place if example else trace.place
         name = example or trace_id
+        if example:  # the evaluation around it is no caller outside the log
+            spans[example].parent = ""
         keep_agents(within)
         _silence_scorers(within, example, of.scores or {})
         record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
@@ -261,7 +264,7 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         record.system = of.system
         record.rewards |= of.scores or {}
         try:
-            written = write_spans(record, within, "workflow", ("id", "parent_id"))
+            written = write_spans(record, within, "workflow", ("id", "parent_id"), beside_whole=beside_whole)
             feedback = (
                 Score(name, value, span.place, span.id, score_id, number)
                 for span in within

@@ -24,6 +24,7 @@ REFUSE, ATTACH = "refuse", "root"
 ORPHANS = (KEEP, ATTACH, REFUSE)
 """What may be done with traces of spans that name parents which are not in the log."""
 
+_LATEST = 1e11  # seconds since 1970: in the year 5138, and of the clocks of today in milliseconds in 1973
 _REWARDS_OF_EVENTS = ("event_reward", "agent_reward")
 
 
@@ -53,9 +54,15 @@ def apply_run_states(
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
     """
     first, count = None, 0  # of traces that also state an earlier outcome
+    untimely, late = None, 0  # of traces with times that cannot be seconds
+    rootless, called = None, 0  # of traces below a span that the log lacks, where no trace shows what a root is
     for item in items:
         if isinstance(item, TraceRecord) and item.earlier_outcomes:
             first, count = first or item, count + 1
+        if isinstance(item, TraceRecord) and any([time > _LATEST for time in item.times]):
+            untimely, late = untimely or item, late + 1
+        if isinstance(item, TraceRecord) and item.outside:
+            rootless, called = rootless or item, called + 1
         if isinstance(item, TraceRecord) and item.repeated:
             expected = "each once: equal ones count once"
             yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
@@ -85,6 +92,17 @@ def apply_run_states(
             if item.error:
                 item.metrics[IN_ERROR] = 1.0
             yield item
+    if untimely is not None:
+        expected = "seconds since 1970: if these are milliseconds or less, all durations are too long by 1,000 or more"
+        note = _note("time-unit", "time", untimely, str(next(t for t in untimely.times if t > _LATEST)), expected)
+        yield dataclasses.replace(note, count=late)
+    if rootless is not None:
+        expected = (
+            "a root span: read as called from outside this log, since no trace here has one. "
+            "A run that was killed before its root span was exported looks the same"
+        )
+        note = _note("outside-caller", "parent", rootless, f"missing above {excerpt(rootless.outside)}", expected)
+        yield dataclasses.replace(note, count=called)
     if first is not None:
         expected = (
             "rewards of steps under names of their own: this number states the outcome at an earlier moment, so it is "

@@ -6,7 +6,8 @@ of a dictionary. The bound is therefore the number of values times their width, 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 from graphs.errors import CreditError
 from graphs.parquet.checks import checked_batches, is_list
 
-__all__ = ["PackedError", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
+__all__ = ["PackedError", "bounded_batches", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
 
 _WIDEST = 16  # bytes of a number, a date or the reference to a text
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
@@ -61,6 +62,36 @@ def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
     return list(paths)
 
 
+def bounded_batches(file: pq.ParquetFile, columns: Collection[str], most: int) -> Iterator[Any]:
+    """Batches of rows, until their plain texts have more than `most` bytes: a file may state less than it holds.
+
+    Raises:
+      PackedError: the texts have more.
+      pa.ArrowException, OSError: the file is damaged.
+    """
+    left = most
+    for batch in checked_batches(file, columns):
+        left -= sum(map(_plain, batch.columns))
+        if left < 0:
+            raise PackedError(f"more texts than the file states; expected at most {most} bytes")
+        yield batch
+
+
+def _plain(array: pa.Array) -> int:
+    """Bytes of the texts that are in no dictionary."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return sum(map(_plain, array.flatten()))
+    if pa.types.is_map(kind):
+        return _plain(array.keys) + _plain(array.items)
+    if is_list(kind):
+        return _plain(array.flatten())
+    is_text = pa.types.is_binary(kind) or pa.types.is_string(kind)
+    if is_text or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
+        return pc.sum(pc.binary_length(array).cast(pa.int64())).as_py() or 0
+    return 0
+
+
 def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) -> None:
     """Refuse columns of lists or structures whose texts, once each is spelt out, have more than `most` bytes.
 
@@ -72,7 +103,7 @@ def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) 
     """
     nested = [field.name for field in file.schema_arrow if field.name in columns and pa.types.is_nested(field.type)]
     left = most
-    for batch in checked_batches(file, nested) if nested else ():
+    for batch in bounded_batches(file, nested, most) if nested else ():
         left -= sum(map(_spelt_out, batch.columns))
         if left < 0:
             raise PackedError(f"texts of more than {most} bytes, each spelt out; expected at most {most}")

@@ -17,8 +17,9 @@ from graphs.traces.part import Heading
 __all__ = ["WITHIN_VERSION", "batch_notes", "outcome_again"]
 
 WITHIN_VERSION = (
-    "by=task,policy_version compares within one, and a trace that is alone there{} gets no advantage, or with "
-    "singleton=raw its outcome"
+    "groups of task and version (--groups FILE) compare within one; where a method's `by` takes keys, so does its key "
+    "with policy_version, as by=task,policy_version of rloo; a trace that is alone there{} gets no advantage by most "
+    "methods, or its outcome with singleton=raw where a method has that"
 )
 """The advice for groups of several versions of the policy, with room for how many traces are alone."""
 

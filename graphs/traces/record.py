@@ -129,6 +129,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
       missing: which spans the log lacks although others of the trace name them, in words; "" where it lacks none.
+      outside: the first span, where all stand below one that the log lacks: a caller outside the log, or a lost root.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
@@ -179,6 +180,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     invalidated: str = ""
     earlier_outcomes: str = ""
     missing: str = ""
+    outside: str = ""
     repeated: int = 0
 
     def event(

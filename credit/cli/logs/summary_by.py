@@ -125,7 +125,7 @@ def summary(
     last: list[str] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     if has_outcomes(traces):
-        from credit.method_summary import divided_note, empty_notes, reason_counts
+        from credit.method_summary import divided_note, empty_notes, precision_notes, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
         from credit.reports.who_matters import who_matters
@@ -145,7 +145,7 @@ def summary(
         else:
             if units:
                 _print(stdout(), units, by, method, told, all_, differences.of_units(by), place)
-                for line in filter(None, [place, divided_note(divided) if divided else ""]):
+                for line in filter(None, [place, divided_note(divided) if divided else "", *precision_notes(traces)]):
                     stdout().print(words(line), soft_wrap=True)
                 stdout().print()
             else:

@@ -100,8 +100,12 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settled(asked: ClaimRequest, traces: Traces, *, least: int = 1) -> ClaimRequest:
-    """`ClaimRequest.settled`, which says on standard error what was taken where no method was named."""
+    """`ClaimRequest.settled`, which says on standard error what was taken for no name, and what is not exact."""
+    from credit.method_summary import precision_notes
+
     found = asked.settled(traces, least=least)
+    for note in precision_notes(traces):
+        stderr().print(words(f"look: {note}"), soft_wrap=True)
     if found.names != asked.names:
         beside = ", and others that the logs allow" if least > 1 else ""
         names = ",".join(found.names)

@@ -40,7 +40,6 @@ from credit.integrations.rows.row_metrics import (
     Facts,
     MissingColumnWarning,
     batch_metrics,
-    labels_alike,
     no_metrics,
     several_agents,
     silent_groups,
@@ -571,7 +570,9 @@ class RowAdvantages:
             steps, outcomes = batch.columns["event_reward"][order], batch.columns["reward"][order]
             if where := outcome_again(steps, outcomes, np.asarray(batch.graph.trace_ids)[batch.rows.event[order]]):
                 texts.append(f"gets the outcome again as 'event_reward' {where}, so it counts twice: leave that out")
-        texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
+        texts += [
+            f"compares {alike}, which are spelt almost alike, as several" for alike in batch.rows.names.labels_alike()
+        ]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
         if metrics["credit/refused"] == 1 and not texts:

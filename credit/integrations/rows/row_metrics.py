@@ -19,7 +19,6 @@ __all__ = [
     "MissingColumnWarning",
     "batch_metrics",
     "group_spread",
-    "labels_alike",
     "no_metrics",
     "several_agents",
     "silent_groups",
@@ -200,18 +199,6 @@ def several_agents(batch: Batch) -> str:
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
     pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
     return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
-
-
-def labels_alike(batch: Batch) -> list[str]:
-    """Groups, traces and agents whose labels a person would take for one, in words."""
-    from graphs.look_alikes import look_alikes
-
-    names = batch.rows.names
-    labels = {"groups": names.groups, "traces": names.traces, "agents": names.team.distinct_names}
-    texts = {
-        what: ids.to_pylist() for what, ids in labels.items() if ids is not None and not pa.types.is_integer(ids.type)
-    }
-    return [f"{what} {alike}" for what, ids in texts.items() for alike in look_alikes(ids)]
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 import enum
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,7 +29,7 @@ from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import counted, excerpt
 
-__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span"]
+__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span", "is_whole"]
 
 
 class Kind(enum.Enum):
@@ -180,6 +180,15 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
         raise span.refuse("duplicate-span", field, span.id, expected, trace)
     first.again += first is not span
     return first is span
+
+
+def is_whole(spans: Iterable[Span], rules: Rules = Rules.DEPTH_FIRST) -> bool:
+    """Whether a trace has a root span and events; where several processes record spans, an agent of its own."""
+    parents, kinds = set[str](), set[Kind]()
+    for span in spans:
+        parents.add(span.parent)
+        kinds.add(span.kind)
+    return "" in parents and (Kind.AGENT in kinds if rules is Rules.CLOCKS else kinds != {Kind.OTHER})
 
 
 class Tree:
@@ -464,6 +473,12 @@ class Tree:
         name = excerpt(pieces[0].name or pieces[0].id)
         root = "" if len(pieces) < len(self.roots) else "no root span: "
         return f"{root}{lost} above {counted(len(pieces), 'span')} of the log, {name} first"
+
+    @property
+    def outside(self) -> str:
+        """The span above all others, where it names a parent that may be a caller outside the log or a lost root."""
+        top = self.spans[self.roots[0]] if self.roots else None
+        return "" if top is None or self.callers or not top.parent else top.name or top.id
 
     def _holds_events(self, root: str) -> bool:
         waiting = [root]

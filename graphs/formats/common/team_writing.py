@@ -37,7 +37,12 @@ class Written(NamedTuple):
 
 
 def write_spans(
-    record: TraceRecord, spans: list[Span], root: str, fields: tuple[str, str] = ("id", "parent_id")
+    record: TraceRecord,
+    spans: list[Span],
+    root: str,
+    fields: tuple[str, str] = ("id", "parent_id"),
+    *,
+    beside_whole: bool = False,
 ) -> Written:
     """Fill the record with the events of a trace's spans, depth first.
 
@@ -46,12 +51,13 @@ def write_spans(
       spans: all of its spans; those of one parent in the order of the log.
       root: name of the instance that events outside any agent span belong to; it is there only if there are such.
       fields: what the format calls a span's id and its parent's, for errors.
+      beside_whole: whether other traces of the log have a root span and agents, as of `Tree`.
 
     Raises:
       TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
         program was traced that called no model.
     """
-    written = write_events(record, Tree(record.trace_id, spans, fields), root)
+    written = write_events(record, Tree(record.trace_id, spans, fields, beside_whole=beside_whole), root)
     if not record.ids:
         record.refuse("no-events", "events", [], "a call of a model or a tool, or a message")
     return written
@@ -73,7 +79,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     name_models(record)
     record.repeated += sum(span.again for span in spans)
-    record.missing = tree.missing
+    record.missing, record.outside = tree.missing, tree.outside
     _note_time(record, spans, times)
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import is_whole
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
@@ -236,10 +237,11 @@ class _Log:
             except TraceError as error:
                 self.refused.add(owner)
                 yield error.problem
+        beside_whole = any(is_whole(map(span_of, parts.stated.values())) for parts in self.traces.values())
         for trace in list(self.traces):
             parts = self.traces.pop(trace)
             if trace not in self.refused:
-                yield from _records(trace, parts)
+                yield from _records(trace, parts, beside_whole)
         yield from orphans  # last: the traces at hand are whole without what is of none of them
 
     def _owners(self) -> Iterator[str | Problem]:
@@ -278,7 +280,7 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
     return objects
 
 
-def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
+def _records(trace: str, parts: _Parts, beside_whole: bool) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(
         trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
     )
@@ -287,7 +289,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         settle_agents(spans)
         are_all = all(problem.field != "scores" for problem in absent)
-        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside_whole=beside_whole)
         parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem

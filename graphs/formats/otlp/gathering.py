@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import Kind
+from graphs.formats.common.span_tree import Kind, Rules, is_whole
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
@@ -55,7 +55,7 @@ class Gathering:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
         unknown, without_events = Counter[str](), Counter[str]()  # by file, traces
-        rooted = sum(_is_whole(spans) for spans in self.spans.values())
+        beside_whole = any(is_whole(spans, Rules.CLOCKS) for spans in self.spans.values())
         for trace in list(self.spans):
             spans, evaluations = self.spans.pop(trace), self.evaluations.pop(trace, [])
             if trace in self.refused:
@@ -65,7 +65,7 @@ class Gathering:
                 continue
             attached = _attach(spans) if self.attach_orphans else []
             try:
-                record = build(trace, spans, evaluations, self.format, beside_whole=rooted > 0)
+                record = build(trace, spans, evaluations, self.format, beside_whole=beside_whole)
             except TraceError as error:
                 yield error.problem
                 continue
@@ -108,11 +108,6 @@ def _orphan(evaluation: Evaluation, trace: str) -> Problem:
     file, line, _ = evaluation.place
     name, expected = excerpt(evaluation.name), "the evaluation of a trace whose spans are in the log"
     return Problem("orphan-evaluation", file, line, "traceId", name, expected, trace)
-
-
-def _is_whole(spans: list[TracedSpan]) -> bool:
-    """Whether a trace has a root span, and an agent of its own."""
-    return any(not span.parent for span in spans) and any(span.kind is Kind.AGENT for span in spans)
 
 
 def _attach(spans: list[TracedSpan]) -> list[TracedSpan]:

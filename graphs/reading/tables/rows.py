@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.parquet.checks import checked_batches, checked_metadata, is_list
-from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
+from graphs.parquet.checks import checked_metadata, is_list
+from graphs.parquet.unpacked import PackedError, bounded_batches, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record, json_problem
 from graphs.reading.source import Lost, Source, unreadable
@@ -181,6 +181,11 @@ def _csv(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row | Lost
             yield line, row
 
 
+def _most(source: Source) -> int:
+    """Bytes that a Parquet file may unpack to."""
+    return min(source.limits.file_bytes, max(source.limits.ratio * len(source.data), SMALL_ARCHIVE))
+
+
 def open_parquet(source: Source) -> pq.ParquetFile:
     """A Parquet file; columns with dictionaries keep them.
 
@@ -194,7 +199,7 @@ def open_parquet(source: Source) -> pq.ParquetFile:
         if unpacked > source.limits.file_bytes:
             raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), most))
         size, ratio = len(source.data), source.limits.ratio
-        if unpacked > max(ratio * size, SMALL_ARCHIVE):  # equal rows are small in the file and slow to read
+        if unpacked > _most(source):  # equal rows are small in the file and slow to read
             expected = f"at most {ratio} times the {counted(size, 'byte')} of the file, or --limit ratio=N"
             raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), expected))
         file = pq.ParquetFile(
@@ -238,7 +243,7 @@ def parquet_rows(source: Source, file: pq.ParquetFile, columns: Collection[str])
     shared: dict[Any, Any] = {}
     try:
         refuse_spelt_out(file, columns, source.limits.file_bytes)
-        for batch in checked_batches(file, columns):
+        for batch in bounded_batches(file, columns, _most(source)):
             values = [_to_values(column, shared) for column in batch.columns]
             for cells in zip(*values, strict=True):
                 row_number += 1

@@ -419,6 +419,26 @@ def test_the_questions_of_the_survey_are_answered_by_counts(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_method_is_said_to_tell_actions_apart_where_its_numbers_do(tmp_path: Path, seed: int) -> None:
+    """discounted_return and turn_baseline were named where all rewards at events came after all actions of a trace."""
+    draw = np.random.default_rng(seed)
+    rows, last, turns = range(int(draw.integers(1, 4))), seed % 2, int(draw.integers(1, 4))
+    lines = [
+        f"q,t{i},{i % 2},{min(j, turns - 1)},{draw.integers(1, 9) if j == rows[-1] or not last else ''}"
+        for i in range(4)
+        for j in rows
+    ]
+    path = tmp_path / "log.csv"
+    path.write_text("task_id,trace,reward,turn,event_reward\n" + "\n".join(lines) + "\n")
+    traces = read(path)
+    said = " ".join(choose(traces).warnings)
+    for name in ("discounted_return", "turn_baseline"):
+        number = np.asarray(credit.run(traces, name).advantage)[: len(lines)].reshape(4, -1)
+        differs = bool(np.any(np.ptp(number, axis=1) > 1e-5))
+        assert differs == (name in said and "tell no actions" not in said), (said, number)
+
+
 def test_long_traces_are_found(tmp_path: Path) -> None:
     events = [{"id": f"e{k}", "type": "message", "agent": "a"} for k in range(LONG)]
     for length, expected in ((LONG - 1, False), (LONG, True)):

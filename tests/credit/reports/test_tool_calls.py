@@ -12,6 +12,7 @@ import pytest
 
 import credit
 from credit.reports.call_loops import LOOP, PERIOD, repeated
+from credit.reports.endings import endings
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.traces.batch import Traces
@@ -118,6 +119,26 @@ def test_calls_without_results_have_their_own_outcome(tmp_path: Path) -> None:
     (run,) = calls.failures()
     assert (run.rows, run.same, run.recovered) == ((0, 1), 2, True)
     assert calls.retry.tolist() == [False, True, True]
+
+
+def test_a_call_that_a_killed_run_left_open_has_not_succeeded(tmp_path: Path) -> None:
+    """Of a run that was killed in `pytest -x`, after two errors of it, the triage said that it succeeded."""
+    fails: list[Step] = [("a", "shell", "pytest -x", "1 failed")] * 2
+    for name, last in (("same", "pytest -x"), ("other", "ls")):
+        path = tmp_path / name
+        path.mkdir()
+        read(path, [*fails, ("a", "shell", last, None)])
+        log = json.loads((path / "log.jsonl").read_text())
+        log["events"].pop()  # the last result
+        log["edges"].pop()
+        (path / "log.jsonl").write_text(json.dumps(log))
+        traces = credit.read(path)
+        (run,) = ToolCalls(traces).failures()
+        assert (run.rows, run.same, run.recovered, run.mended, run.left) == ((1, 3), 2, False, False, name == "same")
+        (suspect,) = triage(traces).suspects
+        end = ", then had no result" if name == "same" else ""
+        assert suspect.why == f"error of shell; the same call failed 2 times{end}"
+        assert len(endings(traces)) == 1 and ToolCalls(traces).retry.tolist() == [False, True, name == "same"]
 
 
 def test_a_retry_is_the_same_call_after_it_failed(tmp_path: Path) -> None:

@@ -326,3 +326,30 @@ def test_a_batch_without_a_reward_has_no_answer(none: float | None) -> None:
     _, _, paid = from_columns(**columns, evidence={"agent_reward": [1.0, 0.0]})
     found = credit.run(paid, "rloo")
     assert paid.gather(found.advantage).tolist() == [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "other"), [("group", "q\u00a01"), ("group", "Q 1"), ("trace", "a\u030a"), ("agent", "\uff50")]
+)
+def test_ids_that_a_person_takes_for_one_are_named(column: str, other: str) -> None:
+    """They were compared as several, which reading a log and RowAdvantages said, and this did not."""
+    rows = {
+        "group": ["q 1"] * 4,
+        "trace": ["\u00e5", "b", "c", "d"],
+        "agent": ["p"] * 4,
+        "reward": [1.0, 0.0, 0.0, 1.0],
+    }
+    rows[column] = [*rows[column][:-1], other]
+    with pytest.warns(UserWarning, match=f"{column}s .* are spelt almost alike, and count as several"):
+        credit.from_columns(**rows)
+
+
+def test_outcomes_of_agents_alone_are_zeros_for_rows_and_no_reward_in_a_log(tmp_path: Path) -> None:
+    """As docs/trainers.md has it: a reward of 0 in a log is an outcome of the trace, which a command refuses to mix."""
+    path, own = tmp_path / "log.csv", np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
+    rows = {"group": ["q"] * 6, "trace": [*"aabbcc"], "agent": [*"xyxyxy"]}
+    lines = [f"q,{t},{agent},{amount}\n" for t, agent, amount in zip(rows["trace"], rows["agent"], own, strict=True)]
+    path.write_text("group,trace,agent,agent_reward\n" + "".join(lines))
+    logged = credit.run(credit.read(path), "spiral_rae").advantage[:6]
+    trained = RowAdvantages("spiral_rae")(**rows, reward=np.zeros(6), evidence={"agent_reward": own}).advantages
+    np.testing.assert_allclose(trained, logged, atol=1e-6)

@@ -160,3 +160,28 @@ def test_equal_rows_are_refused_before_each_is_read(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", unpacks)
     with pytest.raises(pytest.fail.Exception):
         read(path, limits=Limits(ratio=10_000))
+
+
+def varint(value: int, length: int = 0) -> bytes:
+    """A number of Parquet's metadata, of a stated length or the shortest."""
+    rest, digits = value << 1, list[int]()
+    while rest or len(digits) < max(length, 1):
+        digits.append(rest & 0x7F)
+        rest >>= 7
+    return bytes(digit | (0x80 if place < len(digits) - 1 else 0) for place, digit in enumerate(digits))
+
+
+def test_a_file_that_states_less_than_it_holds_is_refused(tmp_path: Path) -> None:
+    """The limit was held against the sizes that the file states of itself, and half a megabyte became 2 GB."""
+    path = tmp_path / "x.parquet"
+    rows = 20_000
+    columns = {"step": [1] * rows, "prompt": ["p"] * rows, "completion": ["x" * 2000] * rows, "advantage": [0.5] * rows}
+    pq.write_table(pa.table(columns), path, use_dictionary=False, compression="zstd")
+    group, content = pq.read_metadata(path).row_group(0), path.read_bytes()
+    for stated in (group.total_byte_size, group.column(2).total_uncompressed_size):
+        assert stated > SMALL.file_bytes and content.count(varint(stated)) == 1
+        content = content.replace(varint(stated), varint(1000, len(varint(stated))))
+    path.write_bytes(content)
+    assert pq.read_metadata(path).row_group(0).total_byte_size == 1000
+    with pytest.raises(CreditError, match=r"more texts than the file states.*too-large"):
+        read(path, limits=SMALL)

@@ -187,7 +187,6 @@ BAD = {
         "id",
     ),
     "circle": ([run("a", "llm", "b"), run("b", "chain", "a")], "parent-cycle", "parent_run_id"),
-    "orphan": ([ROOT, run("a", "llm", "zz")], "missing-parent", "parent_run_id"),
     "empty": ([ROOT], "no-events", "events"),
 }
 

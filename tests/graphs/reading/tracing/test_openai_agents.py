@@ -249,7 +249,6 @@ def test_files_whose_times_contradict_their_order_are_named(tmp_path: Path) -> N
 BAD = {
     "twice": ([agent("a", "x"), agent("a", "y")], "duplicate-span", "id"),
     "own parent": ([span("a", "a", "generation")], "parent-cycle", "parent_id"),
-    "two holes": ([span("a", "x", "generation"), span("b", "y", "generation")], "missing-parent", "parent_id"),
     "no events": ([agent("a", "x")], "no-events", "events"),
     "no name": ([span("a", None, "agent")], "missing-field", "span_data.name"),
     "no target": (
@@ -282,3 +281,17 @@ def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> 
 def test_a_caller_that_was_not_recorded_is_no_fault(tmp_path: Path) -> None:
     record = only(tmp_path, [agent("a", "x", "outside"), span("c", "a", "generation")])
     assert shape(record) == [("message", "x", True)]
+
+
+@pytest.mark.parametrize(("lost", "alone"), [(["x"], ""), (["x", "y"], "missing-parent")])
+def test_a_killed_run_without_its_agent_is_cut_short_beside_whole_ones(
+    tmp_path: Path, lost: list[str], alone: str
+) -> None:
+    """A process that is killed exports no open span: the run seemed to be called from outside, and to have ended."""
+    cut = [TRACE, *(span(f"c{one}", one, "generation") for one in lost)]
+    (tmp_path / "alone.jsonl").write_text("".join(json.dumps(item) + "\n" for item in cut))
+    assert [item.kind for item in items(tmp_path / "alone.jsonl") if isinstance(item, Problem)] == [alone] * bool(alone)
+    path = tmp_path / "both.jsonl"
+    path.write_text(RECORDED.read_text() + "".join(json.dumps(item) + "\n" for item in cut))
+    (note,) = read(path).problems
+    assert (note.kind, note.trace, note.is_failure) == ("cut-short", "t", False)

@@ -330,3 +330,14 @@ def test_pieces_that_only_other_formats_attach_say_so(tmp_path: Path) -> None:
         assert ("works for otlp and spans alone" in notes[0].expected) is (orphans == "root")
     with pytest.raises(NothingReadError, match="missing-parent"):
         read(write(tmp_path, cut), orphans="refuse")
+
+
+def test_a_killed_run_without_its_root_is_cut_short_beside_whole_ones(tmp_path: Path) -> None:
+    """Spans of it seemed to be of a caller outside the log, and the run seemed to have ended."""
+    whole = [observation("agent", "AGENT", "lead", None, 1), observation("call", "GENERATION", "model", "agent", 2)]
+    killed = [observation("later", "GENERATION", "model", "lost", 3) | {"traceId": "killed"}]
+    (tmp_path / "alone").mkdir()
+    assert [note.kind for note in read(write(tmp_path / "alone", killed)).problems] == ["outside-caller"]
+    traces = read(write(tmp_path, [*whole, *killed]))
+    (note,) = traces.problems
+    assert (note.kind, note.trace, note.is_failure) == ("cut-short", "killed", False) and traces.sizes.traces == 2

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -15,6 +16,10 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.doctor.team_checks import CHECKS
+from credit.methods.availability import availability
+from credit.methods.registry import METHODS
+from credit.methods.running import run
+from estimators.options import takes_key
 from graphs.traces.batch_notes import WITHIN_VERSION
 
 
@@ -58,6 +63,33 @@ def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path
     assert spelt.exit_code == 0 and "several-versions" not in spelt.stderr
     compared = ["compare", str(path), "-m", "rloo,grpo", "--option", "rloo.by=task,policy_version"]
     assert "several-versions" not in CliRunner().invoke(cli, compared).stderr
+
+
+def test_what_the_note_on_versions_advises_runs_by_every_method(tmp_path: Path) -> None:
+    """It advised a key to hierarchical_grpo and half of the other methods, which take none."""
+    rows = [(f"t{i}", agent, 1 + i // 2, i % 2) for i in range(4) for agent in "sc"]
+    text = "".join(f"{t},q,{agent},{version},{reward}\n" for t, agent, version, reward in rows)
+    path = written(tmp_path, "rows.csv", "trace,group,agent,policy_version,reward\n" + text)
+    of_both = {f"t{i}": f"q of {1 + i // 2}" for i in range(4)}
+    file = written(tmp_path, "g.csv", "trace,group\n" + "".join(f"{t},{group}\n" for t, group in of_both.items()))
+    logged, split = credit.read(path), credit.read(path, groups=of_both)
+    (problem,) = logged.problems
+    assert all(part in problem.expected for part in ("--groups FILE", "where a method's `by` takes keys"))
+    assert not split.problems
+    keyed, states = set(), availability(logged)
+    for name in (name for name in METHODS if states[name].state == "computable"):
+        apart = run(split, name)
+        if takes_key(METHODS[name].fn):
+            keyed.add(name)
+            raw = {"singleton": "raw"} if "singleton" in METHODS[name].given({}) else {}
+            key = METHODS[name].compared.key.replace(", ", ",")
+            for more in ({}, raw):
+                got = run(logged, name, by=f"{key},policy_version", **more)
+                np.testing.assert_array_equal(got.advantage, apart.advantage, err_msg=name)
+    assert "rloo" in keyed and "hierarchical_grpo" not in keyed
+    call = ["assign", str(path), "--method", "hierarchical_grpo", "--groups", str(file), "-o", str(tmp_path / "a.csv")]
+    done = CliRunner().invoke(cli, call)
+    assert done.exit_code == 0 and "several-versions" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
