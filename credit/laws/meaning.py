@@ -108,29 +108,35 @@ def response(s: Subject) -> str:
 def declared(s: Subject) -> str:
     """What a result declares is so, wherever data can contradict it.
 
-    With `own_outcome` False no trace's amount moves with its own outcome. With `centred` True `credit - baseline` stays
-    as it is when all rewards and values rise by 1. Of a method that is declared unbiased, no trace's baseline moves
-    with its own outcome.
+    With `own_outcome` False no trace's amount moves with its own outcome. With estimand "total" it moves by as much.
+    With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1. Of a method that is
+    declared unbiased, no trace's baseline moves with its own outcome.
     """
     batch = s.regular()
     result = jax.eval_shape(s.direct, padded(batch, SIZES))
     fixed = {} if result.own_outcome else {"credit": "own_outcome is False"}
     if s.unbiased and s.scope in ("group", "batch"):
         fixed["baseline"] = "unbiased is True"
-    if not fixed and not result.centred:
+    is_total = result.own_outcome and result.estimand == "total"
+    if not fixed and not is_total and not result.centred:
         raise NotApplicable("it declares nothing that data can contradict")
     before = s.run(padded(batch, SIZES))
 
-    def moved(name: str, trace: np.ndarray, **changes: Any) -> str:
+    def moved(name: str, trace: np.ndarray, rise: float = 0.0, **changes: Any) -> str:
         after = s.run(padded(dataclasses.replace(batch, **changes), SIZES))
         both = before["valid"] & after["valid"]
         both[: batch.graph.num_events] &= trace[batch.graph.trace_ids]
         now, then = ({**out, "credit - baseline": out["credit"] - out["baseline"]}[name] for out in (after, before))
-        return differ({"credit": now}, {"credit": then}, both).replace("credit", name, 1)
+        return differ({"credit": now}, {"credit": then + np.float32(rise)}, both).replace("credit", name, 1)
 
     group = np.flatnonzero(batch.graph.group_ids == 0)
-    for trace, change in ((trace, change) for trace in group if fixed for change in (np.float32(8), np.float32(-8))):
+    changes = [(trace, change) for trace in group for change in (np.float32(8), np.float32(-8))]
+    for trace, change in changes if fixed or is_total else ():
         own = np.arange(len(batch.reward)) == trace
+        if is_total and (
+            detail := moved("credit", own, float(change), reward=np.where(own, batch.reward + change, batch.reward))
+        ):
+            return f"{detail}, {change:g} more than before its outcome rose by as much, since its estimand is 'total'"
         for name, why in fixed.items():
             if detail := moved(name, own, reward=np.where(own, batch.reward + change, batch.reward)):
                 return f"{detail}, as before the outcome of its trace changed by {change:g}, since {why}"

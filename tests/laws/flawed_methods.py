@@ -116,6 +116,11 @@ def denies_its_own_outcome(graph: Any, reward: Any, *, event_reward: Any = None)
     return replaced(good(graph, reward, event_reward=event_reward), own_outcome=False)
 
 
+def turns_the_sign(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, credit=-out.credit, baseline=-out.baseline, estimand="total")
+
+
 def calls_returns_centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     return replaced(out, baseline=jnp.zeros_like(out.baseline), centred=True)

@@ -29,6 +29,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("response", flawed.ignores_reward, "no reward of group 0"),
     ("declared", flawed.denies_its_own_outcome, "since own_outcome is False"),
     ("declared", flawed.calls_returns_centred, "since centred is True"),
+    ("declared", flawed.turns_the_sign, "since its estimand is 'total'"),
     ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason 5"),
     ("finite", flawed.divides_by_zero, "scale of event"),
     ("gradients", flawed.has_infinite_slopes, "the gradient to the event reward"),
