@@ -6,7 +6,9 @@ import numpy as np
 
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
+from credit.reports.beyond_chance import beyond_chance
 from estimators.base import Credit
+from graphs.task_means import task_mean
 from graphs.traces.batch import Traces
 
 __all__ = ["NOTHING_DISTINGUISHES", "place_note", "tells_apart"]
@@ -18,9 +20,6 @@ NOTHING_DISTINGUISHES = (
 
 AT_A_STATE = frozenset({"turn", "anchor", "prefix"})
 """Parts of keys by which an action is compared with others at its place, or in its state."""
-
-OF_A_STATE = frozenset({"value", "q_value"})
-"""Evidence that is the number of a state, which differs by place as what comes later does."""
 
 
 def place_note(traces: Traces, credit: Credit) -> str:
@@ -49,9 +48,14 @@ def place_note(traces: Traces, credit: Credit) -> str:
     if method is None or not n.events or not method.reads_order({}, traces.evidence):
         return ""
     at = AT_A_STATE.intersection(method.compared.key.split(", "))
-    is_compared = bool(OF_A_STATE.intersection(method.needs)) or (at and not method.shaped)
-    if not is_compared and tells_apart(traces, credit):
-        return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
+    if tells_apart(traces, credit):
+        of_values = "value" in method.needs
+        if not (_right_values_give_0(traces, credit) if of_values else at and not method.shaped):
+            return f"By {credit.source} an action's place makes its number more or less, whatever the action did."
+        if of_values:
+            return _values_off(traces, credit)
+        if "anchor" in at and "anchor" in traces.evidence:
+            return _unlike_visits(traces, credit)
     if "turn" not in at:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
@@ -64,6 +68,74 @@ def place_note(traces: Traces, credit: Credit) -> str:
         return ""
     ended = "count as 0 at" if credit.source == "turn_baseline" else "are not compared at"
     return f"Ended traces {ended} later turns, so late turns of long traces get more or less, whatever they did."
+
+
+def _right_values_give_0(traces: Traces, credit: Credit) -> bool:
+    """Whether an action has 0 on average wherever it stands, if `value` is what is earned from each action on."""
+    how = credit.recursion
+    if how is None:
+        return credit.estimand == "increment"
+    is_whole = how.along == "trace" or "event_reward" not in traces.evidence  # else it leaves out what others earned
+    return is_whole and bool(np.all(np.asarray(how.discount) == 1))
+
+
+def _unlike_visits(traces: Traces, credit: Credit) -> str:
+    """That actions are compared at an observation after which traces went on for different numbers of actions."""
+    rows, first = _by_trace(traces, credit)
+    ahead = np.repeat(np.append(first[1:], len(rows)), np.diff(first, append=len(rows))) - np.arange(len(rows))
+    seen = np.asarray(traces.evidence["anchor"].array)[rows]
+    group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids)[rows]]
+    order = np.lexsort((ahead, seen, group))
+    order = order[seen[order] >= 0]
+    same = (np.diff(seen[order]) == 0) & (np.diff(group[order]) == 0)
+    if not np.any(same & (np.diff(ahead[order]) != 0)):
+        return ""
+    return (
+        "Actions after one observation have more or fewer actions still to come, so late ones get more or less, "
+        "whatever they did."
+    )
+
+
+def _by_trace(traces: Traces, credit: Credit) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of actions with a number, trace after trace in order, and the places where traces begin among them."""
+    graph, n = traces.graph, traces.sizes.events
+    rows = np.flatnonzero(np.asarray(credit.valid)[:n] & np.asarray(graph.action_mask)[:n])
+    trace = np.asarray(graph.trace_ids)[rows]
+    return rows[np.argsort(trace, kind="stable")], np.flatnonzero(np.diff(np.sort(trace), prepend=-1))
+
+
+def _values_off(traces: Traces, credit: Credit) -> str:
+    """How far the values behind a method's numbers are off, on average over tasks; "" where that may be chance.
+
+    An agent that always acts last has the error of all values before last actions, and no log tells that from merit.
+
+    Args:
+      traces: what was read.
+      credit: increments, or a return whose baselines are the values.
+    """
+    graph, (rows, first) = traces.graph, _by_trace(traces, credit)
+    if not len(rows):
+        return ""
+    last = np.append(first[1:], len(rows)) - 1
+    amount, value = (np.asarray(x, np.float64)[rows] for x in (credit.credit, credit.baseline))
+    if credit.recursion is None:
+        ahead, total = amount[last], np.add.reduceat(amount, first)
+    else:
+        steps = traces.evidence.get("event_reward")
+        earned = METHODS["discounted_return"](graph, traces.reward, event_reward=None if steps is None else steps.array)
+        error = np.asarray(earned.credit, np.float64)[rows] - value
+        ahead, total = error[last], error[first]
+    names = traces.traces["task"].take(np.asarray(graph.trace_ids)[rows[first]]).to_pylist()
+    task = np.unique(names, return_inverse=True)[1]
+    low, rise = (task_mean(np.bincount(task, x) / np.bincount(task)) for x in (ahead, total - ahead))
+    so = f"so by {credit.source} an action's place makes its number more or less."
+    if beyond_chance(low.p, low.low, low.high):
+        how = "low" if low.mean > 0 else "high"
+        return f"Values before last actions are too {how} by {abs(low.mean):.2g} on average, {so}"
+    if beyond_chance(rise.p, rise.low, rise.high):
+        how = "rise" if rise.mean > 0 else "fall"
+        return f"Values {how} within a trace by {abs(rise.mean):.2g} on average, where right ones would stay, {so}"
+    return ""
 
 
 def tells_apart(traces: Traces, credit: Credit, name: str = "") -> bool:

@@ -91,7 +91,7 @@ def logs(folder: Path) -> Path:
     lines = []
     for i in range(32):
         line = trace("a" if i == 0 else f"t{i}", f"q{i // 4}", float(i % 3 == 0))
-        for event, value in zip(line["events"], (0.25, 0.5, 0.75), strict=True):
+        for event, value in zip(line["events"], (0.25, 0.5, 0.75)[:: 1 - 2 * (i % 2)], strict=True):
             event["value"] = value
         lines.append(line)
     return write(folder / "logs.jsonl", lines)

@@ -36,7 +36,7 @@ def tool_log(
 
 
 def scored_calls(log: Path, tasks: int) -> dict[str, Any]:
-    """Traces of a task whose steps earn 0 to 2 at random: search one to three times, book or not. Units by tool."""
+    """Traces of a task, and random outcomes without a step: search one to three times, book or not. Units by tool."""
     rng = np.random.default_rng(0)
     lines = []
     for task in range(tasks):
@@ -45,10 +45,10 @@ def scored_calls(log: Path, tasks: int) -> dict[str, Any]:
             line = tool_log(f"t{task}{k}", f"q{task}", float(rng.integers(0, 3)), tools)
             for event in line["events"]:
                 if event["type"] == "message":
-                    event |= {"event_reward": float(rng.integers(0, 3)), "value": 0.0}
+                    event["counterfactual_reward"] = float(rng.integers(-2, 1))
             lines.append(line)
     write(log, lines)
-    told = json.loads(run("summary", log, "--by", "tool", "-m", "critic", "--json").stdout)
+    told = json.loads(run("summary", log, "--by", "tool", "-m", "difference_reward", "--json").stdout)
     return {row["name"]: row for row in told["units"]}
 
 
@@ -57,7 +57,7 @@ def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None
     log = tmp_path / "x.jsonl"
     rows = scored_calls(log, 12)
     traces = credit.read(log)
-    table = credit.table(traces, credit.run(traces, "critic")).to_pylist()
+    table = credit.table(traces, credit.run(traces, "difference_reward")).to_pylist()
     trace_of: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for i, row in enumerate(table):
         if row["type"] == "tool_call":
@@ -106,10 +106,10 @@ def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> N
         tools = [("plain", None), ("good", None), ("plain", None)] + [("once", None)] * (task == 0)
         line = tool_log(f"t{task}", f"q{task}", 0.0, tools)
         for i, event in enumerate(e for e in line["events"] if e["type"] == "message"):
-            event |= {"event_reward": 1.0 + task / 10 if i == 1 else 0.1 * (i == 3), "value": 0.0}
+            event["counterfactual_reward"] = -1.0 - task / 10 if i == 1 else -0.1 * (i == 3)
         lines.append(line)
     log = write(tmp_path / "x.jsonl", lines)
-    options = ("-m", "critic", "--json")
+    options = ("-m", "difference_reward", "--json")
     units = json.loads(run("summary", log, "--by", "tool", *options).stdout)["units"]
     assert sorted(unit["name"] for unit in units[:2]) == ["good", "plain"] and units[2]["name"] == "once"
     assert [unit["stands_out"] for unit in units] == [True, True, False]
@@ -124,7 +124,7 @@ def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     rows = scored_calls(tmp_path / "y", 12)
     assert all(row["low"] is not None for row in rows.values())
     assert {name: row["rest"] for name, row in rows.items()} == {"search": "book", "book": "search"}
-    text = run("summary", tmp_path / "y", "--by", "tool", "-m", "critic").stdout
+    text = run("summary", tmp_path / "y", "--by", "tool", "-m", "difference_reward").stdout
     assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(
         text.split()
     )
