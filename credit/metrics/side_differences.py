@@ -75,14 +75,14 @@ STARRED_SIDES = "all rows but success and outcome, which are tested on their own
 ASKED = {
     "success": "success",
     "outcome": "outcome",
-    "errors": "errors",
-    "wall_clock": "seconds of wall clock",
-    "tokens": "tokens generated",
-    "input_tokens": "tokens read",
     "money": "money",
     "logged_money": "money that the log states",
+    "tokens": "tokens generated",
+    "input_tokens": "tokens read",
+    "errors": "errors",
+    "wall_clock": "seconds of wall clock",
 }
-"""The metrics that a sentence on a change is about, in its words; a table has the others."""
+"""The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 MIXED = 0.2
@@ -200,16 +200,19 @@ class SideDifference:
         return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
 
     def told(self) -> str:
-        """Both means, why they say less than they seem to, and of how many traces they are where that is not all."""
+        """Both means, why they say less than they seem to, and of how many traces outcomes are, if not of all."""
         why = self.why()
-        some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]}"
-        without = "the others have no outcome" if self.metric in FIRST else "the others have no number"
-        of = f" (in {some} traces; {without})" if self.traces != self.asked else ""
+        of = f" (in {self.part()}; the others have no outcome)" if self.metric in FIRST and self.part() else ""
         # A few large tasks may make the means differ the other way.
         against = self.ratio is not None and (self.ratio.value - 1) * self.difference < 0
         middle = "the median task" if self.paired else "geometric means"
         times = f" (but ×{_short(self.ratio.value)} in {middle})" if self.ratio is not None and against else ""
         return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
+
+    def part(self) -> str:
+        """Of how many traces the means are; "" where that is all."""
+        some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]} traces"
+        return some if self.traces != self.asked else ""
 
     def why(self) -> str:
         """Why it is no change; "" where it differs beyond chance."""
@@ -362,14 +365,19 @@ class SideComparison:
         elif apart:
             told[-1:] = [f"{told[-1]}, but {apart[0]}", *apart[1:]]
         quiet: dict[str, list[str]] = {}
+        parts: dict[str, list[str]] = {}
         for row in asked:
             if row.stands_out and row.metric not in FIRST:
                 told.append(f"{ASKED[row.metric]} {row.told()}")
+                parts.setdefault(row.part(), []).append(ASKED[row.metric])
             elif row.metric not in FIRST:
                 quiet.setdefault(row.why(), []).append(ASKED[row.metric])
         told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
         others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
         told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
+        for part, names in parts.items():
+            of = f" of {', '.join(names)}" if len(parts) > 1 else ""
+            told += [f"numbers{of} in {part}"] if part else []
         return "; ".join(told) or "nothing that both sides have a number of"
 
     def lines(self) -> list[str]:

@@ -201,7 +201,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert f"\ntoo few tasks differ to tell: success (3 of 12); {least}\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; "
-        "tokens generated 21 to 22; money 0.00017 to 0.000178; errors, seconds of wall clock, tokens read: the same; "
+        "money 0.00017 to 0.000178; tokens generated 21 to 22; tokens read, errors, seconds of wall clock: the same; "
         "2 other metrics of the table changed.\n" in printed
     )
 
@@ -241,7 +241,7 @@ def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
     said = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], missed, task).changed()
     assert said == (
         "success is not known on either side, where no trace has an outcome; errors 2 to 1; "
-        "seconds of wall clock, tokens generated, money: within chance; 1 other metric of the table changed"
+        "money, tokens generated, seconds of wall clock: within chance; 1 other metric of the table changed"
     )
 
 
@@ -255,6 +255,29 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     assert (row.traces, row.asked) == ((15, 20), (20, 20))
     said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).changed()
     assert " (in 15 of 20 and 20 of 20 traces; the others have no outcome): " in said
+
+
+def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
+    """`(in 67 of 72 and 63 of 72 traces; the others have no number)` stood behind each metric, before money."""
+    side, task = np.tile([0, 1], 12), np.arange(24) // 2
+    traces, lacks = traces_of([f"q{t}" for t in task]), task == 0
+
+    def changed(**some: bool) -> str:
+        metrics = {
+            name: numbered(1.0 + side, *[(lacks, "the log lacks lines")] * some[name])
+            for name in ("wall_clock", "tokens", "money")
+        }
+        rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
+        return SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task).changed()
+
+    told, some = (
+        "money 1 to 2; tokens generated 1 to 2; seconds of wall clock 1 to 2",
+        "in 11 of 12 and 11 of 12 traces",
+    )
+    assert changed(wall_clock=True, tokens=True, money=True) == f"{told}; numbers {some}"
+    alone = f"{told}; numbers of money, seconds of wall clock {some}"
+    assert changed(wall_clock=True, tokens=False, money=True) == alone
+    assert changed(wall_clock=False, tokens=False, money=False) == told
 
 
 @pytest.mark.parametrize("shared", [True, False])
