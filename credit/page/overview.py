@@ -39,6 +39,9 @@ SHOWN = 200  # problems, and names in a list, that a page holds
 LEVELS: tuple[Level, ...] = ("role", "agent", "turn")
 SUMMARY = "rloo"
 """The method that `credit summary` takes where none is named."""
+TOLD = {"headline", "changed", "lines"}
+SENTENCES = 4000
+"""Characters of what is told of differences: a reader takes a sentence that ends in the middle for a whole one."""
 
 
 def overview(findings: Findings) -> dict[str, Any]:
@@ -120,6 +123,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     if len(claims) > 1:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
+    for name in ("differences", "sides"):
+        told = result[name] or {}
+        plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
     return plain
 
 

@@ -89,7 +89,7 @@ def ambiguous(
     return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
 
 
-def unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
+def unusable(field: str, value: Any, expected: str = "a finite number") -> tuple[str, str, object, str] | None:
     """The fault of a cell: kind, field, value and expectation of a `Problem`; None if it has none."""
     if value is None and field == "group":
         return "bad-row", field, value, "the id of a group: without it the trace is left out"
@@ -105,7 +105,7 @@ def unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
         return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
     amount = number(value)
     if amount is None or not math.isfinite(amount):
-        return "non-finite-reward", field, value, "a finite number"
+        return "non-finite-reward", field, value, expected
     if abs(amount) > LARGEST_FLOAT:
         return "out-of-range", field, value, FLOAT_RANGE
     return None

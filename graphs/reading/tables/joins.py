@@ -26,7 +26,7 @@ from graphs.reading.tables.join_rows import (
     unread_columns,
     unusable,
 )
-from graphs.reading.tables.outcome_words import OutcomeWords
+from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
@@ -146,7 +146,7 @@ class Join:
             if problem is None and outcomes is not None and outcomes.untold.get(trace) == line:
                 spoilt.add(trace)
                 continue
-            problem = problem or unusable(field, value)
+            problem = problem or (unusable(field, value) if outcomes is None else unusable(field, value, OUTCOME_CELL))
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE

@@ -9,7 +9,7 @@ from graphs.errors import Problem
 from graphs.reading.tables.rows import number
 from graphs.text import counted, excerpt
 
-__all__ = ["CANNOT_TELL", "OutcomeWords"]
+__all__ = ["CANNOT_TELL", "OUTCOME_CELL", "OutcomeWords"]
 
 CANNOT_TELL = "cannot tell"
 """What a person says who looked at a trace and gives it no outcome."""
@@ -20,10 +20,18 @@ PAIRS = (
     ("passed", "failed"),
     ("yes", "no"),
     ("success", "failure"),
+    ("succeeded", "failed"),
     ("correct", "incorrect"),
+    ("resolved", "unresolved"),
+    ("solved", "unsolved"),
 )
 """What is read as 1, and what as 0, in capitals or not."""
-_MEANING = {word: (pair, 1.0 - side) for pair in PAIRS for side, word in enumerate(pair)}
+_MEANING = {word: (pair, 1.0 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}
+OUTCOME_CELL = (
+    f"a finite number, or a word of {', '.join('/'.join(pair) for pair in PAIRS)}: 0 states that a run failed, as one "
+    f"that was killed may have, and {CANNOT_TELL!r} that it has no outcome"
+)
+"""What a cell of outcomes may be."""
 
 
 class OutcomeWords:
@@ -55,7 +63,9 @@ class OutcomeWords:
 
         Rows that say `CANNOT_TELL` are counted, as information.
         """
-        pairs = sorted({_MEANING[word][0] for _, word in self.rows.values()})
+        words = {word for _, word in self.rows.values()}
+        whole = [pair for pair in PAIRS if words and words.issubset(pair)]  # "failed" is in two
+        pairs = whole[:1] or sorted({_MEANING[word][0] for word in words})
         if len(pairs) + self._has_numbers > 1:
             kinds = [f"{one} or {zero}" for one, zero in pairs] + ["numbers"] * self._has_numbers
             expected = f"one kind of outcome in a table: this one has {', and '.join(kinds)}"

@@ -195,6 +195,20 @@ def test_the_report_compares_the_sides_that_metrics_compares(tmp_path: Path) -> 
     assert "--sides" in CliRunner().invoke(cli, ["view", "--help"]).output
 
 
+def test_what_changed_is_whole_on_the_page_too(tmp_path: Path) -> None:
+    """It ended at 400 characters, in the middle of a part, before money and tokens."""
+    records = [trace(i) | {"model": f"{i % 6}-{'m' * 57}"} for i in range(24)]
+    log, table, out = written(tmp_path, records), tmp_path / "sides.csv", tmp_path / "report.html"
+    table.write_text("trace,side\n" + "".join(f"{one['trace_id']},{i % 2}\n" for i, one in enumerate(records)))
+    sides = ["--sides", str(table)]
+    done = CliRunner().invoke(cli, ["report", str(log), *sides, "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    expected = json.loads(CliRunner().invoke(cli, ["metrics", str(log), *sides, "--json"]).stdout)
+    found = embedded(out.read_text())[0]["overview"]["sides"]
+    assert len(expected["changed"]) > 400
+    assert found["changed"] == expected["changed"] and found["changed"] in "".join(found["lines"])
+
+
 def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
     records = [trace(0), trace(1), trace(0, group="equal"), trace(2, group="equal"), trace(0, group="one")]
     records += [trace(i, group="open") | {"rewards": {}} for i in range(2)]

@@ -194,8 +194,9 @@ def test_what_a_row_of_an_unknown_trace_may_have_meant_is_counted_as_what_it_is(
 
 @pytest.mark.parametrize(
     ("one", "zero"),
-    [("True", "False"), ("pass", "fail"), ("PASSED", "failed"), ("Yes", "no"), ("success", "Failure"), (True, False)],
-)
+    [("True", "False"), ("pass", "fail"), ("PASSED", "failed"), ("Yes", "no"), ("success", "Failure"), (True, False),
+     ("resolved", "unresolved"), ("solved", "Unsolved"), ("succeeded", "failed")],
+)  # fmt: skip
 def test_outcomes_as_words_of_one_pair_are_read_and_told(one: Any, zero: Any, log: Path, tmp_path: Path) -> None:
     rows = [("a", zero), ("b", one), ("c", zero)]
     texts = {
@@ -212,6 +213,18 @@ def test_outcomes_as_words_of_one_pair_are_read_and_told(one: Any, zero: Any, lo
         assert (told.kind, told.is_failure, told.expected) == ("worded-outcomes", False, words)
 
 
+@pytest.mark.parametrize("word", ["killed", "timeout", "error"])
+def test_a_word_without_a_meaning_is_refused_with_those_that_have_one(word: str, log: Path, tmp_path: Path) -> None:
+    """`killed` got "expected a finite number", though `passed` and `failed` beside it were read."""
+    table = tmp_path / "outcomes.csv"
+    table.write_text(f"trace,reward\na,resolved\nb,{word}\nc,unresolved\n")
+    (problem, _) = (traces := read(log, rewards=table)).problems
+    np.testing.assert_array_equal(traces.reward[:3], np.array([1, np.nan, 0], np.float32))
+    assert problem.kind == "non-finite-reward" and problem.trace == "b"
+    for part in ("pass/fail", "resolved/unresolved", "true/false", "0 states that a run failed", "'cannot tell'"):
+        assert part in problem.expected
+
+
 @pytest.mark.parametrize(
     ("cells", "rewards", "kinds", "words"),
     [
@@ -219,6 +232,7 @@ def test_outcomes_as_words_of_one_pair_are_read_and_told(one: Any, zero: Any, lo
         (("pass", "failed", ""), [np.nan] * 3, ["bad-row"] + ["mixed-outcomes"] * 2, "pass or fail, and passed or"),
         (("true", "0.5", "1"), [np.nan, 0.5, 1], ["mixed-outcomes"], "has true or false, and numbers"),
         (("pass", "high", "fail"), [1, np.nan, 0], ["non-finite-reward", "worded-outcomes"], "fail as 0 (1 row)"),
+        (("passed", "succeeded", "failed"), [np.nan] * 3, ["mixed-outcomes"] * 3, "or failed, and succeeded or failed"),
         (("pass", "nan", "fail"), [1, np.nan, 0], ["non-finite-reward", "worded-outcomes"], "pass is read as 1"),
     ],
 )
