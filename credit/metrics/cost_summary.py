@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.metrics.event_costs import EventCosts, Prices, event_costs, stated_costs, token_counts
+from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_counts, whole_costs
 from credit.reports.corpus import Survey, survey
 from credit.reports.event_models import event_models
 from credit.reports.missing_lines import lacking_events, lacking_traces
@@ -276,22 +276,17 @@ def stated_sums(traces: Traces) -> dict[str, Amount]:
       >>> stated_sums(assemble([record]))
       {'money': Amount(total=0.25, missing=0)}
     """
-    whole = _whole_costs(traces)
+    whole = whole_costs(traces)
     return {name: amounts(cost, np.zeros(len(cost), np.int64), 1)[0] for name, cost in whole.items()}
 
 
 def _stated(traces: Traces) -> list[dict[str, float]]:
     """What the log states of each trace, by name."""
-    whole = _whole_costs(traces)
+    whole = whole_costs(traces)
     return [
         {name: float(cost[t]) for name, cost in whole.items() if np.isfinite(cost[t])}
         for t in range(traces.sizes.traces)
     ]
-
-
-def _whole_costs(traces: Traces) -> dict[str, np.ndarray]:
-    names = [name.removeprefix("costs.") for name in traces.evidence if name.startswith("costs.")]
-    return {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
 
 
 def group_costs(traces: Traces, found: Survey | None = None, spent: np.ndarray | None = None) -> GroupCosts:

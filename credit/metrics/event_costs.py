@@ -31,6 +31,7 @@ __all__ = [
     "read_prices",
     "stated_costs",
     "token_counts",
+    "whole_costs",
 ]
 
 MILLION = 1_000_000
@@ -212,6 +213,12 @@ def stated_costs(traces: Traces, name: str) -> np.ndarray:
     stated = traces.evidence[f"costs.{name}"].array.astype(np.float64)
     mark = traces.evidence.get(f"metrics.{name}{UNSTATED}")
     return stated if mark is None else np.where(mark.array == 1, np.nan, stated)
+
+
+def whole_costs(traces: Traces) -> dict[str, np.ndarray]:
+    """All costs that the log states of traces, by name: `stated_costs`."""
+    names = [name.removeprefix("costs.") for name in traces.evidence if name.startswith("costs.")]
+    return {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
 
 
 def read_prices(path: str | Path) -> Prices:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import AMOUNTS, TraceMetric
+from credit.reports.trace_numbers import TraceMetric, is_amount
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
@@ -93,7 +93,7 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
             numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
             interval, without = mean_of_tasks(numbers)
             median = None
-            if metric in AMOUNTS:
+            if is_amount(metric):
                 interval, without = interval._replace(low=math.nan, high=math.nan), ""
                 if len(numbers) >= LEAST_TASKS:
                     median = MetricMedian(float(np.median(numbers)), *median_interval(numbers))

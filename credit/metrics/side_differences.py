@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, stated_costs
+from credit.metrics.event_costs import Prices, event_costs, stated_costs, whole_costs
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
@@ -21,7 +21,7 @@ from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.trace_numbers import AMOUNTS, TeamFacts, TraceMetric, numbered
+from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, unread_outcomes
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
@@ -87,6 +87,8 @@ SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 MIXED = 0.2
 """Difference between the parts that a model has of two sides, from which it is always told."""
+MEASURED = frozenset({"tokens", "input_tokens", "money", "tool_calls", "wall_clock_s"})
+"""Costs stated of traces whose metric has another name."""
 STATED = ("system", "model")
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
@@ -779,7 +781,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
-    known, and "logged_money" where logs state it of traces. Traces that lack lines have the outcome alone
+    known, and "logged_money" where logs state it of traces; other costs that they state are
+    "costs.NAME". Traces that lack lines have the outcome alone
     (`lacking_events`). What is asked first of a change comes first.
 
     Args:
@@ -825,10 +828,18 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     if "costs.money" in traces.evidence:
         logged = stated_costs(traces, "money")[:m]
         found["logged_money"] = numbered(logged, (np.isnan(logged), "the log does not state the money of all calls"))
-    return found | {
-        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
-        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),
-    }
+    return (
+        found
+        | {
+            "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
+            "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),
+        }
+        | {
+            f"{STATED_COST}{name}": numbered(logged, (np.isnan(logged), "the log does not state it of the trace"))
+            for name, logged in whole_costs(traces).items()
+            if name not in MEASURED
+        }
+    )
 
 
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
@@ -961,7 +972,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) > 0
     error, freedom, test, differing, change = 0.0, 0.0, Dealt(1.0, 1.0), None, 0.0
-    as_ratio, ends = name in AMOUNTS, (math.nan, math.nan)
+    as_ratio, ends = is_amount(name), (math.nan, math.nan)
     if paired:
         first, second = first[i], second[j]
         kept = np.isfinite(value) & np.isin(task, shared)
@@ -976,7 +987,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
             change = float(np.median(apart[differs]) if as_ratio else apart.mean())
             if as_ratio:
                 ends = median_interval(apart[differs])
-            elif name not in AMOUNTS or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
+            elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
                 ends = mean_interval(apart)
         elif differing:
             test = _of_few(value, side, task, kept, apart)
@@ -1003,7 +1014,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     if as_ratio and not math.isnan(ends[0]):
         times, least, most = (math.exp(end) for end in (change, *ends))
         ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
-    has_zeros = error > 0 and math.isnan(ends[0]) and name in AMOUNTS and not as_ratio
+    has_zeros = error > 0 and math.isnan(ends[0]) and is_amount(name) and not as_ratio
     if as_ratio:
         seen = None
     elif error > 0 and not math.isnan(ends[0]):

@@ -17,12 +17,14 @@ from graphs.structure.topology import TeamForms
 __all__ = [
     "AMOUNTS",
     "NO_ACTION",
+    "STATED_COST",
     "UNLINKED",
     "TeamCounts",
     "TeamFacts",
     "TraceMetric",
     "different",
     "divided",
+    "is_amount",
     "numbered",
     "of_whole_traces",
 ]
@@ -43,6 +45,13 @@ No interval of such a mean holds whatever the distribution (Bahadur and Savage 1
 have a standard deviation of 2 held 85 %, that of half as much again in 12 such tasks 75 %. So they have medians, and
 ratios between sides.
 """
+STATED_COST = "costs."
+"""How the names of costs begin that a log states of traces."""
+
+
+def is_amount(metric: str) -> bool:
+    """Whether it is one of `AMOUNTS`, as any cost that a log states is."""
+    return metric in AMOUNTS or metric.startswith(STATED_COST)
 
 
 class TraceMetric(NamedTuple):

@@ -287,7 +287,10 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
     for reason in sorted({row.without for row in shown if row.without}):
         console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
     for name in dict.fromkeys(row.metric for row in shown):
-        console.print(words(f"{name}: {({**COSTS, **METRICS})[name]}"), soft_wrap=True)
+        console.print(
+            words(f"{name}: {({**COSTS, **METRICS}).get(name, 'a cost that the log states of the trace')}"),
+            soft_wrap=True,
+        )
     refused: dict[str, dict[str, int]] = {}
     for row in means:
         for reason, count in row.refused.items():

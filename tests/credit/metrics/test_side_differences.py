@@ -257,6 +257,24 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     assert " (in 15 of 20 and 20 of 20 traces; the others have no outcome): " in said
 
 
+def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
+    """`costs: {"usd": ..}` was in no row, and only `money` was compared."""
+    event = {"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 5}
+    lines = [
+        trace(f"t{i}", f"q{i // 2}", float(i % 2), events=[event], edges=[], system=("a", "b")[i % 2])
+        | {"costs": {"tokens": 5, "usd": (i // 2 + 1) * 0.01 * (1 + i % 2)}}
+        for i in range(32)
+    ]
+    log = write(tmp_path / "x.jsonl", lines)
+    (row,) = (
+        row
+        for row in json.loads(run("metrics", log, "--sides", "system", "--json").stdout)["differences"]
+        if row["metric"].startswith("costs.")
+    )
+    assert (row["metric"], row["ratio"]["value"], row["stands_out"]) == ("costs.usd", 2, True)
+    assert "\ncosts.usd: a cost that the log states of the trace\n" in run("metrics", log).stdout
+
+
 def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
     """`(in 67 of 72 and 63 of 72 traces; the others have no number)` stood behind each metric, before money."""
     side, task = np.tile([0, 1], 12), np.arange(24) // 2
