@@ -109,6 +109,8 @@ class Problem:
 def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with one in the place of those that differ in their traces alone, as of one record that is lost.
 
+    A note stands for all that expect the same, wherever they are.
+
     Examples:
       >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
       >>> [(problem.trace, problem.count) for problem in condensed(lost)]
@@ -116,7 +118,10 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """
     alike: dict[Problem, list[Problem]] = {}
     for problem in problems:
-        alike.setdefault(dataclasses.replace(problem, trace="", count=1), []).append(problem)
+        kind = dataclasses.replace(problem, trace="", count=1)
+        if not problem.is_failure:
+            kind = dataclasses.replace(kind, file="", line=0, value="")
+        alike.setdefault(kind, []).append(problem)
     return [dataclasses.replace(found[0], count=sum(one.count for one in found)) for found in alike.values()]
 
 

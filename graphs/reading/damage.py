@@ -13,8 +13,8 @@ format holds (`graphs.formats.Format.holds`):
   was read, the traces are those that stand at such keys; without any, the traces of all files are refused.
 - "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
   be read may be that session, and refuses the trace.
-- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays
-  with sums that are lower bounds, unless the file is a sub-agent's that has returned.
+- "session": the writer of a last line without its newline was killed, or still writes. The line is named, and the trace
+  stays with sums that are lower bounds, unless the file is a sub-agent's that has returned.
 
 Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem
 with a line and without a trace, which a reader yields, counts as a record that is lost.
@@ -37,6 +37,7 @@ from graphs.reading.documents import documents
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record
 from graphs.reading.source import Lost, Source, without_compression
 from graphs.reading.stated_ids import TraceKeys, folded, stated_ids
+from graphs.text import excerpt
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -134,7 +135,9 @@ def undamaged(
     for source in _with_beside(sources):
         for record in source.lost.values():
             if holds == "session" and record.is_unfinished and source.name not in ended:
-                yield dataclasses.replace(record.problem, kind="unfinished-line", expected=_UNFINISHED)
+                begin = excerpt(record.text[:_BEGIN].decode("utf-8", "replace"))
+                cut = dataclasses.replace(record.problem, kind="unfinished-line", value=begin, expected=_UNFINISHED)
+                yield cut
             else:
                 yield record.problem
                 lost.append(record)
@@ -193,7 +196,8 @@ def _ended_files(items: Iterable[TraceRecord | Part]) -> set[str]:
     return ended
 
 
-_UNFINISHED = "a line that ends: the log is still being written, and this line is not read yet"
+_UNFINISHED = "a line that ends: its writer was killed, or still writes, and this line is not read"
+_BEGIN = 200  # bytes, of which an excerpt is shown
 
 
 def _at_lines(source: Source, problems: dict[int, Problem]) -> Iterator[Lost]:

@@ -549,6 +549,16 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     assert found["money: --prices adds it"] == found["errors: not logged"] == "–"
 
 
+def test_no_number_runs_to_the_edge_of_its_tile(window: Any, pages: dict[str, str]) -> None:
+    """`≥ 26 h 48 min` touched the edge at 1300 pixels."""
+    with window(next(iter(pages.values())), size=(1300, 900)) as opened:
+        room = opened.page.evaluate("""() => [...document.querySelectorAll(".tile b")].map((one) => {
+          one.textContent = "≥ 1,026 h 48 min".replaceAll(" ", "\\u00a0");
+          return one.clientWidth - one.scrollWidth;
+        })""")
+        assert len(room) > 4 and min(room) >= 0 and fits(opened.page), room
+
+
 def test_the_page_explains_the_signs_of_its_tables(window: Any, tmp_path: Path) -> None:
     """Notes explained `≥` and `–` below tables without either."""
     explained = """() => [...document.querySelectorAll("section")].map((one) => [one.id,

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from credit.reports.missing_lines import lacking_traces
-from graphs.errors import NothingReadError, Problem
+from graphs.errors import NothingReadError, Problem, condensed
 from graphs.formats.claude_code import sniff
 from graphs.logs import read
+from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
 from .logs import SESSION, Line, Log, files, inline, items
@@ -116,11 +117,25 @@ def refused(path: Path) -> list[tuple[str, str, int]]:
     return [(problem.kind, Path(problem.file).name, problem.line) for problem in caught.value.problems]
 
 
+def test_killed_sessions_are_one_note_that_counts_them(tmp_path: Path) -> None:
+    """14 killed sessions were 14 lines, each with other bytes from the middle of its cut line."""
+    for number in range(3):
+        path = inline().write(tmp_path / f"{number}.jsonl")
+        path.write_bytes(path.read_bytes()[: -30 - number].replace(SESSION.encode(), f"killed-{number}".encode()))
+    cut = [problem for problem in read(tmp_path).problems if problem.kind == "unfinished-line"]
+    assert len({*map(str, cut)}) == 3
+    (note,) = condensed(cut)
+    assert (Path(note.file).name, note.count) == ("0.jsonl", 3) and str(note).endswith("], and 2 more like it")
+
+
 def test_a_last_line_that_is_still_being_written_is_named_and_the_session_reads(tmp_path: Path) -> None:
     path, count = inline().write(tmp_path / "x.jsonl"), len(inline().lines)
     path.write_bytes(path.read_bytes()[:-30])
     traces = read(path)
     assert [(p.kind, p.line, p.is_failure) for p in traces.problems] == [("unfinished-line", count, False)]
+    (problem,) = traces.problems
+    last = path.read_text().splitlines()[-1]
+    assert problem.value == excerpt(last) and "its writer was killed, or still writes" in problem.expected
     assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]  # sums of tokens are lower bounds
     assert lacking_traces(traces).all()  # and so are all counts
     path.write_bytes(path.read_bytes() + b"\n")
