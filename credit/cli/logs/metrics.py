@@ -266,6 +266,7 @@ def _table(traces: Traces, found: dict[str, TraceMetric]) -> Any:
 
 
 def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, float]) -> None:
+    from credit.metrics.metric_summary import PER_SUCCESS
     from credit.metrics.side_differences import COSTS
     from credit.metrics.trace_metrics import METRICS
 
@@ -286,11 +287,9 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         console.print("median: of tasks, with its own interval; a few large tasks may make the mean.", soft_wrap=True)
     for reason in sorted({row.without for row in shown if row.without}):
         console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
+    known = {**COSTS, **METRICS, **PER_SUCCESS}
     for name in dict.fromkeys(row.metric for row in shown):
-        console.print(
-            words(f"{name}: {({**COSTS, **METRICS}).get(name, 'a cost that the log states of the trace')}"),
-            soft_wrap=True,
-        )
+        console.print(words(f"{name}: {known.get(name, 'a cost that the log states of the trace')}"), soft_wrap=True)
     refused: dict[str, dict[str, int]] = {}
     for row in means:
         for reason, count in row.refused.items():

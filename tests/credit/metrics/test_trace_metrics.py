@@ -21,6 +21,7 @@ from credit.metrics.decision_values import step_values
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, metric_means
 from credit.metrics.run_card import CardLine, run_card
+from credit.metrics.side_differences import with_costs
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts
@@ -329,6 +330,22 @@ def test_means_are_over_tasks_and_intervals_need_many(tmp_path: Path) -> None:
     assert [unit.unit for unit in metric_means(traces, trace_metrics(traces), "length")][:1] == ["0 to 10 actions"]
     few = np.r_[np.zeros(60), np.full(2, 5.0)], np.full(60, 0.1)
     assert {mean_of_tasks(numbers)[1] for numbers in few} == {"fewer than 3 tasks above the mean, or below it"}
+
+
+def test_what_a_success_cost_is_of_traces_with_both_numbers(tmp_path: Path) -> None:
+    """Means of money were of other traces than those of success: who divided them counted runs without money."""
+    paid = [(2.0, 1.0), (4.0, 0.0), (None, 1.0), (8.0, None), (1.0, 1.0)]
+    lines = [
+        ALONE | {"trace_id": f"t{i}", "rewards": {} if won is None else {"team": won}, "model": "b" if i == 1 else "a"}
+        | {"costs": {} if cost is None else {"money": cost}}
+        for i, (cost, won) in enumerate(paid)
+    ]  # fmt: skip
+    traces = native(tmp_path, *lines)
+    found = with_costs(traces, trace_metrics(traces))
+    (row,) = (row for row in metric_means(traces, found) if row.metric == "logged_money_per_success")
+    assert (row.mean, row.low, row.traces) == (7 / 2, None, 3)
+    rows = [row for row in metric_means(traces, found, "model") if row.metric == "logged_money_per_success"]
+    assert {row.unit: row.mean for row in rows} == {"a": 3 / 2, "b": None}
 
 
 TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events
