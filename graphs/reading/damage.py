@@ -136,8 +136,7 @@ def undamaged(
         for record in source.lost.values():
             if holds == "session" and record.is_unfinished and source.name not in ended:
                 begin = excerpt(record.text[:_BEGIN].decode("utf-8", "replace"))
-                cut = dataclasses.replace(record.problem, kind="unfinished-line", value=begin, expected=_UNFINISHED)
-                yield cut
+                yield dataclasses.replace(record.problem, kind="unfinished-line", value=begin, expected=_UNFINISHED)
             else:
                 yield record.problem
                 lost.append(record)

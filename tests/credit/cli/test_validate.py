@@ -10,6 +10,7 @@ import pytest
 import credit
 from credit.page import Findings
 from credit.page.overview import overview
+from graphs.reading.tables.outcome_words import OUTCOME_CELL
 
 from .logs import CYCLE, GOOD, run, trace, write
 
@@ -214,7 +215,7 @@ def test_a_refusal_for_want_of_outcomes_names_the_row_of_the_table(chunks: list[
     table.write_text("trace,reward\na,good\nb,bad\n")
     result = run("assign", path, "--rewards", table, "-o", tmp_path / "out.csv", *chunks)
     assert result.exit_code == 1
-    words = f"{table}:2: trace 'a': reward is 'good'; expected a finite number"
+    words = f"{table}:2: trace 'a': reward is 'good'; expected {OUTCOME_CELL}"
     assert f"{words} [non-finite-reward] and 1 more; expected" in result.stderr
 
 
