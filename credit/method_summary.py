@@ -39,6 +39,7 @@ __all__ = [
 
 SHOWN = 20  # names listed before "…"
 ALONE = "the group has one trace: what the table has, and calls valid, compares it with no other"
+ALONE_OF_KEY = "no other trace has the key: what the table has, and calls valid, compares it with no other"
 
 ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
 """The heading of the list `replays_elsewhere`."""
@@ -173,13 +174,15 @@ class Summary:
         without = dict(sorted(self.reasons.items()))
         if alone:
             without[ALONE] = alone
+        if of_key := count["alone of a key"]:
+            without[ALONE_OF_KEY] = of_key
         return {
             "method": method,
             "traces": count["traces"],
             "groups": len(self.has_signal),
             "events": count["events"],
             "actions": count["actions"],
-            "with_advantage": count["valid"] - alone,
+            "with_advantage": count["valid"] - alone - of_key,
             "large_advantages": sum(actions for actions, _, _ in self.large),
             "without": without,
             "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
@@ -260,7 +263,7 @@ def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[st
     )  # not by the module, as for `reason_counts`
     from estimators.base import Reason
     from estimators.options import takes_key
-    from graphs.keys import event_keys
+    from graphs.keys import event_keys, names_of_key
 
     graph, n, paid = traces.graph, traces.sizes.events, traces.evidence.get("event_reward")
     of_agents = has_agent_outcomes(traces)
@@ -273,13 +276,22 @@ def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[st
         "refused": int(refused.sum()),
         "rewarded": 0 if paid is None else int(np.sum(paid.mask & (np.abs(np.where(paid.mask, paid.array, 0)) > 0))),
     }
-    population = stated.get("population", "trace")
-    if not method.unbiased or (population == "trace" and stated.get("singleton") != "zero"):
+    population, singleton = stated.get("population", "trace"), stated.get("singleton")
+    is_seen = method.unbiased and (population != "trace" or singleton == "zero")
+    names = names_of_key(stated.get("by"))
+    has_raw = singleton == "raw" and takes_key(method.fn) and names not in ([], ["task"]) and "episode" not in names
+    if not is_seen and not has_raw:
         return counts
     valid = np.flatnonzero(np.asarray(credit.valid)[:n])
     key = np.zeros(n, np.int64)  # of a batch that is one key
     if takes_key(method.fn):
         key = np.asarray(event_keys(graph, with_key(method.fn, traces, stated, {})["by"]))[:n].astype(np.int64)
+    if has_raw:
+        pairs = np.unique(np.stack([key[valid], np.asarray(graph.trace_ids)[valid]]), axis=1)
+        lone = np.bincount(pairs[0], minlength=n)[key] == 1
+        counts["alone of a key"] = int(np.sum((lone & ~alone_mask(traces)[:n])[valid]))
+    if not is_seen:
+        return counts
     unit = np.asarray({"trace": graph.trace_ids, "agent": graph.agent_ids}.get(population, np.arange(n)))[valid]
     trace, key = np.asarray(graph.trace_ids)[valid], key[valid]
     samples = np.unique(key * graph.num_events + unit, return_index=True)[1]

@@ -147,10 +147,12 @@ class RowAdvantages:
             raise CreditError(f"strict is {excerpt(strict)}; expected True, False or 'warn'")
         if rows is not None and (not is_whole(rows) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
-        if "by" in options:  # it names what is compared, in the place of agents
-            self._facts = self._facts._replace(columns=(), in_groups=False, key=())
         from estimators.options import takes_key
-        from graphs.keys import evidence_of_key
+        from graphs.keys import evidence_of_key, names_of_key
+
+        if "by" in options:  # it names what is compared, in the place of agents
+            across = self._state_of is None and "episode" not in names_of_key(options["by"])
+            self._facts = self._facts._replace(columns=(), in_groups=False, key=(), across=across)
 
         self._by = options.pop("by") if "by" in options and takes_key(self._method) else None
         self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
@@ -548,6 +550,8 @@ class RowAdvantages:
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
             texts.append("compares the traces of a group, and every group of the batch has one trace")
+        if self._facts.across and metrics.get("credit/keys_of_one") == 1:
+            texts.append("compares rows by the key of `by`, and each key of the batch has one trace")
         if not traces and (parts := "turns" if "turn" in batch.columns else several_agents(batch)):
             texts.append(f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace=")
         for option, names in self._agents_named.items():

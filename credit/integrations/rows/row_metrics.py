@@ -60,6 +60,7 @@ class Facts(NamedTuple):
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
       key: with whom it compares a row, where that is finer than the task and the graph has it.
+      across: whether the call names a key by which it compares traces of a batch.
       reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
         where evidence may make it so.
     """
@@ -70,6 +71,7 @@ class Facts(NamedTuple):
     in_groups: bool = False
     key: tuple[str, ...] = ()
     reads_order: tuple[bool | None, bool] = (None, True)
+    across: bool = False
 
 
 def batch_metrics(
@@ -133,7 +135,7 @@ def batch_metrics(
     else:
         alone = np.zeros(entered, bool)
     compared = reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered
-    if facts.in_groups or facts.key:
+    if facts.in_groups or facts.key or (facts.across and batch.keys is not None):
         compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()
     metrics = {
         "rows": float(rows),

@@ -370,6 +370,18 @@ def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Pa
     assert (f"the policy gradient {said}" in told) if said else ("biased" not in told), told
 
 
+def test_rows_whose_key_one_trace_has_are_counted(tmp_path: Path) -> None:
+    """A third of the rows kept a raw outcome within versions of the policy, "with an advantage"."""
+    steps = "".join(f"{line},{version}\n" for line, version in zip(TEAM.splitlines()[1:], "112223344", strict=True))
+    (tmp_path / "team.csv").write_text(f"{TEAM.splitlines()[0]},policy_version\n{steps}")
+    call = ("assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", "--by", "task,policy_version")
+    assert "0 with an advantage" in run(*call).stderr
+    told = run(*call, "--option", "singleton=raw").stderr
+    assert "0 with an advantage" in told and "9 actions without: no other trace has the key: what" in told
+    plain = run(*call[:-2], "--option", "singleton=raw").stderr
+    assert "9 with an advantage" in plain and "without" not in plain
+
+
 def test_rewards_of_later_events_bias_a_row_that_is_not_paid_them(tmp_path: Path) -> None:
     steps = "".join(f"{line},{'0.5' if ',w,1,' in line else ''}\n" for line in TEAM.splitlines()[1:])
     (tmp_path / "team.csv").write_text(f"{TEAM.splitlines()[0]},event_reward\n{steps}")

@@ -472,6 +472,21 @@ def test_a_large_offset_stays_where_a_method_takes_more_than_differences(method:
     assert got.advantages[3] == np.float32(reward[3]) and got.metrics["credit/condition/resolved"] == 0
 
 
+@pytest.mark.parametrize("method", ["rloo", "dr_mas"])
+def test_rows_compared_with_none_are_told_under_any_key(method: str) -> None:
+    """With `by=` named, the default key included, all rows counted as compared, even where none was."""
+    ids = {"group": list("qqqqrr"), "trace": list("aabbcc"), "agent": list("pcpcpc")}
+    columns: dict[str, Any] = {**ids, "reward": np.array([1.0, 1.0, 0.0, 0.0, 1.0, 1.0])}
+    for by in (None, "task" if method == "rloo" else "task,agent"):
+        named = {} if by is None else {"by": by}
+        assert RowAdvantages(method, singleton="raw", **named)(**columns).metrics["credit/condition/compared"] == 0
+    both = {name: cells[:4] for name, cells in columns.items()}
+    assert RowAdvantages(method, by="task,agent")(**both).metrics["credit/condition/compared"] == 1
+    within = RowAdvantages(method, by="task,policy_version", singleton="raw", strict=True)
+    with pytest.raises(CreditError, match="each key of the batch has one trace"):
+        within(**columns, policy_version=[1, 1, 2, 2, 3, 3])
+
+
 def test_a_value_of_the_size_of_the_offset_is_no_difference() -> None:
     """`gae` gave -9,024,999 for -0.73."""
     reward = 1e7 + np.array([0.0, 0.1, 0.3, 0.6])
