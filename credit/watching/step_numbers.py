@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 LEDGER, ROLE, ALIGNMENT = "credit/ledger/", "credit/ledger/role/", "credit/alignment/"
+CONDITION = "credit/condition/"
 
 
 def groups_answered(
@@ -127,15 +128,16 @@ def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarr
 
 
 def step_lines(row: Mapping[str, Any]) -> list[str]:
-    """A step as one to three lines of text: traces and their signal, the ledger by role, alignment with other methods.
+    """A step as one to three lines of text: traces, their signal and what does not hold of it, the ledger by role,
+    alignment with other methods.
 
     Args:
       row: a line of `metrics.jsonl`.
 
     Examples:
       >>> row = {"step": 3, "credit/groups_that_teach": 0.5, "credit/groups": 8.0, "credit/snr": 1.25}
-      >>> step_lines(row)
-      ['step 3: 8 groups, 50 % teach; signal-to-noise 1.25']
+      >>> step_lines(row | {"credit/condition/compared": 0.0, "credit/condition/scored": 1.0})
+      ['step 3: 8 groups, 50 % teach, not compared; signal-to-noise 1.25']
     """
     name = f" ({row['logs']})" if "logs" in row else ""
     first = []
@@ -145,6 +147,8 @@ def step_lines(row: Mapping[str, Any]) -> list[str]:
         first.append(f"{100 * row['credit/groups_that_teach']:.0f} % teach")
     if row.get("credit/refused"):
         first.append(f"{100 * row['credit/refused']:.0f} % of actions without an answer")
+    broken = [key.removeprefix(CONDITION) for key, value in row.items() if key.startswith(CONDITION) and value < 1]
+    first += [f"not {name}" for name in broken]
     noise = f"; signal-to-noise {row['credit/snr']:.2f}" if "credit/snr" in row else ""
     lines = [f"step {row['step']}{name}: {', '.join(first) or 'no numbers of groups'}{noise}"]
     roles = {key.removeprefix(ROLE): value for key, value in row.items() if key.startswith(ROLE)}

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 LEGEND = (
-    "teach: groups whose traces differ in outcome. signal-to-noise: spread of claims on single actions beyond "
+    "teach: groups in which a row has an advantage other than 0. not NAME: what `credit/condition/NAME` says of the "
+    "step, as that a row is compared with no other trace. signal-to-noise: spread of claims on single actions beyond "
     "their own errors, over these errors. ledger: mean per trace of what each role changed. coverage: share of the "
     "reward's variance that the claims explain. alignment: cosine with the advantages of another method."
 )
