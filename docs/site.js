@@ -16,7 +16,8 @@ function amend() {
     if (nav.ariaLabel !== label) nav.ariaLabel = label;
   });
   // A table or picture that is wider than the page scrolls, so that keys must reach it.
-  for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset p:has(> img)")) {
+  const scrolling = ".md-typeset__scrollwrap, .md-typeset__table > table, .md-typeset p:has(> img)";
+  for (const wrap of document.querySelectorAll(scrolling)) {
     if (wrap.scrollWidth > wrap.clientWidth) wrap.tabIndex = 0;
     else wrap.removeAttribute("tabindex");
   }
