@@ -17,17 +17,10 @@ from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.task_means import LEAST_TASKS, mean_of_tasks, median_interval
 from graphs.traces.batch import Traces
 
-__all__ = ["PER_SUCCESS", "UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means"]
+__all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means", "units_of"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "system", "topology", "length"]
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "system", "topology", "length")
-
-
-PER_SUCCESS: dict[str, str] = {
-    f"{name}_per_success": f"{name} of the traces that have it and an outcome, over how many of them succeeded"
-    for name in ("money", "logged_money")
-}
-"""What a success cost, where traces have `success` and costs: a ratio of sums, which has no interval."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +38,8 @@ class MetricMean:
 
     Attributes:
       unit: its name.
-      metric: a name of `METRICS`, or of `PER_SUCCESS`.
-      mean: over tasks, of means over their traces; None where no trace has a number. Of `PER_SUCCESS` the ratio.
+      metric: a name of `METRICS`.
+      mean: over tasks, of means over their traces; None where no trace has a number.
       low, high: 95 % interval of the mean over tasks; None of `AMOUNTS`, and where `without` says why there is none.
       traces, tasks: how many have a number.
       without: why there is no interval, neither of the mean nor of the median; "" where there is one.
@@ -90,7 +83,7 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     if by not in UNITS:
         raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS)}")
     task = task_ids(traces)
-    names, unit = _units(traces, by)
+    names, unit = units_of(traces, by)
     means = []
     for name, rows in zip(names, rows_of_each(unit), strict=True):
         for metric, found in metrics.items():
@@ -110,15 +103,6 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
             mean, low, high = (None if math.isnan(number) else number for number in interval[:3])
             counts = int(known.sum()), len(numbers)
             means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused), median))
-        for metric in PER_SUCCESS:
-            cost = metric.removesuffix("_per_success")
-            if not {cost, "success"} <= metrics.keys():
-                continue
-            paid, won = (metrics[of].value[rows] for of in (cost, "success"))
-            both = np.isfinite(paid + won)
-            tasks = len(np.unique(task[rows][both]))
-            each = float(paid[both].sum() / won[both].sum()) if won[both].any() else None
-            means.append(MetricMean(name, metric, each, None, None, int(both.sum()), tasks, "of a ratio of sums", {}))
     return means
 
 
@@ -130,7 +114,7 @@ def bands(traces: Traces) -> np.ndarray:
     return np.searchsorted(10 ** np.arange(1, 10), actions).astype(np.int64)
 
 
-def _units(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
+def units_of(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
     """Names of units, and the unit of each trace."""
     m = traces.sizes.traces
     if by == "all":

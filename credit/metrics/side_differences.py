@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, stated_costs, whole_costs
+from credit.metrics.success_costs import SuccessCost, success_costs, success_line
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.beyond_chance import LEVEL, beyond_chance
 from credit.reports.durations import begins, date_text
@@ -332,6 +333,7 @@ class SideComparison:
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
       unread: of each side, the outcomes of traces that were refused.
       unplaced: how many other traces were refused without a word on their side.
+      paid: what a success cost on each side.
     """
 
     sides: Sides
@@ -343,6 +345,7 @@ class SideComparison:
     same: tuple[str, ...] = ()
     unread: tuple[UnreadOutcomes, ...] = ()
     unplaced: int = 0
+    paid: tuple[SuccessCost, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -389,6 +392,8 @@ class SideComparison:
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
+        if cost := success_line(self.paid):
+            lines.append(f"{cost[0].upper()}{cost[1:]}; not tested.")
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -459,10 +464,11 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     rows = [row for row in rows if row.metric not in same]
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
+    paid = tuple(success_costs(traces, measured, sides.heads, sides.side, prices))
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread, unplaced)
+    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread, unplaced, paid)
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:

@@ -361,6 +361,9 @@ def outcome_differences(
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
         shown = used & kept if (used & kept).any() else used
+        paired = (np.bincount(task, shown & failed) > 0) & (np.bincount(task, shown & ~failed) > 0)
+        if within and paired.any():  # a killed run may lack the number, and with it its task
+            shown &= paired[task]
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept

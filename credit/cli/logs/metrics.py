@@ -113,8 +113,9 @@ def metrics(
 
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
-    from credit.metrics.metric_summary import metric_means
+    from credit.metrics.metric_summary import metric_means, units_of
     from credit.metrics.side_differences import Sides, compare_sides, same_in_all, with_costs
+    from credit.metrics.success_costs import success_costs, success_line
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
     from credit.reports.unread_outcomes import unread_outcomes
 
@@ -129,19 +130,24 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = with_costs(traces, trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike)), prices)
         means = metric_means(traces, found, by)
+        paid = [] if by in ("trace", "group") else success_costs(traces, found, *units_of(traces, by), prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
         unread = [] if compared else unread_outcomes(traces, success_at)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
         shown: Any = {"unread": [*map(dataclasses.asdict, unread)]} if compared is None else compared.as_json()
+        shown["success_costs"] = [*map(dataclasses.asdict, paid)]
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
             _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
         else:
             _print_sides(stdout(), compared)
-        lines = [*map(str, unread)] if compared is None else compared.lines() + compared.without_number()
+        if compared is None:
+            lines = [*filter(None, [success_line(paid)]), *map(str, unread)]
+        else:
+            lines = compared.lines() + compared.without_number()
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -266,7 +272,6 @@ def _table(traces: Traces, found: dict[str, TraceMetric]) -> Any:
 
 
 def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, float]) -> None:
-    from credit.metrics.metric_summary import PER_SUCCESS
     from credit.metrics.side_differences import COSTS
     from credit.metrics.trace_metrics import METRICS
 
@@ -287,7 +292,7 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         console.print("median: of tasks, with its own interval; a few large tasks may make the mean.", soft_wrap=True)
     for reason in sorted({row.without for row in shown if row.without}):
         console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
-    known = {**COSTS, **METRICS, **PER_SUCCESS}
+    known = {**COSTS, **METRICS}
     for name in dict.fromkeys(row.metric for row in shown):
         console.print(words(f"{name}: {known.get(name, 'a cost that the log states of the trace')}"), soft_wrap=True)
     refused: dict[str, dict[str, int]] = {}

@@ -18,10 +18,12 @@ from credit.cli import cli
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import cost_rows
 from credit.metrics.decision_values import step_values
+from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
-from credit.metrics.metric_summary import bands, metric_means
+from credit.metrics.metric_summary import bands, metric_means, units_of
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.side_differences import with_costs
+from credit.metrics.success_costs import success_costs, success_line
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts
@@ -332,20 +334,23 @@ def test_means_are_over_tasks_and_intervals_need_many(tmp_path: Path) -> None:
     assert {mean_of_tasks(numbers)[1] for numbers in few} == {"fewer than 3 tasks above the mean, or below it"}
 
 
-def test_what_a_success_cost_is_of_traces_with_both_numbers(tmp_path: Path) -> None:
-    """Means of money were of other traces than those of success: who divided them counted runs without money."""
-    paid = [(2.0, 1.0), (4.0, 0.0), (None, 1.0), (8.0, None), (1.0, 1.0)]
-    lines = [
-        ALONE | {"trace_id": f"t{i}", "rewards": {} if won is None else {"team": won}, "model": "b" if i == 1 else "a"}
-        | {"costs": {} if cost is None else {"money": cost}}
-        for i, (cost, won) in enumerate(paid)
-    ]  # fmt: skip
-    traces = native(tmp_path, *lines)
-    found = with_costs(traces, trace_metrics(traces))
-    (row,) = (row for row in metric_means(traces, found) if row.metric == "logged_money_per_success")
-    assert (row.mean, row.low, row.traces) == (7 / 2, None, 3)
-    rows = [row for row in metric_means(traces, found, "model") if row.metric == "logged_money_per_success"]
-    assert {row.unit: row.mean for row in rows} == {"a": 3 / 2, "b": None}
+def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_path: Path) -> None:
+    """Runs that were killed, all failures, had no number, so a model that is dearer seemed to be a third cheaper."""
+    (tmp_path / "prices.csv").write_text("model,input,output\nm,0,1000000\n")  # 1 for each token
+    runs = [("a", 4, 2, 1.0), ("a", 1, 1, 0.0), ("b", 3, None, 0.0), ("b", 2, 2, 1.0), ("b", 9, 9, None)]
+    lines = []
+    for i, (system, *tokens, won) in enumerate(runs):
+        events: list[dict[str, Any]] = []
+        for k, count in enumerate(tokens):
+            event = {"id": f"e{k}", "type": "message", "agent": "x", "model": "m", "input_tokens": 0}
+            events.append(event | ({} if count is None else {"tokens": count}))
+        lines.append(ALONE | {"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [], "costs": {},
+                              "system": system, "rewards": {} if won is None else {"team": won}})  # fmt: skip
+    traces, prices = native(tmp_path, *lines), read_prices(tmp_path / "prices.csv")
+    found = with_costs(traces, trace_metrics(traces), prices)
+    paid = success_costs(traces, found, *units_of(traces, "system"), prices)
+    assert [(one.unit, one.cost, one.whole, one.traces) for one in paid] == [("a", 8.0, True, 2), ("b", 7.0, False, 2)]
+    assert success_line(paid) == "money for a success: a 8, b ≥ 7, over all traces with an outcome"
 
 
 TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events

@@ -36,6 +36,21 @@ def failing(folder: Path, errors: dict[tuple[str, str], int], others: dict[tuple
     return outcome_differences(credit.read(log))
 
 
+def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path) -> None:
+    """Where killed runs had no number, their tasks counted for succeeded ones alone: 4.5 against 6.25, `100 %`."""
+    lines = []
+    for task in range(16):
+        for outcome in (0, 1):
+            count = None if task >= 10 and not outcome else 50 if task >= 10 else 7 - 2 * outcome
+            event = {"id": "e", "type": "message", "agent": "a"} | ({} if count is None else {"tokens": count})
+            lines.append({"trace_id": f"{task}.{outcome}", "task_id": f"q{task}", "events": [event], "edges": [],
+                          "rewards": {"team": outcome}})  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = (row for row in outcome_differences(credit.read(log)).rows if "tokens" in row.what)
+    assert (row.failed, row.succeeded, row.chance, row.tasks) == (7, 5, 1, 10)
+
+
 def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     """`errors * 4 against 1` did not say that a team's one tool had them."""
     found = failing(tmp_path, {("ann", "edit"): 3, ("bob", "edit"): 1, ("bob", "read"): 1}, {("bob", "read"): 1})

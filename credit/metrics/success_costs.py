@@ -1,0 +1,100 @@
+"""What a success cost: over all traces with an outcome, also those whose cost is known in part."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.reports.trace_numbers import TraceMetric
+from graphs.text import at_least
+from graphs.traces.batch import Traces
+
+__all__ = ["SuccessCost", "success_costs", "success_line"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SuccessCost:
+    """What the successes of one unit cost.
+
+    Attributes:
+      unit: its name.
+      metric: "money" or "logged_money", as of `costs_of_traces`.
+      cost: of all its traces with an outcome, over how many of them succeeded; None without a success.
+      whole: whether all these costs are known; else `cost` is a lower bound.
+      traces: with an outcome.
+    """
+
+    unit: str
+    metric: str
+    cost: float | None
+    whole: bool
+    traces: int
+
+
+def success_costs(
+    traces: Traces,
+    metrics: dict[str, TraceMetric],
+    names: Sequence[str],
+    unit: np.ndarray,
+    prices: Prices | None = None,
+) -> list[SuccessCost]:
+    """What a success cost in each unit, where there is money: a ratio of sums, which has no interval.
+
+    A run that was killed is a failure that cost something, and often lacks the count of its last call. So traces whose
+    cost is not known count with what is known of it.
+
+    Args:
+      traces: what was read.
+      metrics: with "success" and costs, as of `with_costs`.
+      names: of the units.
+      unit: of each trace, -1 for none: int [traces].
+      prices: of models and tools.
+
+    Examples:
+      >>> import credit
+      >>> from credit.reports.trace_numbers import numbered
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> metrics = {"success": numbered(np.array([1.0, 0.0])), "logged_money": numbered(np.array([2.0, np.nan]))}
+      >>> success_line(success_costs(rows.traces, metrics, ["all"], np.zeros(2, int)))
+      'money as logged for a success: ≥ 2, over all traces with an outcome'
+    """
+    won = metrics["success"].value
+    found = []
+    for metric in ("money", "logged_money"):
+        if metric not in metrics:
+            continue
+        known = np.isfinite(metrics[metric].value)
+        amount = np.where(known, metrics[metric].value, _least(traces, metric, prices))
+        for number, name in enumerate(names):
+            rows = np.isfinite(won) & (unit == number)
+            wins = float(won[rows].sum())
+            cost = float(amount[rows].sum()) / wins if wins > 0 else None
+            found.append(SuccessCost(name, metric, cost, bool(known[rows].all()), int(rows.sum())))
+    return found
+
+
+def _least(traces: Traces, metric: str, prices: Prices | None) -> np.ndarray:
+    """What is known of the cost of each trace: float64 [traces]."""
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    if metric == "money":
+        costs = event_costs(traces, prices)
+        of_event = np.where(np.isnan(costs.money), costs.least_money, costs.money)
+    else:
+        of_event = np.nan_to_num(token_counts(traces, "money"))
+    return np.bincount(trace, of_event, traces.sizes.traces)
+
+
+def success_line(costs: Sequence[SuccessCost]) -> str:
+    """What a success cost in each unit, in words; "" where no unit has a success and a cost."""
+    words = {"money": "money for a success", "logged_money": "money as logged for a success"}
+    parts = []
+    for metric, what in words.items():
+        of = [one for one in costs if one.metric == metric and one.cost is not None]
+        if of and any(one.cost for one in of):
+            alone = len({one.unit for one in costs}) == 1
+            each = [f"{'' if alone else f'{one.unit} '}{at_least(f'{one.cost:.4g}', not one.whole)}" for one in of]
+            parts.append(f"{what}: {', '.join(each)}")
+    return f"{'; '.join(parts)}, over all traces with an outcome" if parts else ""
