@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, key_of_series, new_figure, plain_axes, plain_logs
+from credit.plot.canvas import key_of_series, look, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -79,7 +79,7 @@ def draw_methods(
     place = {name: y for y, name in enumerate(order)}
     for axes, field in zip(panels, scores, strict=True):
         for number, world in enumerate(worlds):
-            colour, marker = CYCLE[number % len(CYCLE)]
+            colour, marker = look(number)
             of_method = [row for row in chosen if row.world == world]
             shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
             shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]

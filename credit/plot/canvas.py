@@ -26,6 +26,7 @@ __all__ = [
     "TEXT",
     "key",
     "key_of_series",
+    "look",
     "new_figure",
     "plain_axes",
     "plain_logs",
@@ -46,6 +47,20 @@ CYCLE: tuple[tuple[str, str], ...] = (
     ("0.55", "*"),
 )
 """Colour and marker of the first, second, … series (Okabe and Ito's colours, the yellow darkened for white paper)."""
+
+
+def look(series: int, member: int = 0) -> tuple[str, str]:
+    """Colour and marker of a series, or of one of its members, which share the colour.
+
+    No two of 100 series have both, nor do members of 30 series with three each.
+
+    Examples:
+      >>> len({look(number) for number in range(100)}), {look(3, member)[0] for member in range(10)}
+      (100, {'#CC79A7'})
+    """
+    many = len(CYCLE)
+    return CYCLE[series % many][0], CYCLE[(series + 3 * (series // many) + member) % many][1]
+
 
 LEAST_NUMBERS = 3
 """Along a logarithmic axis; one alone does not say what a distance on it is."""
@@ -100,7 +115,7 @@ def key_of_series(figure: Figure, names: Sequence[str], title: str = "") -> Lege
     """A legend below a figure whose series are drawn as markers of `CYCLE`, in this order."""
     from matplotlib.lines import Line2D
 
-    looks = [CYCLE[i % len(CYCLE)] for i in range(len(names))]
+    looks = [look(number) for number in range(len(names))]
     handles = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5) for colour, marker in looks]
     labels = [printable(name, 40) for name in names]
     return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)), title=title)

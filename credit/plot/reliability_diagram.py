@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, INK, key, new_figure, plain_axes
+from credit.plot.canvas import INK, key, look, new_figure, plain_axes
 from graphs.errors import CreditError
 from graphs.task_means import mean_of_tasks
 from graphs.text import printable
@@ -72,7 +72,7 @@ def draw_calibration(
     low, high = np.inf, -np.inf
     handles, labels = [], []
     for number, (name, (predicted, observed, task)) in enumerate(pairs.items()):
-        colour, marker = CYCLE[number % len(CYCLE)]
+        colour, marker = look(number)
         b = _binned(predicted, observed, task, bins)
         told = np.isfinite(b.low)
         upper.vlines(b.predicted[told], b.low[told], b.high[told], colors=colour, linewidth=1.1, alpha=0.8)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from credit.plot.canvas import key, look, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -47,6 +47,7 @@ class Curve:
       cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
       slope: of log SNR on log T, as fitted; None where none was.
       slope_half: half of the 99 % interval of the slope; None where it is not known.
+      series: what it is one of several curves of, which share a colour; "" where it stands alone.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Curve:
     cost: Array | None = None
     slope: float | None = None
     slope_half: float | None = None
+    series: str = ""
 
     def __post_init__(self) -> None:
         for field in ("snr", "low", "high", "theory", "cost"):
@@ -105,12 +107,15 @@ def draw_snr(
     plain_axes(axes, grid="both")
     drawn = [c.snr for c in curves] + [c.theory for c in curves if c.theory is not None]
     floor = min(float(np.min(_positive(values), initial=np.inf)) for values in drawn) / 3
-    cut = [_draw_band(axes, c, np.asarray(getattr(c, x), np.float64), n, floor) for n, c in enumerate(curves)]
+    looks = _looks(curves)
+    cut = [
+        _draw_band(axes, c, np.asarray(getattr(c, x), np.float64), colour, floor)
+        for c, (colour, _) in zip(curves, looks, strict=True)
+    ]
     if any(cut):  # a band goes on below: it ends where the axis does, not above
         axes.set_ylim(bottom=floor)
     handles, labels, last = [], [], []
-    for number, curve in enumerate(curves):
-        colour, marker = CYCLE[number % len(CYCLE)]
+    for curve, (colour, marker) in zip(curves, looks, strict=True):
         _draw(axes, curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
         handles.append(
             Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve))
@@ -133,14 +138,25 @@ def draw_snr(
     return figure
 
 
-def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, number: int, floor: float) -> bool:
+def _looks(curves: Sequence[Curve]) -> list[tuple[str, str]]:
+    """Colour and marker of each curve: a series has one colour, and its curves markers of their own."""
+    series = list(dict.fromkeys(curve.series or curve.name for curve in curves))
+    met = dict.fromkeys(series, 0)
+    looks = []
+    for curve in curves:
+        of = curve.series or curve.name
+        looks.append(look(series.index(of), met[of]))
+        met[of] += 1
+    return looks
+
+
+def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: float) -> bool:
     """Shade the band of a curve down to `floor`, and say whether it goes on below."""
     if curve.low is None or curve.high is None:
         return False
     snr = np.asarray(curve.snr, np.float64)
     kept = np.isfinite(snr) & (snr > 0)
     low, high = (np.asarray(band, np.float64)[kept] for band in (curve.low, curve.high))
-    colour = CYCLE[number % len(CYCLE)][0]
     axes.fill_between(x[kept], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     return bool((low < floor).any())
 
@@ -210,6 +226,7 @@ def draw_snr_report(
                 theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
                 slope=None if equal_cost else line.slope,
                 slope_half=None if equal_cost else line.half_width,
+                series=shown[line.scheme],
             )
         )
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""

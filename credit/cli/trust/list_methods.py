@@ -81,7 +81,10 @@ def methods(
             raise click.UsageError("--bibtex takes one name of a method or of the catalog")
         from credit.methods.citations import bibtex as entries
 
-        click.echo(entries(paths[0]))
+        found = entries(paths[0])
+        click.echo(found)
+        if "and others" in found or found.count("  title = ") < found.count("@misc"):
+            click.echo("what the library does not know is left out, as titles and authors: see the papers", err=True)
         return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page

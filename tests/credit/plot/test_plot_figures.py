@@ -367,3 +367,17 @@ def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(narrow, "LEAST", 0.0)
     strip = refine(drawn(), size=(3.4, 2.2))
     assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
+
+
+def test_no_two_curves_look_alike_and_those_of_a_scheme_share_a_colour() -> None:
+    """Of twelve curves `dr_mas, groups of 16` and `rloo, groups of 4` had one colour and marker."""
+    length = np.array([10, 30])
+    drawn = [
+        Curve(f"scheme {scheme}, groups of {group}", length, np.array([0.3, 0.1]), series=f"scheme {scheme}")
+        for scheme in range(12)
+        for group in (4, 8, 16)
+    ]
+    lines = [line for line in draw_snr(drawn).axes[0].get_lines() if line.get_marker() != "None"]
+    looks = [(line.get_color(), line.get_marker()) for line in lines]
+    assert len(set(looks)) == len(looks) == len(drawn)
+    assert all(len({colour for colour, _ in looks[3 * i : 3 * i + 3]}) == 1 for i in range(12))
