@@ -86,10 +86,11 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     names, unit = units_of(traces, by)
     means = []
     for name, rows in zip(names, rows_of_each(unit), strict=True):
+        of_all = np.unique(task[rows], return_inverse=True)[1]
         for metric, found in metrics.items():
             value = found.value[rows]
             known = np.isfinite(value)
-            of_task = np.unique(task[rows][known], return_inverse=True)[1]
+            of_task = of_all if known.all() else np.unique(task[rows][known], return_inverse=True)[1]
             numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
             interval, without = mean_of_tasks(numbers)
             median = None
@@ -99,7 +100,8 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
                     median = MetricMedian(float(np.median(numbers)), *median_interval(numbers))
                 else:
                     without = f"of an amount, fewer than {LEAST_TASKS} tasks"
-            refused = collections.Counter(found.reasons[row] for row in rows.tolist() if found.reasons[row])
+            reasons = (found.reasons[row] for row in rows[~known].tolist())
+            refused = collections.Counter(filter(None, reasons))
             mean, low, high = (None if math.isnan(number) else number for number in interval[:3])
             counts = int(known.sum()), len(numbers)
             means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused), median))

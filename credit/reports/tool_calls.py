@@ -86,7 +86,7 @@ class ToolCalls:
         inside = ~outside_team(traces) if of_team else np.ones(n, bool)
         self.errors = error_mask(traces) & inside
         is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
-        senders, receivers = real_edges(graph)
+        self._edges = senders, receivers = real_edges(graph)
         answers = np.flatnonzero(is_call[senders] & is_result[receivers])
         answers = answers[np.argsort(senders[answers], kind="stable")]  # whatever the order of edges
         self.results, self.calls = receivers[answers], senders[answers]
@@ -193,7 +193,7 @@ class ToolCalls:
         open_ &= np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
         open_[self.calls] = False
         edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
-        open_[real_edges(graph)[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
+        open_[self._edges[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
         return open_
 
     def call_of(self, row: int) -> int:

@@ -215,7 +215,7 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
         count, trace = np.cumsum(sync[events]), np.asarray(graph.trace_ids)[events]
         first = np.searchsorted(trace, trace)
         stage[events] = count - count[first] + sync[events[first]]
-        latest = _latest_of_main(graph, main)
+        latest = _latest_of_main(by_main, senders, receivers)
         stage[latest >= 0] = stage[latest[latest >= 0]]
     return stage
 
@@ -227,9 +227,8 @@ def _of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
     return by_main
 
 
-def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
+def _latest_of_main(by_main: np.ndarray, senders: np.ndarray, receivers: np.ndarray) -> np.ndarray:
     """The last event of the main agent with a path to each event, such an event itself: int64 [E], -1 for none."""
-    by_main, (senders, receivers) = _of_main(graph, main), real_edges(graph)
     others = ~by_main[receivers]
     number = np.where(by_main, np.arange(1, len(by_main) + 1), 0)
     latest, _ = EdgeOrder(senders[others], receivers[others]).longest(number)
@@ -289,7 +288,7 @@ def decision_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     slowest = np.full(len(stages.trace), len(steps))
     np.minimum.at(slowest, stages.stage[runs], stages.first[runs])
     has = slowest < len(steps)
-    begun = _latest_of_main(graph, main)[slowest[has]]
+    begun = _latest_of_main(by_main, *real_edges(graph))[slowest[has]]
     before = np.maximum.accumulate(np.where(chosen, np.arange(len(steps)), -1))
     decision = np.where(begun >= 0, before[begun], -1)
     known = (decision >= 0) & (trace_ids[decision] == stages.trace[has])

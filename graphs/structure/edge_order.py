@@ -8,6 +8,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array
+from graphs.structure.host_ids import by_id
 
 __all__ = ["EdgeOrder"]
 
@@ -39,7 +40,7 @@ class EdgeOrder:
     @functools.cached_property
     def _forward(self) -> _Steps:
         """Causes and their effects, in the order of the causes."""
-        order = np.argsort(self.senders, kind="stable")  # the quickest where edges are almost in order
+        order = by_id(self.senders)
         return _Steps(self.senders[order], self.receivers[order])
 
     @functools.cached_property
