@@ -78,7 +78,7 @@ def normalised(length: int, w: Setting) -> float:
 def parts(length: int, w: Setting, count: int) -> float:
     """A as in `shared`, from the outcome of the decision's own part alone: a trace has `count` parts, scored apart.
 
-    Each part has normal noise of its own; outside that world all have equal shares of the trace's.
+    In world normal each part has noise of its own. In others the parts share the trace's noise evenly.
     """
     alone = Setting(w.signal, w.noise / (math.sqrt(count) if w.world == "normal" else count), w.group)
     return shared(length // count, alone, w.group - 1)

@@ -245,7 +245,7 @@ class OutcomeDifferences:
         return [said]
 
     def same(self) -> list[str]:
-        """What tells the traces apart as a row of the table does, and so has no row of its own, in sentences."""
+        """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
         return [
             f"Same information as {row.what}: {'; '.join(names[:MOST])}"
             + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")

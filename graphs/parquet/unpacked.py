@@ -6,7 +6,7 @@ of a dictionary. The bound is therefore the number of values times their width, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -71,25 +71,34 @@ def bounded_batches(file: pq.ParquetFile, columns: Collection[str], most: int) -
     """
     left = most
     for batch in checked_batches(file, columns):
-        left -= sum(map(_plain, batch.columns))
+        left -= sum(_summed(_plain, column) for column in batch.columns)
         if left < 0:
             raise PackedError(f"more texts than the file states; expected at most {most} bytes")
         yield batch
 
 
-def _plain(array: pa.Array) -> int:
-    """Bytes of the texts that are in no dictionary."""
-    kind = array.type
+def _summed(leaf: Callable[[pa.Array], int | None], array: pa.Array) -> int:
+    """The sum over the parts of an array for which `leaf` has a number; where it has None, what is inside counts."""
+    number, kind = leaf(array), array.type
+    if number is not None:
+        return number
+    inside: list[pa.Array] = []
     if pa.types.is_struct(kind):
-        return sum(map(_plain, array.flatten()))
-    if pa.types.is_map(kind):
-        return _plain(array.keys) + _plain(array.items)
-    if is_list(kind):
-        return _plain(array.flatten())
+        inside = array.flatten()
+    elif pa.types.is_map(kind):
+        inside = [array.keys, array.items]
+    elif is_list(kind):
+        inside = [array.flatten()]
+    return sum(_summed(leaf, part) for part in inside)
+
+
+def _plain(array: pa.Array) -> int | None:
+    """Bytes of texts that are in no dictionary."""
+    kind = array.type
     is_text = pa.types.is_binary(kind) or pa.types.is_string(kind)
     if is_text or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
         return pc.sum(pc.binary_length(array).cast(pa.int64())).as_py() or 0
-    return 0
+    return None
 
 
 def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) -> None:
@@ -104,26 +113,19 @@ def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) 
     nested = [field.name for field in file.schema_arrow if field.name in columns and pa.types.is_nested(field.type)]
     left = most
     for batch in bounded_batches(file, nested, most) if nested else ():
-        left -= sum(map(_spelt_out, batch.columns))
+        left -= sum(_summed(_spelt_out, column) for column in batch.columns)
         if left < 0:
             raise PackedError(f"texts of more than {most} bytes, each spelt out; expected at most {most}")
 
 
-def _spelt_out(array: pa.Array) -> int:
-    """Bytes of the texts in dictionaries, each counted as often as it occurs."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        if not len(array.dictionary):
-            return 0
-        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
-        return pc.sum(lengths.take(array.indices)).as_py() or 0
-    if pa.types.is_struct(kind):
-        return sum(map(_spelt_out, array.flatten()))
-    if pa.types.is_map(kind):
-        return _spelt_out(array.keys) + _spelt_out(array.items)
-    if is_list(kind):
-        return _spelt_out(array.flatten())
-    return 0
+def _spelt_out(array: pa.Array) -> int | None:
+    """Bytes of texts in a dictionary, each counted as often as it occurs."""
+    if not pa.types.is_dictionary(array.type):
+        return None
+    if not len(array.dictionary):
+        return 0
+    lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(array.indices)).as_py() or 0
 
 
 def read_decoded(opened: pa.NativeFile, metadata: pq.FileMetaData, most: int) -> pa.Table:

@@ -128,7 +128,7 @@ def starred(null: Null, method: str, worlds: int) -> int:
     ids=str,
 )
 def test_neither_values_nor_costs_make_an_agent_stand_out(method: str, null: Null) -> None:
-    """Half or more of such worlds had stars: of whoever always acts last, or first."""
+    """Half or more of such worlds had stars. Whoever always acts last, or first, had them."""
     assert starred(null, method, 8) <= 1
 
 

@@ -436,9 +436,9 @@ class RowAdvantages:
     ) -> tuple[np.ndarray, Rows] | None:
         """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
 
-        That is checked on outcomes of the same order between 0 and 1: raised by an amount of its own for each group, of
-        several times their spread, they must give the same, and nothing far from 0. None where they do not, or where
-        outcomes less the least are not exact.
+        The method is tried on outcomes of the same order between 0 and 1. Then each group's are raised by another
+        amount, of 4 to 8 spreads. The advantages must stay, and be no larger than differences can be. Else the result
+        is None, as where outcomes less the least are not exact.
         """
         from credit.tables.columns import built_from_columns
         from graphs.floats import KEPT, WHOLE
@@ -466,6 +466,7 @@ class RowAdvantages:
         low, high = extremes(plain)
         far = np.maximum(-low, high)
         most_off = KEPT * np.where(coarse, np.minimum(far, high - low), far)
+        # A level of the size of a value, which swallows the raise, is far from 0 beside the differences in the group.
         alike = np.all(np.abs(plain - moved) <= most_off) and not np.any(coarse & (far > 4 * (high - low)))
         _, outcome, again = built_from_columns({**given, "reward": np.where(coarse, reward - least, reward)})
         return (outcome, again) if alike and np.array_equal(why, other) and not again.names.coarse else None

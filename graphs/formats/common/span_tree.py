@@ -183,7 +183,7 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
 
 
 def is_whole(spans: Iterable[Span], rules: Rules = Rules.DEPTH_FIRST) -> bool:
-    """Whether a trace has a root span and events; where several processes record spans, an agent of its own."""
+    """Whether a trace has a root span and events. Where several processes record spans, it must have an agent."""
     parents, kinds = set[str](), set[Kind]()
     for span in spans:
         parents.add(span.parent)
