@@ -19,10 +19,10 @@ from pathlib import Path
 import jax
 
 from credit.bench.bias import Row, cells, measure
-from credit.bench.bias_settings import SETTINGS, UNSCORED, family
+from credit.bench.bias_settings import SETTINGS, UNSCORED, family, given_to
 from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists
-from credit.bench.given_values import GIVEN_VALUES
 from credit.plot import draw_methods
+from credit.plot.finishing import write_figure
 
 RESULTS = Path(__file__).parent / "results" / "bias.json"
 DOCS = Path(__file__).parents[1] / "docs"
@@ -39,8 +39,9 @@ def write_data(rows: list[Row]) -> None:
     """The data file and the figure of the page, of registered methods with their defaults."""
     (DOCS / "data").mkdir(exist_ok=True)
     (DOCS / "data" / "bias.csv").write_text(csv_text(rows))
-    figure = draw_methods([row for row in rows if row.method in DRAWN], values=GIVEN_VALUES["bias"])
-    figure.savefig(DOCS / "bias.svg", metadata={"Date": None})
+    figure = draw_methods([row for row in rows if row.method in DRAWN], values=given_to(DRAWN))
+    with (DOCS / "bias.svg").open("wb") as file:
+        write_figure(figure, file, "svg")
 
 
 def main(methods: list[str]) -> None:

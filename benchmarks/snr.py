@@ -19,9 +19,10 @@ from typing import Any
 import jax
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.snr import FULL, LENGTHS, Report, run
+from credit.bench.snr import FULL, LENGTHS, Report, json_lines, run
 from credit.bench.snr_schemes import SCHEMES, registered
 from credit.plot import draw_snr_report
+from credit.plot.finishing import write_figure
 from credit.tables.files import write_table
 from graphs.worlds import TeamWorld
 
@@ -108,15 +109,16 @@ def main() -> None:
     found["acceptance"] = acceptance(report)
     found["against the shared baseline"] = crossings(report)
     found["worlds"] = worlds()
-    (RESULTS / "snr.json").write_text(json.dumps(found, indent=1) + "\n")
+    (RESULTS / "snr.json").write_text(json_lines(found))
     write_table(report.table(), RESULTS / "snr.parquet")
     for name, figure in (
         ("snr", draw_snr_report(report, names=SHOWN, values=GIVEN_VALUES["snr"])),
         ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True, values=GIVEN_VALUES["snr"])),
         ("snr-success", draw_snr_report(report, names=SUCCESS)),
     ):
-        figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(ROOT / "docs" / f"{name}.png", dpi=150)
+        for kind, dpi in (("svg", 100), ("png", 150)):
+            with (ROOT / "docs" / f"{name}.{kind}").open("wb") as file:
+                write_figure(figure, file, kind, dpi)
     print(json.dumps(found["acceptance"], indent=1))
 
 

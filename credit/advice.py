@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
-from credit.method_summary import Summary, precision_notes
-from credit.methods.absent_outcomes import found_instead, spoilt_rows
+from credit.bias_in_log import OnLog, on_log
+from credit.methods.absent_outcomes import action_counts, found_instead, lengths_apart, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, implied, optional_evidence, run
+from credit.methods.running import has_agent_outcomes, optional_evidence
 from credit.methods.survey_questions import Question, answer_questions
-from credit.methods.units_apart import alike_units
+from credit.methods.units_apart import alike_in_log
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
-from credit.telling_apart import NOTHING_DISTINGUISHES
+from credit.reports.trace_returns import precision_notes
+from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS
-from graphs.keys import names_of_key
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -80,25 +80,23 @@ RERUNS = "re-runs that training pays for did not pay at 30 decisions, with or wi
 """What docs/training.md measured on tasks drawn by length and luck."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Branch:
-    """One unit of the tree.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Branch(OnLog):
+    """One unit of the tree, with what is known of its method's bias on the logs.
 
     Attributes:
       unit: what credit would attach to.
       stated: what the logs have of it, in words and counts.
       method: the first method that the logs allow; "" where they have no such unit, or allow none.
       why: what the method computes; or why there is none.
-      unbiased: whether that method's policy gradient has no bias, as far as the logs tell (`Method.unbiased_with`).
       needs: the methods before it, each with what it would need, or with why it is not used.
     """
 
     unit: str
     stated: str
-    method: str
+    method: str = ""
     why: str
-    unbiased: bool
-    needs: dict[str, str]
+    needs: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +125,15 @@ class Advice:
 
     @property
     def command(self) -> str:
-        """The command that writes advantages to train on; "" where no method gives an unbiased number other than 0."""
+        """The command that writes advantages to train on; "" where no number other than 0 is known to be unbiased."""
         if self.trial.method == "control":
             return self._control
-        if not self.trial.method:
-            return ""
-        return f"credit assign {self._logs} --method {self.trial.method} -o advantages.parquet"
+        return "" if self.trial.unless else self._assign
+
+    @property
+    def command_if_not(self) -> str:
+        """The command to train with if what `trial.unless` says is not so; "" where it says nothing."""
+        return self._assign if self.trial.unless else ""
 
     @property
     def command_if_so(self) -> str:
@@ -154,13 +155,14 @@ class Advice:
         """The command that writes a ledger to read, with all claims; "" where there are none."""
         if not self.trial.effect_of_report:
             return ""
-        return f"credit compose {self._logs} --methods {','.join([self.baseline, *self.compose])} -o ledger.parquet"
+        return f"credit compose {self._logs} {self._methods(self.compose)} -o ledger.parquet"
 
     @property
     def commands(self) -> tuple[tuple[str, str, str], ...]:
         """Every command to run on the logs: what it is for, itself, and its effect on the logs as it was tried."""
         rows = (
             ("to train", self.command, self.trial.effect),
+            ("if not", self.command_if_not, self.trial.effect),
             ("if it was", self.command_if_so, self.trial.effect_if_so),
             ("to read", self.report, self.trial.effect_of_report),
         )
@@ -173,9 +175,17 @@ class Advice:
     @property
     def _control(self) -> str:
         return (
-            f"credit compose {self._logs} --methods {','.join([self.baseline, *self._centred])} -o ledger.parquet "
+            f"credit compose {self._logs} {self._methods(self._centred)} -o ledger.parquet "
             "--advantage control --advantages-to advantages.parquet"
         )
+
+    @property
+    def _assign(self) -> str:
+        method = self.trial.method
+        return method and f"credit assign {self._logs} --method {method} -o advantages.parquet"
+
+    def _methods(self, claims: Sequence[str]) -> str:
+        return f"--methods {','.join([self.baseline, *claims])}"
 
     @property
     def _logs(self) -> str:
@@ -186,6 +196,7 @@ class Advice:
         derived = {
             "command": self.command,
             "command_if_so": self.command_if_so,
+            "command_if_not": self.command_if_not,
             "report": self.report,
             "trained_with": self.trained_with,
         }
@@ -219,7 +230,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       'credit assign log.jsonl --method rloo -o advantages.parquet'
     """
     branches, baseline, compose = _recommended(traces)
-    unbiased = [branch.method for branch in branches if branch.unbiased]
+    allowed = {branch.method: branch for branch in branches if branch.method}
     return Advice(
         branches=branches,
         questions=answer_questions(traces),
@@ -228,7 +239,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         luck=_luck(traces),
         warnings=tuple(_warnings(traces, compose)),
         inputs=tuple(inputs),
-        trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], unbiased),
+        trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], allowed),
     )
 
 
@@ -283,7 +294,7 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
     stated, has_units = UNITS[unit](traces)
     if not has_units:
         why = "no trace has an outcome" if unit == "team" else "the logs have no such units to compare"
-        return Branch(unit, stated, "", why, False, {})
+        return Branch(unit=unit, stated=stated, why=why)
     needs: dict[str, str] = {}
     lacking: dict[str, str] = {}
     for name in methods:
@@ -296,24 +307,17 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
         if not lacking[name]:
             break
     if not lacking:
-        return Branch(unit, stated, "", "the logs allow none of its methods", False, needs)
+        return Branch(unit=unit, stated=stated, why="the logs allow none of its methods", needs=needs)
     name = min(lacking, key=lambda name: bool(lacking[name]))  # the first of those that lack something, or nothing
     needs |= {other: why for other, why in lacking.items() if other != name}
-    method = METHODS[name]
-    keyed = implied(method.fn, {}, of_agents=has_agent_outcomes(traces))
-    unbiased: bool | None = method.unbiased
-    but = ""
-    if keyed:  # not the comparison of the table of methods
-        tried = Summary()
-        tried.add(traces, run(traces, name), name, {})
-        unbiased, but = method.unbiased_with(keyed, tried.seen)
-    bias = "no bias" if unbiased else "unbiased under control" if name in CENTRED else "biased"
-    bias = f"may be biased: {but}" if unbiased is None else bias
-    by = f", by {','.join(names_of_key(keyed['by']))}" if "by" in keyed else ""
+    method, found = METHODS[name], on_log(traces, name, control=name in CENTRED)
+    bias = "no bias" if found.unbiased else "unbiased under control" if name in CENTRED else "biased"
+    bias = f"may be biased: {found.but}" if found.unbiased is None else bias
+    by = f", by {found.by}" if found.by else ""
     unused = [key for key in optional_evidence(name) if key in traces.evidence]
     more = [f"takes {', '.join(unused)} with --evidence"] if unused else []
     some = "; ".join([f"{method.summary}{by} ({method.estimand}; {bias})", *filter(None, [lacking[name]]), *more])
-    return Branch(unit, stated, name, some, unbiased is not False, needs)
+    return Branch(unit=unit, stated=stated, method=name, why=some, needs=needs, **vars(found))
 
 
 def _lacking(traces: Traces, name: str) -> str:
@@ -332,7 +336,7 @@ def _lacking(traces: Traces, name: str) -> str:
 
 def _too_little(traces: Traces, name: str) -> str:
     """Why logged evidence does not suffice."""
-    for column, alike in alike_units(traces.graph, METHODS[name].columns).items():
+    for column, alike in alike_in_log(traces, METHODS[name].columns).items():
         return f"compares by the {column}, and {alike}"
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
@@ -420,23 +424,6 @@ def _pays_events(traces: Traces) -> bool:
     return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
 
 
-def _apart_by_events(traces: Traces) -> list[str]:
-    """The methods of returns by which actions of a trace differ; rewards at events may come after all of them alike."""
-    states, (actions, trace) = availability(traces), (_actions(traces), np.asarray(traces.graph.trace_ids))
-    apart = []
-    for name in ("discounted_return", "turn_baseline"):
-        if states[name].state == "computable":
-            credit = run(traces, name)
-            rows = actions[np.asarray(credit.valid)[actions]]
-            number = np.asarray(credit.advantage)[rows]
-            high, low = np.full(len(trace), -np.inf), np.full(len(trace), np.inf)
-            np.maximum.at(high, trace[rows], number)
-            np.minimum.at(low, trace[rows], number)
-            if np.any(high - low > 1e-6 * np.abs(number).max(initial=0)):
-                apart.append(name)
-    return apart
-
-
 def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
@@ -451,13 +438,18 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     lines += precision_notes(traces) if corpus.teaching else []
+    lines += filter(None, ["" if has_agent_outcomes(traces) else lengths_apart(action_counts(traces))])
+    if any(note.kind == "several-versions" for note in traces.problems):
+        lines.append(
+            "traces of an older policy_version train a newer policy only where the loss weighs them by its ratio"
+        )
     by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
     if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
             f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
             "advantages to train on come from the baseline"
         )
-    apart = _apart_by_events(traces) if by_events else []
+    apart = apart_by_events(traces) if by_events else []
     if apart:
         use = "use them" if len(apart) > 1 else "uses them"
         lines.append(

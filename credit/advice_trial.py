@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from credit.bias_in_log import OnLog, on_log
 from credit.ledger.from_methods import compose_claims
 from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
 from credit.reports.trace_returns import returns
@@ -29,6 +30,7 @@ class Trial:
       method: what supplies the advantages: "control", a name of `credit.METHODS`, with an option where outcomes of
         agents are added to those of traces, or "" where all numbers would be 0. "control" only where it has a lower
         standard deviation than the baseline.
+      unless: what the log leaves open, and would bias the method; "" where it is known to have no bias.
       effect: the standard deviation before and after, in words.
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
       effect_if_so: the effect of "control" if the answer is yes.
@@ -37,6 +39,7 @@ class Trial:
     """
 
     method: str = ""
+    unless: str = ""
     effect: str = ""
     question: str = ""
     effect_if_so: str = ""
@@ -45,39 +48,52 @@ class Trial:
 
 
 def try_advice(
-    traces: Traces, baseline: str, compose: Sequence[str], centred: Sequence[str], unbiased: Sequence[str]
+    traces: Traces, baseline: str, compose: Sequence[str], centred: Sequence[str], allowed: Mapping[str, OnLog]
 ) -> Trial:
     """Try "control" with the centred claims, then the baseline, then other methods; the first that gives numbers.
+
+    Methods known to have no bias come before those of which the log leaves it open; others are never tried.
 
     Args:
       traces: what was read.
       baseline: the method that supplies the total, "" where there is none.
       compose: methods whose claims a ledger to read has.
       centred: those of them whose claims have mean 0 under the policy.
-      unbiased: methods whose policy gradient has no bias, the best first.
+      allowed: what is known of the methods of the branches, the best first.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.5])
-      >>> try_advice(rows.traces, "rloo", [], [], []).effect
+      >>> try_advice(rows.traces, "rloo", [], [], {"rloo": OnLog(unbiased=True)}).effect
       'standard deviation over 3 actions: outcomes 0.408, advantages 0.612'
     """
     trial = Trial()
     if baseline and compose:
         claims = {name: run(traces, name) for name in (baseline, *compose)}
         trial = _try_report(traces, claims)
-        if centred:
+        left_open = [f"{name}: {allowed[name].but}" for name in (baseline, *centred) if _left_open(allowed[name])]
+        if centred and left_open:
+            trial = dataclasses.replace(trial, refused={**trial.refused, "control": "; ".join(left_open)})
+        elif centred:
             trial = _try_control(traces, {name: claims[name] for name in (baseline, *centred)}, trial)
     if trial.method:
         return trial
-    for name in dict.fromkeys([baseline, *unbiased] if baseline else unbiased):
-        effect = _effect(traces, run(traces, name))
+    for name, found in sorted(allowed.items(), key=lambda item: not item[1].unbiased):  # stable: the best first
+        effect = "" if found.unbiased is False else _effect(traces, run(traces, name))
         if effect:
-            return dataclasses.replace(trial, method=name, effect=effect)
+            return dataclasses.replace(trial, method=name, unless=_left_open(found), effect=effect)
     if has_agent_outcomes(traces) and has_trace_outcomes(traces):
-        effect = _effect(traces, run(traces, "rloo", evidence=["agent_reward"]))
-        return dataclasses.replace(trial, method="rloo --evidence agent_reward" if effect else "", effect=effect)
+        found = on_log(traces, "rloo", ["agent_reward"])
+        effect = "" if found.unbiased is False else _effect(traces, run(traces, "rloo", evidence=["agent_reward"]))
+        if effect:
+            name, unless = "rloo --evidence agent_reward", _left_open(found)
+            return dataclasses.replace(trial, method=name, unless=unless, effect=effect)
     return trial
+
+
+def _left_open(found: OnLog) -> str:
+    """What leaves open whether a method has no bias on the log; "" where that is known."""
+    return found.but if found.unbiased is None else ""
 
 
 def _try_report(traces: Traces, claims: Mapping[str, Credit]) -> Trial:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from credit.bench.signs import root_mean_square, signs
 from credit.plot import draw_trace
+from credit.plot.finishing import write_figure
 from credit.reports.ranks import correlation, mean_ranks
 from credit.tables.advantages import table
 from credit.tables.files import write_table
@@ -116,7 +117,7 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
         write_table(table(traces, credit), new / "advantages.parquet")
         if figure is not None:
             with atomic_write(new / "trace.svg") as file:
-                figure.savefig(file, format="svg", metadata={"Date": None})
+                write_figure(figure, file, "svg")
 
     files = tuple(out / name for name in names)
     report = (

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from credit.methods.absent_outcomes import action_counts, lengths_apart
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
-from credit.methods.units_apart import alike_units
+from credit.methods.units_apart import alike_in_log
 from credit.reports.corpus import divided_tasks
-from credit.reports.trace_returns import UNRESOLVED, coarse_beside, group_differences
+from credit.reports.trace_returns import (
+    UNRESOLVED,
+    coarse_beside,
+    first_names,
+    group_differences,
+    outweighed,
+    precision_note,
+)
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -37,9 +46,8 @@ __all__ = [
     "reason_counts",
 ]
 
-SHOWN = 20  # names listed before "…"
-ALONE = "the group has one trace: what the table has, and calls valid, compares it with no other"
-ALONE_OF_KEY = "no other trace has the key: what the table has, and calls valid, compares it with no other"
+ALONE = "the group has one trace, so that the number compares it with no other"
+ALONE_OF_KEY = "no other trace has the key, so that the number compares it with no other"
 
 ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
 """The heading of the list `replays_elsewhere`."""
@@ -65,19 +73,28 @@ class Summary:
         self.evidence: collections.Counter[str] = collections.Counter()  # how many events or traces have each key
         self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
 
-    def add(self, traces: Traces, credit: Credit, method: str, options: Mapping[str, Any]) -> None:
-        """Count a batch and a method's result on it under these options."""
+    def add(
+        self,
+        traces: Traces,
+        credit: Credit,
+        method: str,
+        options: Mapping[str, Any],
+        arrays: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Count a batch and a method's result on it under these options; `arrays` took the place of evidence."""
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
         valid = np.asarray(credit.valid)[: n.events]
         alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
+        self.counts.update({"with own outcome": int(credit.own_outcome)})  # of batches
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         self.counts.update({"of another reward": _of_another_reward(traces)})
+        self.counts.update(action_counts(traces))
         self.counts.update(_of_keys(traces, credit, find_method(method), options))
         self.reasons.update(reason_counts(traces, credit))
-        self._join_alike(alike_units(traces.graph, ("agent", "parent", "turn")))
+        self._join_alike(alike_in_log(traces, ("agent", "parent", "turn")))
         self.evidence.update({name: len(found.rows) for name, found in traces.evidence.items() if "." not in name})
         large = large_advantages(traces, credit)
         self.large += [(large.actions, large.largest, large.trace)] if large.actions else []
@@ -99,11 +116,15 @@ class Summary:
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
         by_group = list(zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False))
         self.unresolved.update({name: why for name, moved, why in by_group if why not in ("", "coarse") and not moved})
-        beside = coarse_beside(traces).tolist()
+        taken = {name: traces.evidence[name].array for name in (*find_method(method).needs, "event_reward")
+                 if name in traces.evidence} | dict(arrays)  # fmt: skip
+        results = credit.credit - credit.baseline, credit.valid
+        small = outweighed(traces.graph, traces.reward, taken, *results, own_outcome=credit.own_outcome)
+        near = small | (coarse_beside(traces) & (np.bincount(group[valid], minlength=len(small)) > 0))
         self.rounded += [
             name
-            for (name, moved, why), near in zip(by_group, beside, strict=False)
-            if moved and (near or why == "coarse")
+            for (name, moved, why), beside in zip(by_group, near.tolist(), strict=False)
+            if name not in self.unresolved and (beside or (moved and why == "coarse"))
         ]
 
     def merge(self, other: Summary) -> None:
@@ -165,26 +186,25 @@ class Summary:
         """The summary as plain data; `lines` has it as text. `given` names the evidence that the method got.
 
         A method that under its options compares the traces of a group has nothing to compare in a group of one. Where
-        released code gives the raw reward there, its numbers stay in the table and do not count as advantages.
+        released code gives the raw reward there, its numbers are advantages, of the table, too: `uncompared` has them.
         """
         count = self.counts
-        from credit.methods.running import optional_evidence  # not by the module, as for `reason_counts`
+        from credit.methods.running import (
+            optional_evidence,
+            unused_rewards,
+        )  # not by the module, as for `reason_counts`
 
         alone = count["alone"] if find_method(method).scope_of(options)[0] == "group" else 0
-        without = dict(sorted(self.reasons.items()))
-        if alone:
-            without[ALONE] = alone
-        if of_key := count["alone of a key"]:
-            without[ALONE_OF_KEY] = of_key
         return {
             "method": method,
             "traces": count["traces"],
             "groups": len(self.has_signal),
             "events": count["events"],
             "actions": count["actions"],
-            "with_advantage": count["valid"] - alone - of_key,
+            "with_advantage": count["valid"],
+            "uncompared": {why: n for why, n in ((ALONE, alone), (ALONE_OF_KEY, count["alone of a key"])) if n},
             "large_advantages": sum(actions for actions, _, _ in self.large),
-            "without": without,
+            "without": dict(sorted(self.reasons.items())),
             "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
             "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
@@ -192,6 +212,7 @@ class Summary:
             "unused_evidence": [
                 name for name in optional_evidence(method) if self.evidence[name] and name not in given
             ],
+            "unused_rewards": unused_rewards(method, count["rewarded"], own_outcome=count["with own outcome"] > 0),
             "elsewhere": self.elsewhere,
             "about_the_outcome": sorted(LIKE_OUTCOMES.intersection(find_method(method).needs))
             if count["of another reward"]
@@ -215,6 +236,7 @@ class Summary:
         unbiased, why = entry.unbiased_with(stated, self.seen)
         if why:
             lines.append(f"  the policy gradient {'is biased' if unbiased is False else 'may be biased'}: {why}")
+        lines += [f"  {counted(count, 'action')} of these: {why}" for why, count in plain["uncompared"].items()]
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
         if entry.scope_of(stated) == ("batch", "by") and len(self.groups_of_task) > 1:
             key = ",".join(names_of_key(stated["by"]))
@@ -222,7 +244,9 @@ class Summary:
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
-        lines += [f"  look: {_precision_note(self.rounded)}"] if self.rounded else []
+        apart = "" if count["of agents"] else lengths_apart(count)
+        lines += [f"  look: {apart}"] if apart else []
+        lines += [f"  look: {precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
             if name in alike:
@@ -232,6 +256,7 @@ class Summary:
             lines.append(
                 f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"
             )
+        lines += [f"  look: {plain['unused_rewards']}"] if plain["unused_rewards"] else []
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")
         if plain["about_the_outcome"]:
@@ -242,15 +267,17 @@ class Summary:
             )
         if self.elsewhere:
             pairs = [f"{name} ({other})" for name, other in self.elsewhere.items()]
-            lines.append(f"  look: {len(pairs)} {ELSEWHERE}: {_first(pairs)}; {REMEDY}")
+            lines.append(f"  look: {len(pairs)} {ELSEWHERE}: {first_names(pairs)}; {REMEDY}")
         if plain["divided_tasks"]:
             lines.append(f"  {divided_note(plain['divided_tasks'])}")
         silent = [name for name in plain["groups_without_signal"] if name not in self.unresolved]
         if silent:
-            lines.append(f"  {counted(len(silent), 'group')} without a training signal: {_first(silent)}")
+            lines.append(f"  {counted(len(silent), 'group')} without a training signal: {first_names(silent)}")
         for why in dict.fromkeys(plain["unresolved"].values()):
             names = [name for name, reason in plain["unresolved"].items() if reason == why]
-            lines.append(f"  {counted(len(names), 'group')} without a training signal, though {why}: {_first(names)}")
+            lines.append(
+                f"  {counted(len(names), 'group')} without a training signal, though {why}: {first_names(names)}"
+            )
         return lines
 
 
@@ -259,13 +286,14 @@ def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[st
     from credit.methods.running import (
         has_agent_outcomes,
         implied,
+        rewarded,
         with_key,
     )  # not by the module, as for `reason_counts`
     from estimators.base import Reason
     from estimators.options import takes_key
     from graphs.keys import event_keys, names_of_key
 
-    graph, n, paid = traces.graph, traces.sizes.events, traces.evidence.get("event_reward")
+    graph, n = traces.graph, traces.sizes.events
     of_agents = has_agent_outcomes(traces)
     stated = method.given(implied(method.fn, options, of_agents=of_agents))
     refused = np.asarray(credit.reason)[:n] == Reason.SINGLETON
@@ -274,10 +302,10 @@ def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[st
     counts = {
         "of agents": int(of_agents),
         "refused": int(refused.sum()),
-        "rewarded": 0 if paid is None else int(np.sum(paid.mask & (np.abs(np.where(paid.mask, paid.array, 0)) > 0))),
+        "rewarded": rewarded(traces),
     }
     population, singleton = stated.get("population", "trace"), stated.get("singleton")
-    is_seen = method.unbiased and (population != "trace" or singleton == "zero")
+    is_seen = (method.unbiased or method.of_rows) and (population != "trace" or singleton == "zero")
     names = names_of_key(stated.get("by"))
     has_raw = singleton == "raw" and takes_key(method.fn) and names not in ([], ["task"]) and "episode" not in names
     if not is_seen and not has_raw:
@@ -286,6 +314,8 @@ def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[st
     key = np.zeros(n, np.int64)  # of a batch that is one key
     if takes_key(method.fn):
         key = np.asarray(event_keys(graph, with_key(method.fn, traces, stated, {})["by"]))[:n].astype(np.int64)
+    elif method.of_rows:
+        key = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[:n]].astype(np.int64)
     if has_raw:
         pairs = np.unique(np.stack([key[valid], np.asarray(graph.trace_ids)[valid]]), axis=1)
         lone = np.bincount(pairs[0], minlength=n)[key] == 1
@@ -309,27 +339,6 @@ def _of_another_reward(traces: Traces) -> int:
         return 0
     outcome = np.asarray(traces.reward)[logged.rows]
     return int(np.sum(np.abs(logged.amounts.astype(outcome.dtype) - outcome) > 0))
-
-
-def _first(names: list[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
-
-
-def precision_notes(traces: Traces) -> list[str]:
-    """A line for each way in which single precision changes differences between outcomes, and the groups."""
-    found: dict[str, list[str]] = {}
-    names = dict.fromkeys(traces.traces["group"].to_pylist())
-    groups = zip(names, group_differences(traces).unresolved, coarse_beside(traces).tolist(), strict=True)
-    for name, why, beside in groups:
-        if why or beside:
-            found.setdefault(why or "coarse", []).append(name)
-    return [_precision_note(groups, why) for why, groups in found.items()]
-
-
-def _precision_note(groups: list[str], why: str = "coarse") -> str:
-    return f"{counted(len(groups), 'group')} whose {UNRESOLVED[why]}: {_first(groups)}"
 
 
 def divided_note(tasks: int) -> str:
@@ -381,23 +390,26 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
     The advantages of a method that divides (its `scale`, or estimand "score") are in spreads already. Those of other
     methods are divided by a spread of the group: the greatest difference between its outcomes, plus the largest sum of
     |event rewards| of one of its traces. A group whose spread is 0 takes the mean spread of the other groups. If all
-    spreads are 0, no advantage is counted.
+    spreads are 0, no advantage is counted; and none of a group with one outcome, which has no spread. An advantage
+    without a baseline is a return, and large only where it is no sum of the outcome and event rewards of a trace.
 
     Examples:
       >>> import credit
-      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[100.0, 101.0])
-      >>> large_advantages(rows.traces, credit.discounted_return(graph, reward))
-      LargeAdvantages(actions=2, largest=101.0, trace='b')
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 2, trace=["a", "b"], reward=[100.0, 101.0], evidence={"value": [100.0, -100.0]})
+      >>> large_advantages(rows.traces, credit.gae(graph, reward, value=rows.evidence["value"]))
+      LargeAdvantages(actions=1, largest=201.0, trace='b')
     """
     sizes, graph = traces.sizes, traces.graph
     n, trace = sizes.events, np.asarray(graph.trace_ids)[: sizes.events]
     valid = np.asarray(credit.valid)[:n]
     size = np.where(valid, np.abs(np.asarray(credit.advantage, np.float64)[:n]), 0)
     if credit.estimand != "score" and (np.asarray(credit.scale)[:n][valid] == 1).all():
-        by_group = _spreads(traces)
-        known = by_group[by_group > 0]
-        spread = np.where(by_group > 0, by_group, known.mean() if known.size else 0)
-        spread = spread[np.asarray(graph.group_ids)[trace]]
+        by_group, returns = _spreads(traces)
+        known, group = by_group[by_group > 0], np.asarray(graph.group_ids)[trace]
+        spread = np.where(by_group == 0, known.mean() if known.size else 0, by_group)[group]
+        is_return = np.asarray(credit.baseline)[:n] == 0
+        spread = np.where(is_return, np.maximum(spread, returns[group]), spread)
         size = np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
     if not (size > MULTIPLE).any():
         return LargeAdvantages(0, 0.0, "")
@@ -406,23 +418,28 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
     return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[row]), str(name))
 
 
-def _spreads(traces: Traces) -> np.ndarray:
-    """The range of outcomes of each group, plus its largest Σ |event reward| of a trace: float64 [T]."""
+def _spreads(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The spread of the rewards of each group, NaN of fewer than two outcomes, and a bound of its |returns|.
+
+    Both include its largest Σ |event reward| of a trace: float64 [T] each.
+    """
     graph, n = traces.graph, traces.sizes.traces
     group, reward = np.asarray(graph.group_ids)[:n], np.asarray(traces.reward, np.float64)[:n]
     scored = np.isfinite(reward)
     high, low = np.full(graph.num_traces, -np.inf), np.full(graph.num_traces, np.inf)
     np.maximum.at(high, group[scored], reward[scored])
     np.minimum.at(low, group[scored], reward[scored])
-    spread = np.where(high > low, high - low, 0)
+    several = np.bincount(group[scored], minlength=graph.num_traces) > 1
+    spread = np.subtract(high, low, out=np.full(graph.num_traces, np.nan), where=several)
+    size = np.fmax(np.abs(high), np.abs(low))
     if "event_reward" in traces.evidence:
         events = traces.sizes.events
         step = np.nan_to_num(np.abs(np.asarray(traces.evidence["event_reward"].array, np.float64)[:events]))
         by_trace = np.bincount(np.asarray(graph.trace_ids)[:events], step, minlength=graph.num_traces)[:n]
         most = np.zeros(graph.num_traces)
         np.maximum.at(most, group, by_trace)
-        spread = spread + most
-    return spread
+        spread, size = spread + most, size + most
+    return spread, size
 
 
 def alone_mask(traces: Traces) -> np.ndarray:

@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from credit.methods.availability import availability
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
+from credit.methods.running import run
 from credit.reports.beyond_chance import beyond_chance
 from estimators.base import Credit
 from graphs.task_means import task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["NOTHING_DISTINGUISHES", "place_note", "tells_apart"]
+__all__ = ["NOTHING_DISTINGUISHES", "NOT_APART", "alike_by", "apart_by_events", "place_note", "tells_apart"]
 
-NOTHING_DISTINGUISHES = (
-    "nothing in the log tells what one action did from what another of its trace did: by every method here actions "
-    "differ at most by who took part, turns or length"
-)
+NOT_APART = "nothing in the log tells what one action did from what another of its trace did"
+NOTHING_DISTINGUISHES = f"{NOT_APART}: by every method here actions differ at most by who took part, turns or length"
 
-AT_A_STATE = frozenset({"turn", "anchor", "prefix"})
+AT_A_TURN = frozenset({"turn", "turn of the trace"})
+AT_A_STATE = AT_A_TURN | {"anchor", "prefix"}
 """Parts of keys by which an action is compared with others at its place, or in its state."""
+
+
+def apart_by_events(traces: Traces) -> list[str]:
+    """The methods of returns by which actions of a trace differ; rewards at events may come after all of them alike."""
+    if "event_reward" not in traces.evidence:
+        return []
+    states, trace = availability(traces), np.asarray(traces.graph.trace_ids)
+    acts = np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask)
+    apart = []
+    for name in ("discounted_return", "turn_baseline"):
+        if states[name].state == "computable":
+            credit = run(traces, name)
+            rows = np.flatnonzero(acts & np.asarray(credit.valid))
+            number = np.asarray(credit.advantage)[rows]
+            high, low = np.full(len(trace), -np.inf), np.full(len(trace), np.inf)
+            np.maximum.at(high, trace[rows], number)
+            np.minimum.at(low, trace[rows], number)
+            if np.any(high - low > 1e-6 * np.abs(number).max(initial=0)):
+                apart.append(name)
+    return apart
+
+
+def alike_by(method: str, one: str, many: str, apart: Sequence[str]) -> str:
+    """What is said of the numbers of a method that does not tell actions apart.
+
+    Args:
+      method: its name.
+      one, many: what has a number, such as "agent" and "agents".
+      apart: of `apart_by_events`.
+    """
+    within = f"By {method} {many} differ at most by who took part, turns or length."
+    if apart:
+        return f"{within} Rewards at events tell actions apart: `--method {apart[-1]}`."
+    return f"Nothing in the log tells what {one} did from what another did. {within}"
 
 
 def place_note(traces: Traces, credit: Credit) -> str:
@@ -56,7 +93,7 @@ def place_note(traces: Traces, credit: Credit) -> str:
             return _values_off(traces, credit)
         if "anchor" in at and "anchor" in traces.evidence:
             return _unlike_visits(traces, credit)
-    if "turn" not in at:
+    if not at & AT_A_TURN:
         return ""
     rows = np.flatnonzero(np.asarray(credit.valid)[: n.events] & np.asarray(graph.action_mask)[: n.events])
     trace, first = np.asarray(graph.trace_ids)[rows], np.unique(np.asarray(graph.turn_ids)[rows], return_index=True)[1]
@@ -128,7 +165,10 @@ def _values_off(traces: Traces, credit: Credit) -> str:
     names = traces.traces["task"].take(np.asarray(graph.trace_ids)[rows[first]]).to_pylist()
     task = np.unique(names, return_inverse=True)[1]
     low, rise = (task_mean(np.bincount(task, x) / np.bincount(task)) for x in (ahead, total - ahead))
-    so = f"so by {credit.source} an action's place makes its number more or less."
+    so = (
+        f"so by {credit.source} an action's place makes its number more or less. `credit fit critic LOGS -o critic/` "
+        f"fits others, which `credit assign LOGS --method {credit.source} --critic critic/ -o FILE` takes."
+    )
     if beyond_chance(low.p, low.low, low.high):
         how = "low" if low.mean > 0 else "high"
         return f"Values before last actions are too {how} by {abs(low.mean):.2g} on average, {so}"

@@ -18,7 +18,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from matplotlib.figure import Figure
@@ -29,6 +28,7 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
 from credit.plot import draw_training
 from credit.plot.canvas import CYCLE, new_figure, plain_axes
+from credit.plot.finishing import write_figure
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = 96
@@ -151,12 +151,14 @@ def training_pictures(out: Path) -> None:
         r for r in team["rows"] if r["seed"] < team["settings"]["seeds"] and r["learning_rate"] == rate[r["signal"]]
     ]
     lengths = [c for c in json.loads((results / "training_lengths.json").read_text()) if c["traces"] == 16]
-    with matplotlib.rc_context({"svg.hashsalt": "training"}):
-        draw_lengths(lengths).savefig(out / "training-lengths.svg", metadata={"Date": None})
-        figure = draw_training(rows, signals=CURVES, values=GIVEN_VALUES["train"])
-        figure.savefig(out / "training-curves.svg", metadata={"Date": None})
-        figure = draw_training(kept, signals=tuple(rate))
-        figure.savefig(out / "training-language.svg", metadata={"Date": None})
+    figures = {
+        "training-lengths": draw_lengths(lengths),
+        "training-curves": draw_training(rows, signals=CURVES, values=GIVEN_VALUES["train"]),
+        "training-language": draw_training(kept, signals=tuple(rate)),
+    }
+    for name, figure in figures.items():
+        with (out / f"{name}.svg").open("wb") as file:
+            write_figure(figure, file, "svg")
 
 
 def main(out: Path) -> None:

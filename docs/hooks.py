@@ -166,14 +166,20 @@ def bias_table() -> str:
 
 
 def worlds_table() -> str:
-    """The worlds that are enumerated: what happens, how many traces they have, and the expected return J."""
+    """The worlds that are enumerated: what happens, the roles, how many traces they have, and the expected return J."""
     from graphs.worlds.micro.examples import MICRO
 
     rows = [
-        [f"`{world.name}`", world.about, str(len(world.ends)), f"{world.probabilities() @ world.total:.3f}"]
+        [
+            f"`{world.name}`",
+            world.about,
+            ", ".join(dict.fromkeys(world.roles)),
+            str(len(world.ends)),
+            f"{world.probabilities() @ world.total:.3f}",
+        ]
         for world in MICRO.values()
     ]
-    return markdown_table(["world", "what happens", "traces", "J"], rows)
+    return markdown_table(["world", "what happens", "roles", "traces", "J"], rows)
 
 
 def enumerated_table() -> str:
@@ -710,6 +716,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": commands_table,
     "data: bounds": lambda: file_table("bounds.csv"),
     "data: failed runs": lambda: file_table("failed-runs.csv"),
+    "data: passed over": lambda: file_table("passed-over.csv"),
     "data: evidence": evidence_table,
     "data: methods": methods_table,
     "data: speed": speed_table,

@@ -21,6 +21,7 @@ from html import escape
 from pathlib import Path
 
 from credit.bench.bias_table import from_lists
+from credit.bench.rounding import rounded
 from credit.methods.citations import NoPaperError, bibtex
 from credit.methods.method_page import formula as formula_of
 from credit.methods.method_page import plain_function
@@ -35,15 +36,15 @@ BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
 
 
 def table() -> str:
-    """Every method with what it compares, its estimand and its worst bias, as CSV; ordered by key."""
-    bias = _biases()
+    """Every method with what it compares, its estimand, its worst bias and cosine, as CSV; ordered by key."""
+    worst = _worst()
     keys = dict.fromkeys(method.compared.key for method in METHODS.values())
     order = sorted(keys, key=lambda key: (not key, key.count(","), list(keys).index(key)))
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(("method", "key", "sample", "minus", "over", "estimand", "bias"))
+    writer.writerow(("method", "key", "sample", "minus", "over", "estimand", "bias", "cosine"))
     for name, method in sorted(METHODS.items(), key=lambda row: order.index(row[1].compared.key)):
-        writer.writerow((name, *method.compared, method.estimand, bias.get(name, "")))
+        writer.writerow((name, *method.compared, method.estimand, *worst.get(name, ("", ""))))
     return rows.getvalue()
 
 
@@ -54,7 +55,7 @@ def formula(method: Method) -> str:
 
 def method_page(name: str) -> str:
     """A page of one method: formula, key, bias, bound, whose code, an example, its papers."""
-    method, bias = METHODS[name], _biases().get(name, "not enumerated")
+    method, (bias, cosine) = METHODS[name], _worst().get(name, ("not enumerated", ""))
     compared = method.compared
     terms = {
         "compared by": compared.key or "no key",
@@ -64,6 +65,7 @@ def method_page(name: str) -> str:
         "estimand": method.estimand,
         "scope": method.scope,
         "bias": f"[{bias}](../bias.md)",
+        "cosine": cosine,
         "needs": ", ".join(f"`{need}`" for need in method.needs),
         "largest size of an advantage": _bound(name, method),
         method.status: f"{method.reference}{_commits(method)}",
@@ -105,12 +107,13 @@ def _docstring(method: Method) -> str:
 
 
 @functools.cache
-def _biases() -> dict[str, str]:
-    """The worst bias of each method over the worlds and sizes that were measured."""
-    found: dict[str, float] = {}
+def _worst() -> dict[str, tuple[str, str]]:
+    """The worst bias and the worst cosine of each method over the worlds and sizes that were measured."""
+    found: dict[str, tuple[float, float]] = {}
     for row in from_lists(json.loads(BIAS.read_text(encoding="utf-8"))["rows"]):
-        found[row.method] = max(found.get(row.method, 0.0), row.bias)
-    return {name: "0" if bias < 1e-9 else f"{bias:.2g}" for name, bias in found.items()}
+        bias, cosine = found.get(row.method, (0.0, 1.0))
+        found[row.method] = max(bias, row.bias), min(cosine, row.cosine)  # a cosine that is NaN is none
+    return {name: ("0" if bias < 1e-9 else f"{bias:.2g}", rounded(cosine)) for name, (bias, cosine) in found.items()}
 
 
 WIDTH, LINE, STEP, LETTER = 860, 19, 26, 6.7

@@ -42,7 +42,7 @@ Those that number turns sort the events by agent instance. `c3` passes 66 times 
 causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
 800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 31 in single precision; the aim was
-10. Five inverses of 400 rows take half. A factorisation without LAPACK took 27 and compiled 6 s longer.
+10.
 
 {growth}
 
@@ -63,14 +63,13 @@ Commands keep compiled functions in the user's cache folder, if it is the user's
 ## A trainer's step
 
 `python benchmarks/waits.py`: columns of 8,192 rows to `dr_mas` advantages, beside the same formula in NumPy without
-checks or metrics. Medians in milliseconds, the least in brackets.
+checks or metrics, in milliseconds, the least in brackets.
 
 [data: speed of steps](../benchmarks/results/waits.json)
 
 The aim of 1.5 times NumPy is missed: the compiled step alone takes longer than NumPy's on integers, and to number
 texts in lists takes a quarter of theirs. Nothing compiles after `warmup`. A loop with dictionaries
-takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
-Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
+takes {objects:.0f} to {categorical:.0f} times as long, by the type of the ids (`python benchmarks/columns.py`).
 
 ## Native logs
 
@@ -79,8 +78,8 @@ Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchma
 
 [data: speed of reading](../benchmarks/results/reading.json)
 
-The aim of 0.4 of typed decoding is missed: our own form had 0.32 to 0.42 in five runs, in which decoding alone
-differed by half. A short trace costs 35 microseconds. The Parquet cache reads in a sixth of the time.
+The aim of 0.4 of typed decoding is missed: our own form had 0.32 to 0.42. A short
+trace costs 35 microseconds. The Parquet cache reads in a sixth of the time.
 
 ## Logs of other projects
 
@@ -90,8 +89,7 @@ differed by half. A short trace costs 35 microseconds. The Parquet cache reads i
 [data: speed of formats](../benchmarks/results/formats.json)
 
 {larger}
-The aim of four times decoding is missed where lines are short. It would leave a line 6 to 11 microseconds, and {lines}
-are taken, of which no function has a tenth.
+The aim of four times decoding is missed where lines are short, which take {lines} microseconds.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
 8 times: any line of an export may belong to any trace.
@@ -240,9 +238,7 @@ def methods_growth() -> str:
         f"events grows with exponents of {min(exponents.values()):.2f} to {max(exponents.values()):.2f}"
         + (f", above {EXPONENT} in {', '.join(steep)}" if steep else "")
         + (f", as does {' and '.join(parts)}" if parts else "")
-        + f". Then {', '.join(slow)} take more than {AIM} ns an event. At the greatest size "
-        "`dr_mas` spends 15 to 22 ns an event of its own, no more than at 262,144, and 13 to 23 on page faults: its "
-        "memory is new at each call.",
+        + f". Then {', '.join(slow)} take more than {AIM} ns an event.",
         **WRAPPED,
     )
 
@@ -256,8 +252,7 @@ def methods_on_a_gpu() -> str:
         f"On an {found['device'].partition(',')[0]} `grpo` takes {grpo['nanoseconds an event']:.2f} ns an event and no "
         f"method more than {slowest:.1f}. A call takes .1 to .3 ms before anything is computed, so `grpo` has "
         f"{100 * grpo['share of bandwidth']:.0f} % of the bandwidth of a copy, and "
-        f"{100 * more['share of bandwidth']:.0f} % with {large['traces']:,} traces (`large=grpo`); 30 % was the aim. "
-        "Methods that count turns sort, and add to segments whose members do not stand in a row.",
+        f"{100 * more['share of bandwidth']:.0f} % with {large['traces']:,} traces (`large=grpo`); 30 % was the aim.",
         **WRAPPED,
     )
 
@@ -286,7 +281,6 @@ def page() -> str:
         larger=larger_logs(),
         lines=short_lines(),
         categorical=columns["loop over categorical"],
-        arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
         chunks=chunks_memory(),
         before=next(iter(results("beside").values()))["commits"]["before"],

@@ -376,6 +376,7 @@ def settle_alone(
 
     Examples:
       >>> import credit  # the return minus the mean of the role's others without the least and the largest
+      >>> import jax.numpy as jnp
       >>> from estimators import rloo
       >>> from estimators.base import finish
       >>> from estimators.group import settle_alone
@@ -386,8 +387,8 @@ def settle_alone(
       ...     (least, others), (most, _) = nth_of_others(m, 0), nth_of_others(m, -1)
       ...     mean = rloo(graph, reward, event_reward=event_reward, by=by).baseline
       ...     n = others.astype(mean.dtype)
-      ...     middle = (mean * n - least - most) / jnp.maximum(n - 2, 1)
       ...     x, known = m.score[m.of_event], m.member_mask[m.of_event]
+      ...     middle = x + ((mean - x) * n - (least - x) - (most - x)) / jnp.maximum(n - 2, 1)  # exact if all are equal
       ...     middle, reason = settle_alone(m, known, others < 1, x, middle, "refuse", few=others < 3)
       ...     return finish(graph, credit=x, baseline=middle, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),
       ...                   reason=reason, unit="role", estimand="total", source="trimmed", centred=False,
@@ -433,4 +434,8 @@ def _compared_with(
         return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)
     others = squares_of_others(squares, at(m.score) - mean, n, at(_differ(m)))
     error = safe_divide(others, (n - 1) * (n - 2))
-    return mean - safe_divide(x - mean, n - 1), jnp.where(n >= 3, safe_sqrt(error), jnp.inf)
+    # From the sum less its own, each relative to the key's first: the mean is rounded, so that of 1, 0 and 0 the last
+    # two had a mean of -3e-8.
+    first = relative_scores(m)[0][at(m.key)]
+    subtracted = first + safe_divide(n * (mean - first) - (x - first), n - 1)
+    return subtracted, jnp.where(n >= 3, safe_sqrt(error), jnp.inf)

@@ -196,8 +196,18 @@ def members(
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators.members import members
-      >>> members(graph, reward, None, by=None, population="trace", aggregate="sum").score[:3].tolist()
+      >>> m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+      >>> m.score[:3].tolist()
       [1.0, 0.0, 0.0]
+      >>> def wins(m):  # over rivals less losses, each as a share; a cluster of replays is one sample, and none its own
+      ...     sample, weight = jnp.arange(len(m.score)), m.member_mask.astype(m.score.dtype)
+      ...     if m.clusters is not None:
+      ...         sample, weight = m.clusters.pair, m.clusters.weight
+      ...     rival = jnp.where((m.key[:, None] == m.key[None]) & (sample[:, None] != sample[None]), weight[None], 0)
+      ...     won = (rival * jnp.sign(m.score[:, None] - m.score[None])).sum(axis=1)
+      ...     return (won / jnp.maximum(rival.sum(axis=1), 1))[m.of_event]
+      >>> rows.gather(wins(m)).tolist()
+      [1.0, -0.5, -0.5]
     """
     if population not in ("trace", "agent", "row"):
         raise CreditError(f"population is {population!r}; expected 'trace', 'agent' or 'row'")

@@ -18,9 +18,12 @@ __all__ = [
     "RELATIVE",
     "WHOLE",
     "at_least_float32",
+    "exact_sums",
     "floating",
+    "outweighed_results",
     "rounded_differences",
     "rounding",
+    "rounding_of_equals",
     "single_sums",
 ]
 
@@ -106,6 +109,45 @@ def single_sums(first: np.ndarray, terms: np.ndarray, ids: np.ndarray) -> np.nda
         return first.astype(np.float32) + total
 
 
+def exact_sums(first: np.ndarray, terms: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `single_sums` in double precision, and the sums of sizes; a sum that is rounding beside its terms is 0.
+
+    Examples:
+      >>> exact_sums(np.zeros(1), np.array([-0.1, -0.2, 0.3]), np.zeros(3, int))[0].tolist()
+      [0.0]
+    """
+    total = first + np.bincount(ids, terms, len(first))
+    sizes = np.abs(first) + np.bincount(ids, np.abs(terms), len(first))
+    return np.where(np.abs(total) < RELATIVE * sizes, 0, total), sizes
+
+
+def rounding_of_equals(
+    exact: np.ndarray, sizes: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray
+) -> np.ndarray:
+    """Of each key whose numbers are equal, how large a difference of their single precision is rounding; else 0.
+
+    Args:
+      exact, sizes: float64 [N], of `exact_sums`.
+      key: int [N] in [0, keys).
+      keys: how many there are.
+      single: float32 [N], of `single_sums`.
+
+    Examples:
+      >>> exact, single = np.array([1.0, 1.0, 0.0, 1.0]), np.array([1.0000001, 1.0, 0.0, 1.0], np.float32)
+      >>> (rounding_of_equals(exact, np.ones(4), np.array([0, 0, 1, 1]), 2, single) > 0).tolist()
+      [True, False]
+    """
+    most = np.full((3, keys), -np.inf)  # of the numbers and of their negatives, and how far off a number may be
+    off = np.zeros(keys)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
+        for row, numbers in zip(most, (exact, -exact, rounding(exact)), strict=True):
+            np.maximum.at(row, key, numbers)
+        np.maximum.at(off, key, 2 * np.abs(single - exact) + 4 * SINGLE.eps * sizes)
+        equal = most[0] + most[1] <= most[2]
+    found: np.ndarray = np.where(equal, off, 0)
+    return found
+
+
 def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None) -> np.ndarray:
     """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
 
@@ -161,3 +203,52 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: n
     differs = (spread > noise) | apart | ((size >= WHOLE) & (np.bincount(key, minlength=keys) > 1))
     rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & differs
     return rounded
+
+
+def outweighed_results(
+    numbers: np.ndarray,
+    key: np.ndarray,
+    results: np.ndarray,
+    key_of_result: np.ndarray,
+    keys: int,
+    unit: float = np.inf,
+) -> np.ndarray:
+    """Whether rounding of a key's numbers is above 1 % of its largest result, which is a difference: bool [keys].
+
+    Numbers count as rounded by an epsilon of the largest: what a log's were is not known. Not where single precision
+    holds all, and they are multiples of one power of 2 and small for it: their sums and differences are exact.
+
+    Args:
+      numbers: float [N], finite, in double precision where that is known.
+      key: int [N] in [0, keys).
+      results: float [M], in the unit of the numbers.
+      key_of_result: int [M] in [0, keys); a key without a result is False.
+      keys: how many there are.
+      unit: the size of what is paid, if known: results of over this are differences of what does not belong together.
+
+    Examples:
+      >>> from graphs.floats import outweighed_results
+      >>> key = np.array([0, 0, 1, 1, 2, 2])
+      >>> numbers = np.array([1e6 + 0.3, 1e6, 0.3, 0.1, 1e6 + 1, 1e6])
+      >>> outweighed_results(numbers, key, np.array([0.3125, 0.2, 1]), np.arange(3), 3).tolist()
+      [True, False, False]
+    """
+    single = np.abs(numbers.astype(np.float32)).astype(np.float64)
+    size, most = np.zeros(keys), np.full(keys, -1.0)
+    np.maximum.at(size, key, single)
+    np.maximum.at(most, key_of_result, np.abs(results))
+    paid = np.where(most == 0, 1 if unit == np.inf else unit, np.minimum(most, unit))  # 0 may be right: of equal values
+    outweighed: np.ndarray = (most >= 0) & (SINGLE.eps * size > KEPT * paid)
+    if not outweighed.any():
+        return outweighed
+    changed = np.zeros(keys, bool)
+    changed[key[np.abs(single - np.abs(numbers)) > RELATIVE * single]] = True
+    looked = outweighed[key] & (single > 0)
+    mantissa, exponent = np.frexp(single[looked])
+    whole = (mantissa * 2**24).astype(np.int64)
+    step = np.full(keys, np.inf)
+    np.minimum.at(step, key[looked], np.log2(whole & -whole) + exponent - 24)
+    # What was rounded to 24 bits has 3 zeros at the end by chance alone, not in all numbers.
+    exact = ~changed & (size < 2**24) & ((step >= 0) | (size < np.exp2(step + 21)))
+    outweighed &= ~exact
+    return outweighed

@@ -12,17 +12,20 @@ from graphs.event_graph import Array, EventGraph
 __all__ = ["at_turn_ends", "with_joint_rewards"]
 
 
-def with_joint_rewards(graph: EventGraph, context: Array | None, event_reward: Array | None) -> EventGraph:
+def with_joint_rewards(
+    graph: EventGraph, context: Array | None, event_reward: Array | None, place: Array | None = None
+) -> EventGraph:
     """The graph with `joint_mask`; on the host.
 
-    A trace's actions in one context are a joint turn. A reward that stands before its last action would be no later
-    reward of the agents behind it, and what they did would have no part in it. A context to which an agent came back
-    after a decision in another one is none.
+    A trace's actions in one context, or of several agents at one place, are a joint turn. A reward that stands before
+    its last action would be no later reward of the agents behind it, and what they did would have no part in it. A
+    context to which an agent came back after a decision in another one is none.
 
     Args:
       graph: the batch, padded or not.
       context: int [E], ids of any range, -1 where the log has none; None where no event has one.
       event_reward: float [E], NaN where the log has none; None where no event has one.
+      place: int [E], a number for each place in a trace, -1 where none is stated; None where none is.
 
     Returns:
       The graph with `joint_mask` bool [E]; None where no reward stands before the last action of a joint turn.
@@ -36,28 +39,41 @@ def with_joint_rewards(graph: EventGraph, context: Array | None, event_reward: A
       [1.0, 1.0, 0.0, 0.0]
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
-    if context is None or event_reward is None:
-        return dataclasses.replace(graph, joint_mask=None)
-    context, n = np.asarray(context), graph.num_events
-    acts = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (context >= 0))
+    joint_mask = np.zeros(graph.num_events, bool)
+    for decision, least in ((context, 1), (place, 2)) if event_reward is not None else ():
+        if decision is not None:
+            joint_mask |= _before_the_last(graph, np.asarray(decision), least)
+    some = event_reward is not None and bool(np.nan_to_num(np.asarray(event_reward)[joint_mask]).any())
+    return dataclasses.replace(graph, joint_mask=joint_mask if some else None)
+
+
+def _before_the_last(graph: EventGraph, decision: np.ndarray, least: int) -> np.ndarray:
+    """Whether an event stands in a joint turn before its last action: bool [E].
+
+    Args:
+      decision: int [E], ids of decisions, -1 for none.
+      least: how many agents make one; several rows of one agent at one place are not at once.
+    """
+    n = graph.num_events
+    acts = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (decision >= 0))
     trace, agent = np.asarray(graph.trace_ids)[acts].astype(np.int64), np.asarray(graph.agent_ids)[acts]
-    codes = np.unique(context[acts], return_inverse=True)[1]
-    decision = np.unique(trace * (n + 1) + codes, return_inverse=True)[1]
-    number = int(decision.max(initial=-1)) + 1
+    codes = np.unique(decision[acts], return_inverse=True)[1]
+    turn = np.unique(trace * (n + 1) + codes, return_inverse=True)[1]
+    number = int(turn.max(initial=-1)) + 1
     first, last = np.full(number, n), np.full(number, -1)
-    np.minimum.at(first, decision, acts)
-    np.maximum.at(last, decision, acts)
+    np.minimum.at(first, turn, acts)
+    np.maximum.at(last, turn, acts)
     order = np.argsort(agent, kind="stable")  # the actions of each agent in their order
-    pair = agent[order].astype(np.int64) * (number + 1) + decision[order]
+    pair = agent[order].astype(np.int64) * (number + 1) + turn[order]
     begins = np.concatenate([np.ones(min(1, len(pair)), bool), pair[1:] != pair[:-1]])
     visits, times = np.unique(pair[begins], return_counts=True)
     joint = np.isin(np.arange(number), visits[times > 1] % (number + 1), invert=True)
+    joint &= np.bincount(visits % (number + 1), minlength=number)[:number] >= least
     bounds = np.zeros(n + 1, np.int64)
     np.add.at(bounds, first[joint], 1)
     np.add.at(bounds, last[joint], -1)
-    joint_mask = np.cumsum(bounds)[:n] > 0
-    some = bool(np.nan_to_num(np.asarray(event_reward)[joint_mask]).any())
-    return dataclasses.replace(graph, joint_mask=joint_mask if some else None)
+    within: np.ndarray = np.cumsum(bounds)[:n] > 0
+    return within
 
 
 def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:

@@ -16,9 +16,12 @@ from graphs.dealing import flipped
 
 __all__ = [
     "LEAST_OF_ANY",
+    "LEAST_OF_BOTH",
     "LEAST_TASKS",
+    "LEVEL",
     "ROUNDING",
     "TaskMean",
+    "as_tested",
     "chance_above",
     "difference_interval",
     "fact_of",
@@ -29,9 +32,15 @@ __all__ = [
     "task_mean",
 ]
 
+LEVEL = 0.05
+"""Of the p-value below which a difference stands out."""
+
 LEAST_TASKS = 8
 """Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
 equal numbers leaves out every other number."""
+
+LEAST_OF_BOTH = 32
+"""Clusters of two kinds together for an interval of a chance: of 8 and 8 to 12 and 12 it held 98 to 99 %."""
 
 LEAST_OF_ANY, LEAST_EACH_SIDE = 40, 3
 """Clusters for an interval of a metric of any distribution and, unless all numbers are 0 or 1, clusters above and below
@@ -59,7 +68,7 @@ class TaskMean(NamedTuple):
 
 
 def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
-    """The mean of one number a cluster, with `mean_interval`.
+    """The mean of one number a cluster, with `mean_interval`, `as_tested`.
 
     Its p-value is that of the sign-flip test (`graphs.dealing`). There is neither with fewer than `LEAST_TASKS`
     clusters that differ from `nothing`. Where all are equal there is a p-value without an interval.
@@ -82,7 +91,27 @@ def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
     mean = float(np.mean(values)) if count else float("nan")
     if np.count_nonzero(values != nothing) < LEAST_TASKS:
         return TaskMean(mean, float("nan"), float("nan"), float("nan"))
-    return TaskMean(mean, *mean_interval(values, nothing), flipped(values - nothing).p)
+    p = flipped(values - nothing).p
+    return TaskMean(mean, *as_tested(mean_interval(values, nothing), p, nothing), p)
+
+
+def as_tested(interval: tuple[float, float], p: float, nothing: float = 0.0) -> tuple[float, float]:
+    """An interval that holds `nothing` wherever the test beside it, not corrected, does not reject that.
+
+    Without, Student's interval of differences that are mostly alike left 0 out where the exact test did not, in a tenth
+    of such tables. It only grows, so that it holds the truth no less often.
+
+    Args:
+      interval: of 95 %; NaN where there is none.
+      p: of the test; NaN where it could not reject, whatever came out.
+      nothing: the number that says that nothing differs.
+
+    Examples:
+      >>> as_tested((0.02, 0.4), 0.0625), as_tested((0.02, 0.4), 0.04)
+      ((0.0, 0.4), (0.02, 0.4))
+    """
+    low, high = interval
+    return (low, high) if p < LEVEL or math.isnan(low) else (min(low, nothing), max(high, nothing))
 
 
 def mean_interval(values: np.ndarray, nothing: float = 0.0) -> tuple[float, float]:
@@ -90,22 +119,37 @@ def mean_interval(values: np.ndarray, nothing: float = 0.0) -> tuple[float, floa
 
     It is m ± t_{0.975, G−1} s / √G, s the standard deviation of G clusters. Where all numbers lie on one side of
     `nothing` and their tail points away from it, Hall's interval corrects for the skewness: Student's of 60 numbers
-    that are log-normal in a fifth of clusters and 0 in others held 88 %. Elsewhere a skewness is mostly noise, and to
-    correct for it costs as much: one small number beside eight large ones moved an end by seven standard errors.
+    that are log-normal in a fifth of clusters and 0 in others held 88 %. Where the tail points to it, Student's stands:
+    to correct for one small number beside eight large ones moved an end by seven standard errors.
+
+    Two numbers, one on each side, are coins with Jeffreys' interval (`_of_coins`). Of more, on both sides, it reaches
+    over Student's and that with the first term of the correction, m + s / √G (± t + g (1 + 2 t²) / (6 √G)), g the
+    skewness: Student's of 8 to 20 skewed ones whose mean is `nothing` held 86 to 92 %, this one 91 to 95 %. Hall's, as
+    a whole, held 94 to 97 %, and where 18 of 20 tasks rose by 1 and 2 fell by it, it held 0.
 
     Args:
       values: float [G], finite.
-      nothing: the number of a cluster that says nothing.
+      nothing: the number of a cluster that says nothing; NaN for Student's interval.
 
-    Reference: Student 1908; Hall 1992, On the removal of skewness by transformation.
+    Reference: Student 1908; Hall 1983, Inverting an Edgeworth expansion; Hall 1992, On the removal of skewness by
+    transformation.
     """
     if np.ptp(values) <= ROUNDING * np.abs(values).max():
         return math.nan, math.nan
     tail = float(np.mean((values - np.mean(values)) ** 3))
     if (values.min() >= nothing and tail > 0) or (values.max() <= nothing and tail < 0):
         return _of_skewed(values)
-    count = len(values)
-    return _around(float(np.mean(values)), float(values.std(ddof=1)) / count**0.5, count - 1)
+    mean, stderr, count = float(np.mean(values)), float(values.std(ddof=1)) / len(values) ** 0.5, len(values)
+    low, high = _around(mean, stderr, count - 1)
+    if not values.min() < nothing < values.max():
+        return low, high
+    least, most = float(values.min()), float(values.max())
+    if np.isin(values, (least, most)).all():
+        low, high = _of_coins((values == most) * 1.0)
+        return least + (most - least) * low, least + (most - least) * high
+    quantile = (high - mean) / stderr
+    moved = _skewness(values) / (6 * count**0.5) * (1 + 2 * quantile**2) * stderr
+    return low + min(moved, 0.0), high + max(moved, 0.0)
 
 
 def _are_coins(values: np.ndarray) -> bool:
@@ -189,17 +233,21 @@ def _of_skewed(numbers: np.ndarray) -> tuple[float, float]:
     """
     from scipy.special import stdtrit  # comes with JAX; slow to import
 
-    n, off = len(numbers), numbers - np.mean(numbers)
-    spread = float(np.mean(off**2)) ** 0.5
-    skewness = float(np.mean((off / spread) ** 3)) * (n * (n - 1)) ** 0.5 / (n - 2)
-    a = skewness / (6 * n**0.5)
+    n = len(numbers)
+    a = _skewness(numbers) / (6 * n**0.5)
     above = float(stdtrit(n - 1, 0.975))
     low, high = (
         (float(np.cbrt(1 + 6 * a * (y - a))) - 1) / (2 * a) if abs(a) > 1e-6 else y  # else rounding
         for y in (above, -above)
     )
-    mean, stderr = float(np.mean(numbers)), spread / (n - 1) ** 0.5
+    mean, stderr = float(np.mean(numbers)), float(numbers.std(ddof=1)) / n**0.5
     return mean - low * stderr, mean - high * stderr
+
+
+def _skewness(numbers: np.ndarray) -> float:
+    """The adjusted skewness of three numbers or more, not all equal."""
+    n, off = len(numbers), numbers - np.mean(numbers)
+    return float(np.mean((off / numbers.std()) ** 3) * (n * (n - 1)) ** 0.5 / (n - 2))
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
@@ -208,9 +256,9 @@ def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, fl
     With `U_i` the share of the other kind's numbers below `first_i` and `V_j` the share of `first` above `other_j`, the
     chance c is the mean of U, and of V, and its variance s²_U / n + s²_V / m, with Welch's degrees of freedom. The
     interval is Student's of ln c / (1 − c): that of c itself held 83 % of a chance of 92 % of 8 against 40 clusters.
-    There is none, and NaN, with fewer than `LEAST_TASKS` clusters of a kind, or where U or V are all equal: what that
-    kind adds to the variance is then not known, and of 20 against 200 clusters of which 2 % have 1 and others 0 the
-    interval held 65 %.
+    There is none, and NaN, with fewer than `LEAST_TASKS` clusters of a kind or `LEAST_OF_BOTH` of both, or where U or V
+    are all equal: what that kind adds to the variance is then not known, and of 20 against 200 clusters of which 2 %
+    have 1 and others 0 the interval held 65 %.
 
     Args:
       first, other: float [n] and [m], one number a cluster.
@@ -218,15 +266,16 @@ def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, fl
     Reference: Brunner and Munzel 2000.
 
     Examples:
-      >>> chance_above(np.arange(8.0) + 1, np.arange(8.0))
-      (0.6171875, 0.2980..., 0.8596...)
+      >>> chance_above(np.arange(20.0) + 2, np.arange(20.0))
+      (0.595, 0.4..., 0.7...)
     """
     count, others = len(first), len(other)
     if not (count and others):
         return (float("nan"),) * 3
     below, above = _placements(first, other), 1 - _placements(other, first)
     mean = float(below.mean())
-    if min(count, others) < LEAST_TASKS or not (np.ptp(below) > 0 and np.ptp(above) > 0):
+    few = min(count, others) < LEAST_TASKS or count + others < LEAST_OF_BOTH
+    if few or not (np.ptp(below) > 0 and np.ptp(above) > 0):
         return mean, float("nan"), float("nan")
     one, two = float(below.var(ddof=1)) / count, float(above.var(ddof=1)) / others
     degrees = (one + two) ** 2 / (one**2 / (count - 1) + two**2 / (others - 1))
@@ -333,5 +382,6 @@ def fact_of(values: np.ndarray) -> bytes:
     """
     known = np.isfinite(values)
     low, high = values[known].min(), values[known].max()
-    up, down = ((part[known] / (high - low)).tobytes() for part in (values - low, high - values))
+    # Rounded, since amounts of money are sums that differ in the last digits.
+    up, down = (np.round(part[known] / (high - low), 9).tobytes() for part in (values - low, high - values))
     return bytes(known.tobytes() + min(up, down))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["WITHOUT_ROW", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
+__all__ = [
+    "WITHOUT_ROW", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "percent",
+    "printable",
+]  # fmt: skip
 
 
 REPLACEMENT = "\ufffd"
@@ -78,6 +82,18 @@ def at_least(text: str, is_bound: bool) -> str:
       ('≥ 12', '12', '–')
     """
     return f"≥ {text}" if is_bound and text != "–" else text
+
+
+def percent(share: float) -> str:
+    """A share in percent, a half rounded up as on pages; what is not none or all does not read so.
+
+    Examples:
+      >>> percent(0.325), percent(0.001), percent(0.999), percent(1.0)
+      ('33 %', '<1 %', '>99 %', '100 %')
+    """
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "<1 %" if share < 0.5 else ">99 %"
+    return f"{math.floor(100 * share + 0.5)} %"
 
 
 def excerpt(value: object, limit: int = 60) -> str:

@@ -99,15 +99,19 @@ def test_whatever_names_an_example_names_the_extra_that_it_needs(example: Path) 
         assert all(wanted in part for part in parts), page
 
 
-def test_the_part_that_is_refused_is_of_the_rows_with_a_reward() -> None:
+def test_the_part_that_is_refused_is_of_trained_rows_with_a_reward() -> None:
     rewards = np.array([1.0, 0.0, 1.0, np.nan], np.float32)  # of two traces to compare, one alone, one without
-    result = RowAdvantages("rloo")(
-        group=["q", "q", "r", "q"], trace=["a", "b", "c", "d"], agent=["x"] * 4, reward=rewards
-    )
+    ids = {"group": ["q", "q", "r", "q"], "trace": ["a", "b", "c", "d"], "agent": ["x", "y", "x", "x"]}
+    result = RowAdvantages("rloo")(**ids, reward=rewards)
     assert result.valid.tolist() == [True, True, False, False]
     assert result.metrics["credit/refused"] == pytest.approx(1 / 3)
+    frozen = RowAdvantages("rloo")(**ids, reward=rewards, evidence={"trainable": [1, 1, 0, 1]})
+    assert not frozen.valid[2] and frozen.metrics["credit/refused"] == 0
+    kept = RowAdvantages("dr_mas")(**ids, reward=rewards)
+    assert kept.valid[2] and kept.advantages[2] == pytest.approx(1, abs=1e-5)
     page = " ".join((FOLDER / "in-your-trainer.md").read_text().split())
-    assert "`refused` is the part of the rows with an outcome that get no advantage." in page
+    assert "as of `rloo` in a group of one, where `dr_mas` keeps the outcome." in page
+    assert "`refused` is the part of trained rows with an outcome that get no advantage." in page
 
 
 @pytest.mark.slow

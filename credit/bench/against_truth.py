@@ -5,7 +5,7 @@ log are scored over all decisions that a policy chose:
 
     slope       = Σ A D / Σ D²
     correlation = Pearson's correlation of A and D
-    sign        = the share with the sign of D, of decisions at which neither is 0 (`credit.bench.signs`)
+    sign        = the share whose A, centred by nothing, has the sign of D, where neither is 0 (`credit.bench.signs`)
     answered    = the share of decisions that have a number; the others enter no score
 
 Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, the slope is 1 up to the error of the

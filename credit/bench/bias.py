@@ -7,10 +7,10 @@ method in float64. With w_e the weight of a decision in its batch, 1/K in a grou
     bias = |E g − ∇J| / |∇J|      cosine = that between E g and ∇J      variance = runs (E|g|² − |E g|²) / |∇J|²
     relative = runs (E|g|² − |E g|²) / |E g|², the runs over the squared signal to noise of g: the same at any scale
 
-`runs` is the mean number of runs that a batch takes, replays included, so that variances compare at equal cost. A
-baseline may add any number to all advantages of a state, so errors are those of A° = A − E[A | h], without the mean of
-the state. Decisions that the method refuses have no weight in the error, and A = 0 in the gradient. With the true
-increments D = Q − V,
+`runs` is the mean number of runs that a batch takes, so that variances compare at equal cost; a replay from a decision
+on counts as a whole run, unlike in `bench train`, which counts events. A baseline may add any number to all advantages
+of a state, so errors are those of A° = A − E[A | h], without the mean of the state. Decisions that the method refuses
+have no weight in the error, and A = 0 in the gradient. With the true increments D = Q − V,
 
     error = E Σ_e w_e (A°_e − D_e)² / E Σ_e w_e D_e²      relative, of decisions that were answered
     rank  = Kendall's τ-b between E[A° | h, a] and D(h, a) over all (h, a)
@@ -38,11 +38,11 @@ import numpy as np
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.own_worlds import micro_world
-from credit.bench.refusals import refused_line, why_refused
+from credit.bench.refusals import UnmeasuredError, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE, NotFiniteError
-from estimators.base import Credit, Reason
+from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery, Micro
@@ -50,10 +50,15 @@ from graphs.worlds.micro.orchestration import Lottery, Micro
 __all__ = ["MOST_BATCHES", "Row", "beyond", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
 
 MOST_BATCHES = 100_000
-"""Of a world and a group size: a minute for most methods, and some hundred megabytes."""
+"""Of a world and a group size: a minute for most methods, and some hundred megabytes.
+
+Where groups in every order are more, those that differ in the order of their traces only are one, with their chances
+together. A method whose numbers depend on the order is then refused.
+"""
 
 _CHUNK, _PART = 512, 40_000
 _MANY = 20_000  # batches, from which on running takes longer than compiling
+_ALIKE = 1e-6  # of the largest number: what rounding in single precision may change
 _TIE = 1e-3  # of the root mean square of what is ranked: numbers closer than that are tied
 _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1))  # to compile, and to run
 
@@ -62,7 +67,7 @@ _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1)) 
 class Row:
     """Scores of one method in one world at one size; NaN where a score is not defined (all zeros, all ties).
 
-    All are NaN where the method gave numbers that are not finite, which is left out (`credit.bench.refusals`).
+    All are NaN where the method is left out, as for numbers that are not finite (`credit.bench.refusals`).
     """
 
     method: str
@@ -98,16 +103,18 @@ def cells(
     return found
 
 
-def beyond(methods: Sequence[str], worlds: Sequence[str], group_size: int | None) -> list[str]:
-    """A line for each world and kind of batch of which there are more than `MOST_BATCHES`, and whose rows it costs."""
-    names: dict[str, list[str]] = {}
+def beyond(
+    methods: Sequence[str], worlds: Sequence[str], group_size: int | None
+) -> dict[str, list[tuple[str, str, int]]]:
+    """The rows with more than `MOST_BATCHES` batches, by a line for each world and kind of batch."""
+    rows: dict[str, list[tuple[str, str, int]]] = {}
     for name, world, k in _asked(methods, worlds, group_size):
         if (many := _number(name, world, k)) > MOST_BATCHES:
-            of = "replay trees" if setting(name).way in ("replays", "nested") else "groups"
+            of = "replay trees" if setting(name).way in ("replays", "nested") else "groups in any order"
             each = f"{k} alternatives a context" if of == "replay trees" else f"{k} traces"
             line = f"world {world!r} has {many:,} {of} of {each}; expected at most {MOST_BATCHES:,}"
-            names.setdefault(line, []).append(name)
-    return [f"{', '.join(of)}: {line}" for line, of in names.items()]
+            rows.setdefault(line, []).append((name, world, k))
+    return {f"{', '.join(name for name, _, _ in of)}: {line}": of for line, of in rows.items()}
 
 
 def _asked(methods: Sequence[str], worlds: Sequence[str], group_size: int | None) -> Iterator[tuple[str, str, int]]:
@@ -126,8 +133,17 @@ def _number(name: str, world: str, k: int) -> int:
         return count_replays(micro, k, way == "nested")
     if way == "trees":
         return count_fan_outs(micro, k, 1, 2)
-    beside = len(micro.without(micro.agents[0])) if way == "solo" else 1
-    return int((len(micro.ends) * beside) ** k)
+    return 1 if way not in ("groups", "solo") else math.comb(_possible(micro, way) + k - 1, k)
+
+
+def _possible(micro: Micro, way: Way) -> int:
+    """How many traces, each with what runs beside it, a group may draw."""
+    return len(micro.ends) * (len(micro.without(micro.agents[0])) if way == "solo" else 1)
+
+
+def _in_order(micro: Micro, way: Way, k: int) -> bool:
+    """Whether groups in every order are few enough to be told apart."""
+    return way not in ("groups", "solo") or _possible(micro, way) ** k <= MOST_BATCHES
 
 
 def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
@@ -165,21 +181,35 @@ def measure(name: str, world: str, k: int) -> Row:
 
     Raises:
       CreditError: the name is none, or a function itself; the worlds do not have its evidence.
+      UnmeasuredError: its numbers depend on the order of traces, and groups in every order are too many.
     """
     expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
     return Row(name, world, k, *_scores(_draws(micro_world(world), setting(name).way, k), _enumerated(name, world, k)))
 
 
 def refusals(rows: Sequence[Row]) -> list[str]:
-    """A line for each method and size K with decisions that have no number: how many, where the most, and why."""
-    worst: dict[tuple[str, int], Row] = {}
+    """A line for each method, size K and reason of decisions that have no number: how many in which world, and why."""
+    largest: dict[str, int] = {}
+    worlds: dict[tuple[str, int], int] = {}
+    refused: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
+        largest[row.method] = max(row.k, largest.get(row.method, 0))
+        worlds[row.method, row.k] = worlds.get((row.method, row.k), 0) + 1
         if row.answered < 1:
-            worst[row.method, row.k] = min(row, worst.get((row.method, row.k), row), key=lambda found: found.answered)
+            reason = why_refused(_enumerated(row.method, row.world, row.k).reason)
+            refused.setdefault((row.method, row.k, reason), []).append(row)
     lines = []
-    for row in worst.values():
-        reason = why_refused(_enumerated(row.method, row.world, row.k).reason)
-        lines.append(refused_line(f"{row.method}, size {row.k} in {row.world},", row.answered, reason))
+    for (name, k, reason), of_reason in refused.items():
+        places: dict[str, list[str]] = {}
+        for row in sorted(of_reason, key=lambda row: row.answered):
+            places.setdefault(refused_share(row.answered), []).append(row.world)
+        number, met = worlds[name, k], len(of_reason)
+        where = "; ".join(f"{share} in {', '.join(of)}" for share, of in places.items())
+        if number > 1:
+            where = f"{next(iter(places))} in all {number} worlds" if met == number and len(places) == 1 else (
+                f"{where} ({met} of {number} worlds)")  # fmt: skip
+        more = f"; --group-size {k + 1} has more" * (reason == REASONS[Reason.TOO_FEW] and k == largest[name])
+        lines.append(f"{name}, size {k}, gave no number for decisions: {where}; most often: {reason}{more}")
     return lines
 
 
@@ -192,10 +222,11 @@ def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _draws(micro: Micro, way: Way, k: int) -> Draws:
+    ordered = _in_order(micro, way, k)
     if way == "groups":
-        return independent(micro, k, room=max(k, 3))  # one shape for both sizes: a method compiles once
+        return independent(micro, k, 3, ordered=ordered)  # one shape for both sizes: a method compiles once
     if way == "solo":
-        return independent(micro, k, 3, "solo_return", micro.without(micro.agents[0]))
+        return independent(micro, k, 3, "solo_return", micro.without(micro.agents[0]), ordered)
     if way == "trees":  # a log that names the trees, and not the choices that their leaves share
         return dataclasses.replace(fan_outs(micro, k, 1, 2), cluster_ids=None)
     if way in ("replays", "nested"):
@@ -291,18 +322,34 @@ class _Enumerated(NamedTuple):
 def _enumerated(name: str, world: str, k: int) -> _Enumerated:
     how, draws = setting(name), _draws(micro_world(world), setting(name).way, k)
     factor = k / (k - 1) if how.rescaled else 1.0
-    parts = []
+    in_order, parts = _in_order(draws.world, how.way, k), []
     for part in range(-(-len(draws.chance) // _PART)):
         batch, chance = _batches(draws.world, how.way, k, part), draws.chance[part * _PART : (part + 1) * _PART]
-        advantage, reason = _run(name, batch)
-        row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
-        weight, state, choice = (x[row, event] for x in (batch.weight, batch.state, batch.choice))
-        advantage = advantage[row, event] * factor
-        pushed = np.zeros((len(chance), *draws.world.policy.shape))
-        np.add.at(pushed, (row, state, choice), weight * advantage)
-        estimate = draws.world.through_scores(pushed)
-        parts.append(_Enumerated(estimate, chance[row] * weight, state, choice, advantage, reason[row, event]))
+        rows, pushed = _pushed(name, batch, draws.world, factor)
+        if not in_order:
+            other = stack(draws.part(part * _PART, (part + 1) * _PART).rearranged(k), _wanted(how.way))
+            again = _pushed(name, other, draws.world, factor)[1]
+            if np.any(np.abs(again - pushed) > _ALIKE * np.abs(pushed).max(axis=(1, 2, 3), keepdims=True)):
+                groups = f"{_possible(draws.world, how.way) ** k:,} groups of {k} traces in every order"
+                raise UnmeasuredError(
+                    f"its numbers depend on the order of traces, and world {world!r} has {groups}; expected at most "
+                    f"{MOST_BATCHES:,}: choose a smaller group_size"
+                )
+        row, weight, *rest = rows
+        parts.append(_Enumerated(draws.world.through_scores(pushed[0]), chance[row] * weight, *rest))
     return _Enumerated(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _pushed(name: str, batch: Batches, world: Micro, factor: float) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Row, weight, state, choice, advantage and reason of all decisions; weighted sums of A, A² and 1, [3, D, S, C]."""
+    advantage, reason = _run(name, batch)
+    row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
+    weight, state, choice, reason = (x[row, event] for x in (batch.weight, batch.state, batch.choice, reason))
+    advantage = advantage[row, event] * factor
+    pushed = np.zeros((3, len(batch.state), *world.policy.shape))
+    for of, x in zip(pushed, (advantage, advantage**2, reason == Reason.VALID), strict=True):
+        np.add.at(of, (row, state, choice), weight * x)
+    return (row, weight, state, choice, advantage, reason), pushed
 
 
 def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import jax
@@ -17,6 +17,8 @@ import jax.numpy as jnp
 
 import estimators
 from credit.bench.enumeration import DECISIONS
+from credit.bench.given_values import values_given
+from credit.bench.refusals import UnmeasuredError
 from credit.methods.own_functions import load_function, own_method
 from credit.methods.published import PUBLISHED, find_method, home_of, is_named
 from credit.methods.registry import METHODS
@@ -25,7 +27,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.text import near_names
 
-__all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "setting"]
+__all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "given_to", "setting"]
 
 Way = Literal["groups", "solo", "trees", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
 """What is sampled: K independent traces; these, and beside each a run without the lead; K trees of two leaves that part
@@ -198,12 +200,28 @@ def setting(name: str) -> Setting:
     return SETTINGS[name] if name in SETTINGS else _published_setting(name)
 
 
+_REPLAYED: frozenset[Way] = frozenset({"trees", "rerun", "frozen", "replays", "nested"})
+
+
+def given_to(names: Iterable[str]) -> str:
+    """What values and tokens methods of the table have, and how replays from a decision on count; "" without any.
+
+    Examples:
+      >>> given_to(["c3"]), given_to(["remax"])
+      ('replays: each counts as a whole run', '')
+    """
+    settings = [setting(name) for name in names]
+    values = values_given("bias", {need for how in settings for need in how.evidence})
+    replays = "replays: each counts as a whole run" * any(how.way in _REPLAYED for how in settings)
+    return "; ".join(filter(None, (values, replays)))
+
+
 @functools.cache
 def _published_setting(name: str) -> Setting:
     """That of the method, with the options that make it the published one; kept, since a function compiles once."""
     home = home_of(name) if is_named(name) else ""
     if home in UNSCORED:
-        raise CreditError(f"{name!r} has no score: {UNSCORED[home]}")
+        raise UnmeasuredError(f"{name!r} has no score: {UNSCORED[home]}")
     if home not in SETTINGS:
         raise CreditError(f"No method {name!r}. {near_names(name, [*SETTINGS, *PUBLISHED])}")
     method, usual = find_method(name), SETTINGS[home]
@@ -217,7 +235,9 @@ def _own_setting(name: str, fn: Callable[..., Credit]) -> Setting:
     own_fn = own_method(name)
     lacking = [need for need in own_fn.needs if need not in OWN_EVIDENCE]
     if lacking:
-        raise CreditError(f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}")
+        raise UnmeasuredError(
+            f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}"
+        )
     evidence = {need: need for need in own_fn.needs}
     way: Way = "replays" if evidence.keys() == _TREE.keys() else "groups"  # siblings are replays, as for `c3`
     if "event_reward" in inspect.signature(own_fn.fn).parameters:

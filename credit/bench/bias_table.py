@@ -10,7 +10,7 @@ from credit.bench.bias import Row
 from credit.bench.rounding import rounded
 from graphs.worlds.micro.examples import MICRO
 
-__all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown"]
+__all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown", "worlds_of"]
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 
@@ -19,19 +19,24 @@ def cell(rows: Iterable[Row], score: str) -> str:
     """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none.
 
     Where every decision was refused nothing pushed the policy, which is no bias of what the method computes: "refused".
-    What was left out for numbers that are not finite is "not finite".
+    What was left out, as for numbers that are not finite, is "left out".
     """
     written = []
     for row in sorted(rows, key=lambda row: row.k):
-        number = "not finite" if math.isnan(row.answered) else rounded(getattr(row, score))
+        number = "left out" if math.isnan(row.answered) else rounded(getattr(row, score))
         written.append("refused" if row.answered <= 0 and score != "answered" else number)
     return " / ".join(written) or "-"
 
 
+def worlds_of(rows: Sequence[Row]) -> list[str]:
+    """The worlds of rows: those of the package in its order, then your own."""
+    found = {row.world for row in rows}
+    return [world for world in dict.fromkeys([*MICRO, *(row.world for row in rows)]) if world in found]
+
+
 def grid(rows: Sequence[Row], score: str) -> tuple[list[str], list[list[str]]]:
     """Worlds, and for each method its name and cells."""
-    found = {row.world for row in rows}
-    worlds = [world for world in dict.fromkeys([*MICRO, *(row.world for row in rows)]) if world in found]
+    worlds = worlds_of(rows)
     lines = [
         [name, *(cell([r for r in rows if (r.method, r.world) == (name, world)], score) for world in worlds)]
         for name in dict.fromkeys(row.method for row in rows)

@@ -58,32 +58,44 @@ class Draws:
             self.world, *arrays, evidence, beside, None if self.cluster_ids is None else self.cluster_ids[start:stop]
         )
 
+    def rearranged(self, k: int) -> Draws:
+        """The K traces of each batch in another order: of one batch the reverse, of the next the last comes first."""
+        other = np.tile(np.arange(self.members.shape[1]), (len(self.members), 1))
+        other[::2, :k], other[1::2, :k] = np.arange(k)[::-1], np.roll(np.arange(k), 1)
+        evidence = {name: np.take_along_axis(values, other.reshape(*other.shape, *[1] * (values.ndim - 2)), 1)
+                    for name, values in self.evidence.items()}  # fmt: skip
+        members = np.take_along_axis(self.members, other, 1)
+        return dataclasses.replace(self, members=members, evidence=evidence)  # weights are equal
+
     @property
     def runs(self) -> float:
         """How many runs of the team a batch takes, on average."""
         return float(self.chance @ ((self.members >= 0).sum(1) + self.beside))
 
 
-def independent(world: Micro, k: int, room: int = 0, name: str = "", beside: Lottery = ()) -> Draws:
+def independent(
+    world: Micro, k: int, room: int = 0, name: str = "", beside: Lottery = ((1.0, 0.0),), ordered: bool = True
+) -> Draws:
     """K independent traces of one task, each decision of weight 1/K; padded to `room` traces if that is more.
 
     Args:
-      name: of the evidence that a run beside each trace gives, at the trace's first decision.
+      name: of the evidence that a run beside each trace gives, at the trace's first decision; "" without such runs.
       beside: the lottery of these runs, drawn independently.
+      ordered: False makes one of batches that differ in the order of their traces only.
     """
-    members = np.array(list(itertools.product(range(len(world.ends)), repeat=k)))
-    chance = np.prod(world.probabilities()[members], axis=1)
+    odds, prizes = np.array(beside).T
+    single = np.outer(world.probabilities(), odds).ravel()
+    several = itertools.combinations_with_replacement(range(len(single)), k)
+    rows = list(itertools.product(range(len(single)), repeat=k) if ordered else several)
+    picked = np.array(rows)
+    chance = np.prod(single[picked], axis=1) * (1 if ordered else np.array([*map(_orders, rows)]))
+    members = np.pad(picked // len(odds), ((0, 0), (0, max(0, room - k))), constant_values=-1)
+    weight = np.full((*members.shape, DECISIONS), 1 / k)
     evidence = {}
-    if beside:
-        odds, prizes = np.array(beside).T
-        tickets = np.array(list(itertools.product(range(len(beside)), repeat=k)))
-        evidence[name] = np.full((len(members) * len(tickets), max(k, room), DECISIONS), np.nan)
-        evidence[name][:, :k, 0] = np.tile(prizes[tickets], (len(members), 1))
-        chance = np.outer(chance, np.prod(odds[tickets], axis=1)).ravel()
-        members = np.repeat(members, len(tickets), axis=0)
-    padded = np.pad(members, ((0, 0), (0, max(0, room - k))), constant_values=-1)
-    weight = np.full((*padded.shape, DECISIONS), 1 / k)
-    return Draws(world, chance, padded, weight, evidence, k if beside else 0)
+    if name:
+        evidence[name] = np.full(weight.shape, np.nan)
+        evidence[name][:, :k, 0] = prizes[picked % len(odds)]
+    return Draws(world, chance, members, weight, evidence, k if name else 0)
 
 
 def alone(world: Micro, name: str = "", beside: Callable[[int], Sequence[Lottery]] | None = None) -> Draws:

@@ -1,4 +1,4 @@
-"""What the values are that each benchmark gives to methods that need them: the sentence of its tables and figures."""
+"""What the evidence is that each benchmark gives to methods that need it: the sentence of its tables and figures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ VALUES = frozenset({"value", "q_value", "target_value"})
 """The evidence that is meant."""
 
 
+ONE_TOKEN = ("bias", "snr")
+"""Benchmarks whose decisions have one token each, so that the length of a trace is its number of decisions."""
+
+
 def values_given(bench: str, needs: Iterable[str]) -> str:
-    """The sentence, where a method that was measured needs values; else "".
+    """The sentence, where a method that was measured needs values, or tokens where all decisions have one; else "".
 
     Examples:
-      >>> values_given("truth", ["value"]), values_given("truth", ["tokens"])
-      ('values: the true ones', '')
+      >>> values_given("truth", ["value"]), values_given("truth", ["tokens"]), values_given("bias", ["tokens"])
+      ('values: the true ones', '', 'tokens: one a decision')
     """
-    return "" if VALUES.isdisjoint(needs) else GIVEN_VALUES[bench]
+    given = set(needs)
+    told = [GIVEN_VALUES[bench]] * (not VALUES.isdisjoint(given))
+    return "; ".join(told + ["tokens: one a decision"] * (bench in ONE_TOKEN and "tokens" in given))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,13 +13,25 @@ from credit.methods.own_results import NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 
-__all__ = ["LeftOut", "main_reason", "refused_line", "why_refused"]
+__all__ = [
+    "LeftOut",
+    "UnmeasuredError",
+    "main_reason",
+    "refused_caption",
+    "refused_line",
+    "refused_share",
+    "why_refused",
+]
 
 T = TypeVar("T")
 
 
+class UnmeasuredError(CreditError):
+    """A benchmark cannot measure this method as asked, and can measure others."""
+
+
 class LeftOut:
-    """What a benchmark leaves out because a method gave numbers that are not finite; it measures the rest."""
+    """What a benchmark leaves out, such as a method whose numbers are not finite; it measures the rest."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[list[str], str]] = {}
@@ -30,9 +43,21 @@ class LeftOut:
         """What `measure` gives; None where it is left out, with a line on the method and where that was."""
         try:
             return measure()
-        except NotFiniteError as error:
+        except (NotFiniteError, UnmeasuredError) as error:
             self._found.setdefault(name, ([], str(error)))[0].append(place)
             return None
+
+    def keep(self, names: Sequence[str], place: str, find: Callable[[str], object]) -> tuple[str, ...]:
+        """The names that `find` takes; one that it cannot take does not keep the others from being measured.
+
+        Raises:
+          CreditError: it takes none; has the lines.
+        """
+        for name in names:
+            self.try_one(name, place, functools.partial(find, name))
+        kept = tuple(name for name in names if name not in self)
+        self.check(kept)
+        return kept
 
     def lines(self) -> list[str]:
         """A sentence for each method: where it is left out, and the first reason."""
@@ -82,5 +107,28 @@ def refused_line(name: str, answered: float, why: str) -> str:
       >>> refused_line("rloo", 0.25, "no outcome")
       'rloo gave no number for 75 % of the decisions, most often: no outcome'
     """
-    share = rounded(100 * (1 - answered), ends=(0, 100))
-    return f"{name} gave no number for {share} % of the decisions, most often: {why}"
+    return f"{name} gave no number for {refused_share(answered)} of the decisions, most often: {why}"
+
+
+def refused_caption(answered: Iterable[tuple[str, float]]) -> str:
+    """What a figure says of methods that refused decisions, from the share that each answered; the least one counts.
+
+    Examples:
+      >>> refused_caption([("max_rl", 0.5), ("rloo", 1.0), ("max_rl", 0.25)])
+      'refused: up to 75 % of max_rl'
+    """
+    least: dict[str, float] = {}
+    for name, share in answered:
+        least[name] = min(share, least.get(name, 1.0))
+    told = ", ".join(f"{refused_share(share)} of {name}" for name, share in least.items() if share < 1)
+    return f"refused: up to {told}" if told else ""
+
+
+def refused_share(answered: float) -> str:
+    """How many decisions have no number.
+
+    Examples:
+      >>> refused_share(0.25)
+      '75 %'
+    """
+    return f"{rounded(100 * (1 - answered), ends=(0, 100))} %"

@@ -15,9 +15,10 @@ import numpy as np
 
 from credit.bench.against_truth import team_of
 from credit.bench.planted_faults import Insertion, copied, insert
-from credit.bench.refusals import LeftOut
+from credit.bench.refusals import LeftOut, why_refused
 from credit.methods.published import find_method
 from credit.methods.running import missing_evidence, run
+from estimators.base import Reason
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -39,6 +40,8 @@ class Robustness:
       moved: Σ |A' − A| / Σ |A| over the other actions of these traces.
       others: the same over the other traces of their groups.
       gained: (Σ A' − Σ A) / Σ |A| over these traces: what they are paid for it in all.
+      answered, refused: the share of actions with an advantage after it, and the main reason of the others, whose A is
+        0; "" where there are none.
     """
 
     method: str
@@ -47,6 +50,8 @@ class Robustness:
     moved: float
     others: float
     gained: float
+    answered: float
+    refused: str
 
 
 def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: str = "additive") -> Iterator[Robustness]:
@@ -73,11 +78,11 @@ def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: st
         for name, old in before.items():
             new = left_out.try_one(name, insertion, partial(_advantages, after, name))
             if new is not None:
-                yield _compared(name, insertion, old, new)
+                yield _compared(name, insertion, old[0], *new)
 
 
-def _advantages(traces: Traces, method: str) -> list[dict[str, float]]:
-    """The advantage of each action of each trace, by the id of its event; 0 where the method refuses it."""
+def _advantages(traces: Traces, method: str) -> tuple[list[dict[str, float]], np.ndarray]:
+    """The advantage of each action of each trace, by the id of its event, 0 where it is refused; the reasons [N]."""
     result = run(traces, method)
     n = traces.sizes.events
     amount = np.where(np.asarray(result.valid), np.asarray(result.advantage, np.float64), 0)[:n]
@@ -87,10 +92,16 @@ def _advantages(traces: Traces, method: str) -> list[dict[str, float]]:
     owners = np.asarray(traces.graph.trace_ids)[rows].tolist()
     for event, trace, number in zip(ids, owners, amount[rows].tolist(), strict=True):
         found[trace][event] = number
-    return found
+    return found, np.asarray(result.reason)[rows]
 
 
-def _compared(method: str, insertion: str, before: list[dict[str, float]], after: list[dict[str, float]]) -> Robustness:
+def _compared(
+    method: str,
+    insertion: str,
+    before: list[dict[str, float]],
+    after: list[dict[str, float]],
+    reason: np.ndarray,
+) -> Robustness:
     sums = dict.fromkeys(("taken", "paid", "moved", "was", "others", "of_others", "gained"), 0.0)
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         moved = sum(abs(new[event] - amount) for event, amount in old.items())
@@ -105,9 +116,8 @@ def _compared(method: str, insertion: str, before: list[dict[str, float]], after
         sums["taken"] += sum(abs(amount) for event, amount in new.items() if event not in old)
         sums["gained"] += sum(new.values()) - sum(old.values())
     was, paid, others = (sums[name] or float("nan") for name in ("was", "paid", "of_others"))
-    return Robustness(
-        method, insertion, sums["taken"] / paid, sums["moved"] / was, sums["others"] / others, sums["gained"] / was
-    )
+    scores = (sums["taken"] / paid, sums["moved"] / was, sums["others"] / others, sums["gained"] / was)
+    return Robustness(method, insertion, *scores, float(np.mean(reason == Reason.VALID)), why_refused(reason))
 
 
 def _columns(record: TraceRecord, after: int) -> dict[str, float | bool]:

@@ -1,4 +1,4 @@
-"""How benchmarks write their numbers: one that is no 0 and no 1 is not rounded to one."""
+"""How benchmarks write their numbers: one that is no 0 and no 1 is not rounded to one, and none has many digits."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ EXACT = 1e-9
 """What rounding leaves of an exact 0 or 1 in double precision."""
 
 
+MOST = 4
+"""Digits behind the point of a number near 1."""
+
+
 def rounded(value: float, form: str = ".3g", *, exact: float = EXACT, ends: tuple[float, ...] = (0.0, 1.0)) -> str:
-    """A number by a format, with as many more digits as tell it from the ends of a scale; "undefined" if it is NaN.
+    """A number by a format, with a digit or two more where that tells it from the ends of a scale.
+
+    One that is nearer to an end is written as a bound, such as "> 0.9999"; NaN is "undefined".
 
     Args:
       value: to be written.
@@ -24,6 +30,8 @@ def rounded(value: float, form: str = ".3g", *, exact: float = EXACT, ends: tupl
       ('0.9996', '1', '0.99964')
       >>> rounded(0.0002, "+.3f"), rounded(-1e-12, ".3f"), rounded(99.98, ends=(0, 100)), rounded(math.nan)
       ('+0.0002', '0.000', '99.98', 'undefined')
+      >>> rounded(0.999996), rounded(1.00002), rounded(-0.999996, "+.3f"), rounded(99.99999, ends=(0, 100))
+      ('> 0.9999', '< 1.0001', '< -0.9999', '> 99.99')
     """
     if math.isnan(value):
         return "undefined"
@@ -36,4 +44,12 @@ def rounded(value: float, form: str = ".3g", *, exact: float = EXACT, ends: tupl
     sign = "+" if "+" in form else ""
     if not float(text):
         return format(value, f"{sign}.1g")
-    return next(more for digits in range(1, 17) if abs(float(more := format(value, f"{sign}.{digits}f"))) not in ends)
+    places = MOST - round(math.log10(abs(float(text))))
+    near = next(
+        (more for digits in range(1, places + 1) if abs(float(more := f"{value:{sign}.{digits}f}")) not in ends), ""
+    )
+    if near:
+        return near
+    inside = abs(value) < abs(float(text))
+    bound = math.copysign(abs(float(text)) + (-1 if inside else 1) * 10.0**-places, value)
+    return f"{'>' if inside == (value > 0) else '<'} {bound:{sign}.{places}f}"

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit import __version__
-from credit.bench.refusals import main_reason, refused_line
+from credit.bench.refusals import main_reason, refused_line, refused_share
 from credit.bench.rounding import rounded
 from credit.bench.snr_draws import Effort, Sums
-from credit.bench.snr_logs import Streams, noise_of
+from credit.bench.snr_logs import Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
 from estimators.base import Reason
@@ -54,6 +54,7 @@ __all__ = [
     "Refused",
     "Report",
     "fit",
+    "json_lines",
     "measure",
     "run",
 ]
@@ -120,8 +121,9 @@ class Point:
         return None if self.theory is None else self.low <= self.theory <= self.high
 
     def text(self) -> str:
-        """SNR and the half width of its band, to a digit that the band leaves standing."""
-        return f"{self.snr:.3g} ({self.high - self.snr:.1g})"
+        """SNR, the half width of its band, to a digit that the band leaves standing, and the share that was refused."""
+        refused = "" if self.answered == 1 else f", {refused_share(self.answered)} refused"
+        return f"{self.snr:.3g} ({self.high - self.snr:.1g}){refused}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +190,8 @@ class Difference(NamedTuple):
 class Report:
     """Points, slopes, registered methods that were left out with the reason, and what could not be measured.
 
-    `differences` are from the first scheme of the run, `world` is that of `run`.
+    `differences` are from the first scheme of the run, `world` is that of `run`, `variance` that of a sample of its
+    noise where that is your own.
     """
 
     points: list[Point]
@@ -197,6 +200,7 @@ class Report:
     refused: list[Refused] = dataclasses.field(default_factory=list)
     differences: list[Difference] = dataclasses.field(default_factory=list)
     world: str = "normal"
+    variance: float | None = None
 
     def __str__(self) -> str:
         """A line for each scheme and group size: SNR with half of its band by length, and the slope."""
@@ -241,6 +245,7 @@ class Report:
         versions |= {name: importlib.metadata.version(name) for name in ("jax", "numpy")}
         return {
             "world": self.world,
+            "variance": self.variance,
             "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
             "points": [dataclasses.asdict(point) for point in self.points],
             "slopes": [dataclasses.asdict(line) for line in self.fits],
@@ -253,13 +258,44 @@ class Report:
         }
 
 
+def json_lines(found: dict[str, Any]) -> str:
+    """What `Report.json` gives as the text of a file, a point, a slope or a difference a line; null for NaN.
+
+    Examples:
+      >>> print(json_lines({"world": "normal", "points": [{"snr": 0.5}, {"snr": float("nan")}]}), end="")
+      {
+      "world": "normal",
+      "points": [
+      {"snr":0.5},
+      {"snr":null}
+      ]
+      }
+    """
+    import msgspec
+
+    def one(value: Any) -> str:
+        return msgspec.json.encode(value).decode()
+
+    parts = []
+    for name, value in found.items():
+        rows = ",\n".join(map(one, value)) if isinstance(value, list) else ""
+        parts.append(f"{one(name)}: " + (f"[\n{rows}\n]" if rows else one(value)))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 def _range(shares: Sequence[float]) -> str:
     """The least and the greatest of some numbers in three digits, or the one that they are."""
     return " to ".join(dict.fromkeys(rounded(share, ends=(0, 100)) for share in (min(shares), max(shares))))
 
 
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
-    """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones."""
+    """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones.
+
+    Raises:
+      CreditError: no decision has a number, or noise of your own has no variance that settles.
+    """
+    if ":" in w.world:
+        sample_variance(w.world, seed)
     return _measured(scheme, length, w, effort, seed)[0]
 
 
@@ -385,7 +421,7 @@ def run(
     schemes: Iterable[Scheme] | None = None,
     *,
     lengths: Sequence[int] = LENGTHS,
-    groups: Sequence[int] = (8,),
+    group_sizes: Sequence[int] = (8,),
     effort: Effort = FULL,
     seed: int = 0,
     world: str = "normal",
@@ -400,7 +436,7 @@ def run(
 
     Args:
       schemes: by default all that have a closed form.
-      lengths, groups: T and K; a scheme goes to the lengths that it is made for.
+      lengths, group_sizes: T and K; a scheme goes to the lengths that it is made for.
       effort: how much is drawn.
       seed: of everything that is drawn.
       world: whose noise outcomes have: one of `credit.bench.snr_logs.WORLDS`, or your own function by "module:name".
@@ -410,19 +446,20 @@ def run(
 
     Raises:
       CreditError: a length is below 10 or no multiple of 10, a group has fewer than two traces, no point can be
-        measured, or a file in the folder is none of a point.
+        measured, noise of your own has no variance that settles, or a file in the folder is none of a point.
     """
     for length in lengths:
         if length < 10 or length % 10:
             raise CreditError(f"length {length}; expected a multiple of 10, because ten agents share the decisions")
-    for group in groups:
+    for group in group_sizes:
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
     noise_of(world)
+    variance = sample_variance(world, seed) if ":" in world else None
     chosen = list(SCHEMES.values() if schemes is None else schemes)
     todo = [
         (scheme, length, Setting(group=group, world=world))
-        for group in groups
+        for group in group_sizes
         for scheme in chosen
         for length in lengths
         if length <= scheme.longest
@@ -447,7 +484,7 @@ def run(
             refused.append(Refused(scheme.name, length, w.group, str(error)))
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
-    report = Report(points, fits, left_out(), refused, differences, world)
+    report = Report(points, fits, left_out(), refused, differences, world, variance)
     if refused and not points:
         raise CreditError("; ".join(report.refusals()))
     return report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ from graphs.errors import CreditError, expect
 from graphs.task_means import holm
 from graphs.text import counted
 from graphs.traces.batch import Traces
-from graphs.traces.batch_notes import WITHIN_VERSION
+from graphs.traces.batch_notes import OF_VERSIONS
 
 __all__ = ["BEHAVIOUR", "CHECKS", "LEVEL", "Check", "Finding", "examine"]
 
@@ -50,7 +51,7 @@ class Check:
 
     Attributes:
       measures: the statistic, in words.
-      limit: of the number of a task, above which the task shows the fault; None where the test needs none.
+      limit: of the number of a task, or of the batch, above which it shows the fault; None where the test needs none.
       advice: what to do where the fault is found.
     """
 
@@ -66,7 +67,11 @@ class Finding:
     Attributes:
       check: a name of `CHECKS`.
       found: whether the fault was found; None where the log does not tell.
-      statistic: its mean over tasks, or the number of the batch; None where there is none.
+      statistic: what decides: of behaviour the part of tasks above the check's limit, of disagreement the lower end of
+        its interval, else the number of the batch; None where there is none.
+      limit: the fault is found where the statistic is above it; None where p alone decides, or nothing does. Of
+        behaviour it is the greatest part for which the test finds nothing.
+      mean: of behaviour and disagreement, the mean over tasks of what is measured; None of others.
       shown, tasks: how many tasks, groups or traces show it, and of how many.
       p: of the test, by Holm's method for all checks of the report; None where there is no test.
       traces: ids of traces that show it, or names of groups, the clearest first.
@@ -76,6 +81,8 @@ class Finding:
     check: str
     found: bool | None
     statistic: float | None
+    limit: float | None
+    mean: float | None
     shown: int
     tasks: int
     p: float | None
@@ -83,8 +90,9 @@ class Finding:
     words: str
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for programs, with the row of `CHECKS`."""
-        return dataclasses.asdict(self) | dataclasses.asdict(CHECKS[self.check])
+        """Plain data for programs, with the row of `CHECKS`, whose limit is `task_limit`."""
+        row = dataclasses.asdict(CHECKS[self.check])
+        return dataclasses.asdict(self) | {"task_limit": row.pop("limit")} | row
 
 
 CHECKS: Mapping[str, Check] = {
@@ -156,9 +164,8 @@ CHECKS: Mapping[str, Check] = {
     ),
     "mixed_groups": Check(
         "groups of several models, systems or versions of the policy / groups",
-        None,
-        "compare traces of one policy: group by task, model and system, the default; of versions, "
-        + WITHIN_VERSION.format(""),
+        0.0,
+        f"group by task, model and system, the default. When training on several versions: {OF_VERSIONS}",
     ),
     "exploding_advantages": Check(
         "greatest |advantage| of a trace / root mean square over traces of other groups",
@@ -218,8 +225,11 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     drifts = drift(traces)
     tested += [_of_verdicts(traces, "verifier_drift", drifts)]
     tested += [_of_verdicts(traces, "verifier_collusion", collusion(traces))]
-    corrected = holm([math.nan if finding.p is None else finding.p for finding in tested])
-    judged = [_judged(finding, p, level) for finding, p in zip(tested, corrected, strict=True)]
+    chances = [math.nan if finding.p is None else finding.p for finding in tested]
+    judged = [
+        _judged(finding, p, level, _allowed(chances, i, level))
+        for i, (finding, p) in enumerate(zip(tested, holm(chances), strict=True))
+    ]
     if drifts.least < FAILED_TRACES:
         judged = [
             _unseen(finding, drifts.least) if finding.check == "verifier_drift" else finding for finding in judged
@@ -227,25 +237,43 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     return [*judged, _disagreeing(traces), _idle(found), _mixed(traces, found), _exploding(traces, credit)]
 
 
-def _judged(finding: Finding, p: float, level: float) -> Finding:
+def _allowed(p_values: list[float], which: int, level: float) -> float:
+    """The greatest uncorrected p-value up to which a test is found by Holm's method, whatever its own is."""
+    others = sorted(p for i, p in enumerate(p_values) if i != which and not math.isnan(p))
+    left = len(others) + 1
+    for p in others:
+        if p * left > level:
+            break
+        left -= 1
+    return level / left
+
+
+def _judged(finding: Finding, p: float, level: float, allowed: float) -> Finding:
     """The finding with its corrected p-value; no answer where even a fault of all its tasks would not be found."""
     if finding.p is None:
         return finding
-    if finding.check in BEHAVIOUR and HEALTHY**finding.tasks > level / (len(BEHAVIOUR) + 2):
+    if finding.check not in BEHAVIOUR:
+        return dataclasses.replace(finding, p=p, found=p <= level)
+    if HEALTHY**finding.tasks > level / (len(BEHAVIOUR) + 2):
         return dataclasses.replace(finding, words=f"{finding.words}; that is too few tasks for a test", p=None)
-    return dataclasses.replace(finding, p=p, found=p <= level)
+    from scipy.special import bdtrc  # comes with JAX; slow to import
+
+    more = bdtrc(np.arange(finding.tasks), finding.tasks, HEALTHY)  # the chance of more than 0, 1, ... tasks
+    most = int(np.argmax(more <= allowed))
+    return dataclasses.replace(finding, p=p, found=finding.shown > most, limit=most / finding.tasks)
 
 
 def _unseen(finding: Finding, traces: int) -> Finding:
     """No answer in place of "no drift" where one would often be missed."""
     if finding.found is not False:
         return finding
-    words = f"none found in {counted(traces, 'trace')} of one outcome, and fewer than {FAILED_TRACES} often hide one"
+    of_kind = f"{counted(traces, 'trace')} of one kind, failed or not"
+    words = f"none found in {of_kind}, and fewer than {FAILED_TRACES} often hide one"
     return dataclasses.replace(finding, found=None, words=words)
 
 
 def _unknown(check: str, words: str) -> Finding:
-    return Finding(check, None, None, 0, 0, None, (), words)
+    return Finding(check, None, None, None, None, 0, 0, None, (), words)
 
 
 def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMetric) -> Finding:
@@ -263,17 +291,18 @@ def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMet
     rows = np.flatnonzero(known & (np.nan_to_num(number.value) > limit))
     rows = rows[np.argsort(-number.value[rows], kind="stable")]
     p = float(bdtrc(shown - 1, tasks, HEALTHY)) if shown else 1.0
-    words = f"{shown} of {counted(tasks, 'task')} above {limit:g}"
-    return Finding(check, None, float(means.mean()), shown, tasks, p, _ids(traces, rows), words)
+    mean = float(means.mean())
+    some = f" of {known.sum()} of {counted(len(known), 'trace')}, which have a number" if not known.all() else ""
+    words = f"{shown} of {counted(tasks, 'task')} above {limit:g}, {mean:.3g} on average{some}"
+    return Finding(check, None, shown / tasks, None, mean, shown, tasks, p, _ids(traces, rows), words)
 
 
 def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
     if math.isnan(suspicion.p):
         return _unknown(check, suspicion.words)
     ids = _ids(traces, suspicion.rows)
-    return Finding(
-        check, None, suspicion.statistic, suspicion.tasks, suspicion.tasks, suspicion.p, ids, suspicion.words
-    )
+    tasks = suspicion.tasks
+    return Finding(check, None, suspicion.statistic, None, None, tasks, tasks, suspicion.p, ids, suspicion.words)
 
 
 def _disagreeing(traces: Traces) -> Finding:
@@ -285,9 +314,10 @@ def _disagreeing(traces: Traces) -> Finding:
     interval = f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if stated else "too few tasks for an interval"
     interval = "the same in each" if found.low == found.high else interval
     words = f"{found.words}; {100 * found.share:.0f} % over tasks ({interval})"
-    is_found = None if math.isnan(found.least) else found.least > DISAGREEING
-    ids = _ids(traces, found.rows)
-    return Finding(check, is_found, found.share, len(found.rows), found.traces, None, ids, words)
+    least = None if math.isnan(found.least) else found.least
+    is_found, ids = None if least is None else least > DISAGREEING, _ids(traces, found.rows)
+    of = len(found.rows), found.traces
+    return Finding(check, is_found, least, DISAGREEING, found.share, *of, None, ids, words)
 
 
 def _idle(found: Survey) -> Finding:
@@ -309,7 +339,7 @@ def _idle(found: Survey) -> Finding:
     parts = [f"{reason} in {len(group)}" for reason, group in why.items() if group]
     words = f"{len(names)} of {counted(found.groups, 'group')}" + (f": {', '.join(parts)}" if parts else "")
     part = len(names) / found.groups
-    return Finding("idle_groups", part > MOST, part, len(names), found.groups, None, tuple(names), words)
+    return Finding("idle_groups", part > MOST, part, MOST, None, len(names), found.groups, None, tuple(names), words)
 
 
 def _mixed(traces: Traces, found: Survey) -> Finding:
@@ -318,7 +348,10 @@ def _mixed(traces: Traces, found: Survey) -> Finding:
     stated = traces.evidence.get("policy_version")
     versions: dict[str, set[int]] = {}
     if stated is not None:
-        for name, version in zip(traces.traces["group"].to_pylist(), stated.listed(0, found.traces), strict=True):
+        scored = np.isfinite(np.asarray(traces.reward)[: found.traces])
+        compared = (scored | ~scored.any()).tolist()
+        names = itertools.compress(traces.traces["group"].to_pylist(), compared)
+        for name, version in zip(names, itertools.compress(stated.listed(0, found.traces), compared), strict=True):
             if version is not None:
                 versions.setdefault(name, set()).add(int(version))
     for name, numbers in versions.items():
@@ -327,7 +360,8 @@ def _mixed(traces: Traces, found: Survey) -> Finding:
     example = next((f": {name} has {policies}" for name, policies in mixtures.items()), "")
     words = f"{len(mixtures)} of {counted(found.groups, 'group')}{example}"
     part = len(mixtures) / found.groups
-    return Finding("mixed_groups", bool(mixtures), part, len(mixtures), found.groups, None, tuple(mixtures), words)
+    of = len(mixtures), found.groups
+    return Finding("mixed_groups", part > 0, part, 0.0, None, *of, None, tuple(mixtures), words)
 
 
 def _exploding(traces: Traces, credit: Credit | None) -> Finding:
@@ -352,7 +386,8 @@ def _exploding(traces: Traces, credit: Credit | None) -> Finding:
     rows = rows[np.argsort(-ratio[rows], kind="stable")]
     words = f"{len(rows)} of {counted(int(comparable.sum()), 'trace')} above {TIMES:g}"
     total = int(comparable.sum())
-    return Finding(check, len(rows) > 0, float(ratio.max()), len(rows), total, None, _ids(traces, rows), words)
+    most, of = float(ratio.max()), (len(rows), total)
+    return Finding(check, most > TIMES, most, TIMES, None, *of, None, _ids(traces, rows), words)
 
 
 def _ids(traces: Traces, rows: np.ndarray) -> tuple[str, ...]:

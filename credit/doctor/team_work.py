@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import content_ids, team_messages, text_ids
+from credit.reports.clock import first_of_each, last_of_each
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_graph import EventType
 from graphs.structure.host_ids import distinct, earlier_of_each
 from graphs.traces.batch import Traces
 
@@ -18,6 +19,7 @@ __all__ = ["TeamWork"]
 NO_CONTENT = "the log has no content that can be compared"
 SERIAL = "looks like a pipeline, serial by design: no sub-agent starts before the one before it has ended"
 NO_PAIR = "no agent started two others that act"
+NO_TWO = "no two agents that one agent started, with two or more actions each, could run at once"
 MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 
 
@@ -73,16 +75,16 @@ class TeamWork:
     def pseudo_parallelism(self) -> TraceMetric:
         """Neighbours that were to run at once and did not, by their times / those that were.
 
-        An instance runs from its first event to its last one; one with a single action has no such span. Two were to
-        run at once if both were started, by the events that caused their first, before either had ended, or if two of
-        their names ran beside each other, for half of the shorter span, in any trace. Clocks that differ make a little
-        of that. Others, one always started when the other had ended, are a pipeline.
+        An instance runs from its first event to the end of its last one; one with a single action has no such span. Two
+        were to run at once if both were started, by the events that caused their first, before either had ended, or if
+        two of their names ran beside each other, for half of the shorter span, in any trace. Clocks that differ make a
+        little of that. Others, one always started when the other had ended, are a pipeline.
         """
         (trace, earlier, later, *_), ordered = self._neighbours[1]
-        time = self.traces.events["time"].to_numpy().astype(np.float64)
+        time = self.facts.durations.time
         begin, end = np.full(len(self.acts), np.inf), np.full(len(self.acts), -np.inf)
         np.fmin.at(begin, self.agent, time)
-        np.fmax.at(end, self.agent, time)
+        np.fmax.at(end, self.agent, self.facts.durations.end)
         spans = (self.acts > 1) & (end > begin)
         free = ~ordered & spans[earlier] & spans[later]
         a, b, of = earlier[free], later[free], trace[free]
@@ -95,14 +97,13 @@ class TeamWork:
         value = divided(np.bincount(of[meant], apart[meant], self.count), pairs)
         seconds = np.array(self.facts.durations.reasons, object)
         untimed = [(seconds == words, words) for words in {*seconds.tolist()} - {""}]
-        few = (np.bincount(of, minlength=self.count) == 0, "no two agents with a span of time could run at once")
-        return numbered(value, *untimed, self.apart, few, (pairs == 0, SERIAL))
+        none, few = (np.bincount(rows, minlength=self.count) == 0 for rows in (trace, of))
+        return numbered(value, *untimed, self.apart, (none, NO_PAIR), (few, NO_TWO), (pairs == 0, SERIAL))
 
     def _started(self, begin: np.ndarray, time: np.ndarray) -> np.ndarray:
         """When another agent started each instance: the last of its events that caused the first; else `begin`."""
         senders, receivers = self.facts.edges
-        first = np.full(len(begin), len(time))
-        np.minimum.at(first, self.agent, np.arange(len(time)))
+        first = first_of_each(self.agent, np.arange(len(time)), self.facts.clock.at, len(begin))
         causes = (receivers == first[self.agent[receivers]]) & (self.agent[senders] != self.agent[receivers])
         start = np.full(len(begin), -np.inf)
         np.fmax.at(start, self.agent[receivers[causes]], time[senders[causes]])
@@ -139,15 +140,16 @@ class TeamWork:
         members."""
         useful = self.facts.reaching_answer
         rows, ids = self._messages
-        known = ids >= 0
-        rows, ids = rows[known], ids[known]
+        order = np.argsort(self.facts.clock.at[rows], kind="stable")
+        rows, ids = (column[order][ids[order] >= 0] for column in (rows, ids))
         agent, trace = self.agent[rows], self.trace[rows]
         _, first, which = np.unique(trace * (ids.max(initial=0) + 2) + ids, return_index=True, return_inverse=True)
         echoed = np.bincount(agent, agent[first][which] != agent, len(self.acts))
         written = np.bincount(agent, minlength=len(self.acts))
         idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
         value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
-        return numbered(value, (self.members < 2, "fewer than two agents act"), self.facts.unended, self.apart)
+        alone = (self.members < 2, "fewer than two agents act")
+        return numbered(value, alone, self.facts.unended, self.apart, self.facts.hidden_work)
 
     def communication_padding(self) -> TraceMetric:
         """Messages that repeat an earlier one of the trace / messages."""
@@ -169,15 +171,8 @@ class TeamWork:
     def aggregation_leakage(self) -> TraceMetric:
         """Aggregations that no work of another agent reached since the aggregation before / aggregations."""
         joins = (self.kind == int(EventType.AGGREGATE)) & self.action
-        senders, receivers = self.facts.edges
-        across = np.flatnonzero(self.agent[senders] != self.agent[receivers])
-        edge_type = np.asarray(self.traces.graph.edge_type)[np.asarray(self.traces.graph.edge_mask)][across]
-        senders, receivers = senders[across], receivers[across]
-        # A start hands a task down, and is no work.
-        work = (edge_type != int(EdgeType.SPAWN)) & (self.kind[senders] != int(EventType.SPAWN))
-        work &= self.acts[self.agent[senders]] > 0
         start = np.zeros(len(self.agent), bool)
-        start[receivers[work]] = True
+        start[self.facts.work[1]] = True
         reached = self.facts.logged.reachable(start, ends=joins)
         total = np.bincount(self.trace[joins], minlength=self.count)
         value = divided(np.bincount(self.trace[joins & ~reached], minlength=self.count), total)
@@ -207,14 +202,15 @@ class TeamWork:
 
     def _pairs(self, unit: np.ndarray) -> _Pairs:
         """The neighbours among the units, which are turns or instances of events."""
-        rows, acted = np.arange(len(self.agent)), np.flatnonzero(self.action)
-        first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
-        first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
-        last[unit[acted]] = acted
+        at, count = self.facts.clock.at, int(unit.max(initial=-1)) + 1
+        first = first_of_each(unit, np.arange(len(unit)), at, count)
+        last = last_of_each(unit, np.flatnonzero(self.action), at, count)
+        owner = np.full(count, -1)
+        owner[unit] = self.agent
         sibling = np.zeros(len(self.acts), bool)
         sibling[self._siblings] = True
         units = np.flatnonzero((last >= 0) & sibling[owner])
-        units = units[np.lexsort((first[units], self.parent[owner[units]]))]
+        units = units[np.lexsort((first[units], at[first[units]], self.parent[owner[units]]))]
         earlier, later = units[:-1], units[1:]
         pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])
         trace = self.owner[owner[earlier]]

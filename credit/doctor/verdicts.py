@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import text_ids
+from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
@@ -86,7 +87,7 @@ def disagreement(traces: Traces) -> Disagreement:
         (share, low, high, _), without = mean_of_tasks(shares)
         if np.ptp(shares) <= 0 and len(shares) >= LEAST_TASKS:
             low, high, without = share, share, ""
-        least = nothing if len(shares) < LEAST_TASKS else mean_interval(shares, share)[0] if without else low
+        least = nothing if len(shares) < LEAST_TASKS else mean_interval(shares, nothing)[0] if without else low
         rows = np.flatnonzero(known)[passed != succeeded]
         lenient, strict = int(np.sum(passed & ~succeeded)), int(np.sum(succeeded & ~passed))
         words = (
@@ -111,11 +112,11 @@ def _yes(numbers: np.ndarray) -> np.ndarray | None:
 def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
-    Failed traces, below the greatest outcome of the batch, and the others are looked at apart. The residual of a
-    verdict is what a straight line on the outcome does not explain. The statistic is r, the correlation of the sum of
-    the residuals of a task with the rank of its time, the mean `policy_version` of its traces. Means would let a task
-    with one trace count as much as one with ten. Under the null hypothesis every order of the n tasks is equally
-    likely; r² then has nearly a Beta distribution (`_trend`).
+    Failed and succeeded traces (`judged_traces`) are looked at apart. The residual of a verdict is what a straight line
+    on the outcome does not explain. The statistic is r, the correlation of the sum of the residuals of a task with the
+    rank of its time, the mean `policy_version` of its traces. Means would let a task with one trace count as much as
+    one with ten. Under the null hypothesis every order of the n tasks is equally likely; r² then has nearly a Beta
+    distribution (`_trend`).
 
     References: Pitman 1937 (the test and its moments); Armitage 1955 (sums for trends of proportions).
     """
@@ -124,11 +125,12 @@ def drift(traces: Traces) -> Suspicion:
     if not channels or version is None:
         return _none(NO_VERDICT if not channels else "the log has no policy_version")
     outcome, task, when = _outcome(traces), task_ids(traces), version.array[: traces.sizes.traces].astype(np.float64)
-    failed = _failed(outcome)
+    judged = judged_traces(traces)
+    told = [f"traces that {'did ' * judged.of_task}{kind}" for kind in judged.kinds]
     found = []
     for name, verdict in channels.items():
-        for which, kind in (("failed", failed), ("succeeded", ~failed)):
-            known = kind & np.isfinite(outcome) & np.isfinite(verdict) & (when >= 0)
+        for which, kind in ((f"{told[0]}{judged.failing}", judged.failed), (told[1], judged.succeeded)):
+            known = kind & np.isfinite(verdict) & (when >= 0)
             of_task = np.unique(task[known], return_inverse=True)[1]
             size = np.bincount(of_task)
             if len(size) < LEAST_ORDERED or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
@@ -137,7 +139,7 @@ def drift(traces: Traces) -> Suspicion:
             r, p = _trend(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
             if np.isfinite(p):
                 rows = np.flatnonzero(known)[np.argsort(-np.abs(left), kind="stable")]
-                words = f"{name} of traces that {which} {'rises' if r > 0 else 'falls'} with policy_version"
+                words = f"{name} of {which} {'rises' if r > 0 else 'falls'} with policy_version"
                 found.append(Suspicion(r, p, len(size), rows, words))
     if not found:
         return _none(f"fewer than {LEAST_ORDERED} tasks with verdicts that differ, or all of one policy_version")
@@ -189,9 +191,9 @@ def _kurtosis(x: np.ndarray) -> float:
 def collusion(traces: Traces) -> Suspicion:
     """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
 
-    Failed are traces below the greatest outcome of the batch. One that lacks lines is left out: who is not in it may be
-    in those. Within the n failed traces of a task, of which a have the agent, every choice of a is equally likely under
-    the null hypothesis (`graphs.dealing.dealt`). With v the verdicts and v̄ their mean,
+    Which failed `judged_traces` says. One that lacks lines is left out: who is not in it may be in those. Within the n
+    failed traces of a task, of which a have the agent, every choice of a is equally likely under the null hypothesis
+    (`graphs.dealing.dealt`). With v the verdicts and v̄ their mean,
 
         S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
 
@@ -202,8 +204,8 @@ def collusion(traces: Traces) -> Suspicion:
     channels = _channels(traces)
     if not channels:
         return _none(NO_VERDICT)
-    outcome, task = _outcome(traces), task_ids(traces)
-    failed, size = _failed(outcome) & ~lacking_traces(traces), int(task.max()) + 1
+    judged, task = judged_traces(traces), task_ids(traces)
+    failed, size, kind = judged.failed & ~lacking_traces(traces), int(task.max()) + 1, judged.kinds[0]
     found = []
     for channel, verdict in channels.items():
         usable = failed & np.isfinite(verdict)
@@ -220,11 +222,11 @@ def collusion(traces: Traces) -> Suspicion:
                 tail = dealt(verdict[usable], company[usable], task[usable]).p / 2
                 p = tail if excess > 0 else 1 - tail
                 rows = rows[np.argsort(-verdict[rows], kind="stable")]
-                words = f"{channel} is higher on failed traces of {name}"
+                words = f"{channel} is higher on {kind} traces{judged.failing} of {name}"
                 tasks = int(np.count_nonzero(mixed))
                 found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
     if not found:
-        return _none(f"no agent or model is in some failed traces and not in others of {LEAST_ORDERED} tasks")
+        return _none(f"no agent or model is in some {kind} traces and not in others of {LEAST_ORDERED} tasks")
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)))
 
@@ -235,13 +237,6 @@ def _none(words: str) -> Suspicion:
 
 def _outcome(traces: Traces) -> np.ndarray:
     return np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-
-
-def _failed(outcome: np.ndarray) -> np.ndarray:
-    """Traces below the greatest outcome: bool [traces]."""
-    greatest = np.max(outcome, initial=-np.inf, where=np.isfinite(outcome))
-    below: np.ndarray = outcome < greatest
-    return below
 
 
 def _channels(traces: Traces) -> dict[str, np.ndarray]:

@@ -84,6 +84,7 @@ class CreditPPOActor(PPOActor):
             trace=[f"{number}/{row}" for number, row in zip(rollout.tolist(), trace.tolist(), strict=True)],
             reward=[reward for part in data for reward in part["tot_rewards"].sum(-1).tolist()],
             policy_version=version,
+            trained_version=None if version is None else self.engine.get_version(),
             evidence=evidence,
             **columns,
         )

@@ -152,6 +152,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         columns |= stated
         if versions := data.metadata.get(VERSIONS):
             columns["policy_version"] = [versions.get(uid) for uid in data.metadata["uids"]]
+            columns["trained_version"] = self.global_step  # of the step at hand, by which SkyRL counts staleness
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,

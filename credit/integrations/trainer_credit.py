@@ -27,8 +27,12 @@ COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 EVIDENCE = tuple(sorted({*EVENT_EVIDENCE, *TRACE_EVIDENCE} - {*COLUMNS, "policy_version"}))
 """Further columns, which are read where the method takes them. Trainers pass the versions themselves."""
 
-PARTLY = ("parent", *(name for name in EVIDENCE if name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"))
-"""Ids that some rows may lack: who spawned nobody, and choices that a row did not make."""
+PARTLY = (
+    "parent",
+    "event_reward",
+    *(name for name in EVIDENCE if name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"),
+)
+"""What some rows may lack: ids of who spawned nobody, and of choices that a row did not make; a reward of their own."""
 
 
 class TrainerCredit:

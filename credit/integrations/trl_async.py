@@ -48,6 +48,7 @@ class _CreditLoop(_AsyncRolloutLoop):
             group=np.zeros(len(sequences), np.int64),
             reward=np.array([samples[place].metrics["reward"] for place in first], np.float64),
             policy_version=[group.model_version] * len(sequences),
+            trained_version=self.model_version,  # at the scoring; the group may wait for its step
         )
         for sample, conversation in zip(samples, of_sample, strict=True):
             sample.advantage = float(result.advantages[conversation])

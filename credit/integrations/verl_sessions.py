@@ -72,6 +72,7 @@ def session_advantage(
     extra_fields: Sequence[Mapping[str, Any] | None] | None,
     padding: Sequence[bool],
     policy_version: Sequence[int | None] | None = None,
+    trained_version: int | None = None,
 ) -> dict[str, float]:
     """Write advantages and returns into a v1 batch whose rows are outputs of sessions; returns the metrics.
 
@@ -83,7 +84,7 @@ def session_advantage(
       batch_keys: `{uid}_{session}_{index}` of each row, in any order.
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
       padding: rows that verl made up to fill the batch; they get 0 and enter no statistics.
-      policy_version: of each row, for the metrics.
+      policy_version, trained_version: of each row, and of the policy that is trained, for the metrics.
 
     Raises:
       CreditError: a key has another form, or two outputs have it: verl names each once, and a copy would count twice.
@@ -112,6 +113,7 @@ def session_advantage(
         where=real,
         mask=batch["response_mask"],
         policy_version=policy_version,
+        trained_version=trained_version,
         **columns,
     )
     batch["advantages"] = batch["returns"] = result.advantages

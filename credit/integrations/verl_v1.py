@@ -69,10 +69,13 @@ class _Credit:
         extra_fields = list(fetched["extra_fields"]) if "extra_fields" in set(fetched.keys()) else None
         padding = [bool(tag.get("is_padding", False)) for tag in batch.tags]
         steps = [tag.get("min_global_steps") for tag in batch.tags]  # the weights that began each trajectory
-        version = steps if any(step is not None for step in steps) else None
+        version, trained = None, None
+        if known := [step for step in steps if step is not None]:
+            # Weights are those after the last step, as verl counts staleness. What its `skip` replays states this one.
+            version, trained = steps, max(self.global_steps - 1, *known)  # type: ignore[attr-defined]
 
         def of_sessions(data: Any, batch_keys: list[str], **_: Any) -> Any:
-            metrics.update(session_advantage(self._credit, data, batch_keys, extra_fields, padding, version))
+            metrics.update(session_advantage(self._credit, data, batch_keys, extra_fields, padding, version, trained))
             return data
 
         step = with_globals(of_verl.__func__, compute_advantage_for_multi_trajectories=of_sessions)

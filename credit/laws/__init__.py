@@ -9,6 +9,7 @@ the method on the batches of `credit.laws.trial_batches`. `docs/laws.md` says wh
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
@@ -16,7 +17,7 @@ from typing import Literal, get_args
 from credit.laws import arrays, meaning
 from credit.laws.report import LawError, LawReport, LawResult
 from credit.laws.subject import Subject
-from credit.laws.trial_batches import Needs
+from credit.laws.trial_batches import LEAST, MOST, Needs
 from credit.methods.method_row import Method, Scope
 from estimators.base import Credit
 from graphs.argument_kinds import checked_kinds
@@ -36,6 +37,7 @@ def check(
     unbiased: bool = False,
     skip: Sequence[str] = (),
     seed: int = 0,
+    group_size: int | None = None,
     strict: bool = True,
 ) -> LawReport:
     """Test a method by the laws.
@@ -50,14 +52,16 @@ def check(
       unbiased: whether `fn` is to have no bias, so that no trace's baseline may move with its own outcome.
       skip: names in `LAWS` that are left out.
       seed: seed of the batches.
-      strict: raise where a law is broken; otherwise the report has the broken laws.
+      group_size: traces of a group, from 4 to 15. None: 4, or the least that is not TOO_FEW for `fn`; the report says
+        which. `equal_rewards` tries groups of 3 to 9, too.
+      strict: raise where a law is broken, or untried as `fn` answered nothing; otherwise the report has both.
 
     Returns:
       `LawReport`, one result for each law that was tried.
 
     Raises:
-      LawError: names the first broken law and gives the counter-example.
-      CreditError: `scope`, `skip` or `needs` name nothing known, or `seed` is negative.
+      LawError: names the first broken law and gives the counter-example; or the first untried one.
+      CreditError: `scope`, `skip` or `needs` name nothing known, `seed` is negative, or `group_size` not from 4 to 15.
 
     Examples:
       >>> import credit
@@ -73,6 +77,8 @@ def check(
         nonnegative, unbiased = method.nonnegative, method.unbiased
     if seed < 0:
         raise CreditError(f"seed is {seed}; expected 0 or more")
+    if group_size is not None and not LEAST <= group_size <= MOST:
+        raise CreditError(f"group_size is {group_size}; expected {LEAST} to {MOST}")
     if scope not in get_args(Scope):
         raise CreditError(f"scope is {scope!r}; expected one of {', '.join(get_args(Scope))}")
     for name in skip:
@@ -81,17 +87,23 @@ def check(
     inner = fn.func if isinstance(fn, functools.partial) else fn
     is_own = method is fn and not (getattr(inner, "__module__", None) or "").startswith("estimators.")
     subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative, is_own=is_own,
-                      unbiased=unbiased)  # fmt: skip
+                      unbiased=unbiased, group_size=group_size or LEAST)  # fmt: skip
+    while group_size is None and subject.try_law("", lambda s: "enlarged" if s.enlarge() else "").detail == "enlarged":
+        pass
     results: list[LawResult] = []
     for name, law in LAWS.items():
         if name in skip:
             continue
         if results and results[0].passed is False and results[0].law == "jit":
-            results.append(LawResult(name, None, "not tried: the method cannot be compiled"))
+            results.append(LawResult(name, None, "not tried: the method cannot be compiled", untried=True))
             continue
-        results.append(subject.try_law(name, law))
-    report = LawReport(getattr(inner, "__name__", excerpt(fn)), tuple(results), unbiased)
-    if strict and report.broken:
+        result = subject.try_law(name, law)
+        if result.passed is False and any(r.passed is False for r in results if r.law == "padding_changes_nothing"):
+            result = dataclasses.replace(result, detail=f"{result.detail} (or of padding: see padding_changes_nothing)")
+        results.append(result)
+    name = getattr(inner, "__name__", excerpt(fn))
+    report = LawReport(name, tuple(results), unbiased, subject.group_size, subject.centre == "untried")
+    if strict and not report.passed:
         raise LawError(report)
     return report
 

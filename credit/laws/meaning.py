@@ -11,11 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers
-from credit.laws.trial_batches import SIZES, Batch, draw_rewards, padded, rearranged
+from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers, reason_name
+from credit.laws.trial_batches import BETWEEN, Batch, draw_rewards, rearranged
 from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
 from graphs.levels import LEVELS, Level, ids_on_host
+
+_AWKWARD = np.array([0.1, 1 / 3, 10000.1, -7.3, 0.3, 0.7, 1e-3, 3e6], np.float32)
+"""Rewards whose multiples and sums round in float32."""
 
 _VALUES = ("value", "q_value", "target_value")
 """Evidence that estimates rewards: a method may compare it within the scope, as it does rewards."""
@@ -36,7 +39,7 @@ def missing_reward(s: Subject) -> str:
     """A trace without an outcome gets no credit, and the others get the same numbers as without it."""
     batch, rng = s.ragged(), np.random.default_rng(s.seed)
     without = np.isnan(batch.reward)[batch.graph.trace_ids]
-    out = s.run(padded(batch, SIZES))
+    out = s.run(s.padded(batch))
     if out["valid"][: len(without)][without].any():
         return "an event of a trace without an outcome is valid"
     rest, was = rearranged(batch, np.flatnonzero(~np.isnan(batch.reward)), rng)
@@ -45,8 +48,8 @@ def missing_reward(s: Subject) -> str:
 
 
 def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> str:
-    expected = {name: values[was] for name, values in s.run(padded(batch, SIZES)).items()}
-    result = {name: values[: len(was)] for name, values in s.run(padded(moved, SIZES)).items()}
+    expected = {name: values[was] for name, values in s.run(s.padded(batch)).items()}
+    result = {name: values[: len(was)] for name, values in s.run(s.padded(moved)).items()}
     return differ(result, expected, np.ones(len(was), bool))
 
 
@@ -58,17 +61,25 @@ def independence(s: Subject) -> str:
     if s.scope == "batch":
         raise NotApplicable("the scope is the batch")
     batch = s.ragged()
+    first = s.run(s.padded(batch), np.zeros(batch.graph.num_events, bool))
+    answered = np.unique(batch.graph.trace_ids[first["valid"][: batch.graph.num_events]])
     if s.scope == "trace":
-        kept, other = np.arange(batch.graph.num_traces) == 6, "another trace"
+        kept, other = np.arange(batch.graph.num_traces) == _answered(answered, 6), "another trace"
     elif s.scope == "group":
-        kept, other = batch.graph.group_ids == 3, "another group"  # one with groups before and behind it
-    else:
-        kept, other = np.arange(batch.graph.num_traces) < 11, "a later trace"  # which cuts that group in two
+        group = _answered(batch.graph.group_ids[answered], BETWEEN)
+        kept, other = batch.graph.group_ids == group, "another group"
+    else:  # which cuts that group in two
+        kept, other = np.arange(batch.graph.num_traces) < s.group_size + 7, "a later trace"
     for seed in range(2):
         detail, what = changes(s, batch, kept, np.random.default_rng(s.seed + seed))
         if detail:
             return f"{detail} (before the {what} of {other} changed; the scope is {s.scope!r})"
     return ""
+
+
+def _answered(among: np.ndarray, preferred: int) -> int:
+    """The preferred one if it is among those that were answered, or none was; else one in their middle."""
+    return preferred if preferred in among or not len(among) else int(among[len(among) // 2])
 
 
 def tight_scope(s: Subject) -> str:
@@ -77,11 +88,11 @@ def tight_scope(s: Subject) -> str:
     if s.scope == "trace":
         raise NotApplicable("no scope is narrower than the trace")
     if s.scope == "group":
-        kept, other = np.arange(batch.graph.num_traces) % 4 == 0, "of the same group"
+        kept, other = np.arange(batch.graph.num_traces) % s.group_size == 0, "of the same group"
     elif s.scope == "batch":
         kept, other = batch.graph.group_ids == 0, "of other groups"
     else:
-        kept, other = np.arange(batch.graph.num_traces) >= 8, "of earlier traces"
+        kept, other = np.arange(batch.graph.num_traces) >= 2 * s.group_size, "of earlier traces"
     for seed in range(8):
         if changes(s, batch, kept, np.random.default_rng(s.seed + seed))[0]:
             return ""
@@ -92,13 +103,13 @@ def response(s: Subject) -> str:
     """The numbers of a group change when its rewards change; if the method declares that it uses no outcome, never."""
     batch = s.regular()
     in_group = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
-    first = padded(batch, SIZES)
+    first = s.padded(batch)
     before = s.run(first)["advantage"][: len(in_group)][in_group]
     silent = s.scope == "trace" and not jax.eval_shape(s.direct, first).own_outcome
     for seed in range(4):
         rng = np.random.default_rng(s.seed + seed)
         other = dataclasses.replace(batch, reward=draw_rewards(batch.graph, rng))
-        if (s.run(padded(other, SIZES))["advantage"][: len(in_group)][in_group] != before).any():
+        if (s.run(s.padded(other))["advantage"][: len(in_group)][in_group] != before).any():
             return "rewards change its advantages, though it declares that no outcome enters them" if silent else ""
     if silent:
         raise NotApplicable("it uses evidence only, no outcome")
@@ -109,21 +120,21 @@ def declared(s: Subject) -> str:
     """What a result declares is so, wherever data can contradict it.
 
     With `own_outcome` False no trace's amount moves with its own outcome. With estimand "total" it moves by as much.
-    With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1. Of a method that is
-    declared unbiased, no trace's baseline moves with its own outcome.
+    With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1, and of outcomes alone
+    it is 0 on average. Of a method that is declared unbiased, no trace's baseline moves with its own outcome.
     """
     batch = s.regular()
-    result = jax.eval_shape(s.direct, padded(batch, SIZES))
+    result = jax.eval_shape(s.direct, s.padded(batch))
     fixed = {} if result.own_outcome else {"credit": "own_outcome is False"}
     if s.unbiased and s.scope in ("group", "batch"):
         fixed["baseline"] = "unbiased is True"
     is_total = result.own_outcome and result.estimand == "total"
     if not fixed and not is_total and not result.centred:
         raise NotApplicable("it declares nothing that data can contradict")
-    before = s.run(padded(batch, SIZES))
+    before = s.run(s.padded(batch))
 
     def moved(name: str, trace: np.ndarray, rise: float = 0.0, **changes: Any) -> str:
-        after = s.run(padded(dataclasses.replace(batch, **changes), SIZES))
+        after = s.run(s.padded(dataclasses.replace(batch, **changes)))
         both = before["valid"] & after["valid"]
         both[: batch.graph.num_events] &= trace[batch.graph.trace_ids]
         now, then = ({**out, "credit - baseline": out["credit"] - out["baseline"]}[name] for out in (after, before))
@@ -145,7 +156,27 @@ def declared(s: Subject) -> str:
         everywhere = np.ones(len(batch.reward), bool)
         if detail := moved("credit - baseline", everywhere, reward=batch.reward + np.float32(1), evidence=risen):
             return f"{detail}, as before every reward and value rose by 1, since centred is True"
-    return ""
+    return _off_centre(s) if s.centre == "tried" else ""
+
+
+def _off_centre(s: Subject) -> str:
+    """The event whose amount has another mean than 0 over all outcomes of a group, each 1 with probability 1/4."""
+    batch = s.regular()
+    first = np.unique(batch.graph.group_ids, return_index=True)[1]
+    place, mean = np.arange(len(batch.reward)) - first[batch.graph.group_ids], np.zeros(s.room.events)
+    for case in range(2**s.group_size):
+        ones = case >> place & 1
+        chance = 0.25 ** case.bit_count() * 0.75 ** (s.group_size - case.bit_count())
+        out = s.run(s.padded(dataclasses.replace(
+            batch, reward=ones.astype(np.float32), event_reward=np.zeros_like(batch.event_reward))))  # fmt: skip
+        mean += np.where(out["valid"], chance * (out["credit"] - out["baseline"]), 0)
+    row = int(np.argmax(np.abs(mean)))
+    if abs(mean[row]) < 1e-4:
+        return ""
+    return (
+        f"credit - baseline of event {row} is {mean[row]:.3g} on average over independent outcomes, 1 with probability "
+        "1/4 and else 0; expected 0, since centred is True"
+    )
 
 
 def regular_is_valid(s: Subject) -> str:
@@ -153,60 +184,76 @@ def regular_is_valid(s: Subject) -> str:
     batch = s.regular()
     if s.nonnegative:
         batch = dataclasses.replace(batch, reward=batch.reward + np.float32(2))
-    batch = padded(batch, SIZES)
+    batch = s.padded(batch)
     out = s.run(batch)
     wrong = batch.graph.event_mask & batch.graph.action_mask & ~out["valid"]
     if not wrong.any():
         return ""
     row = int(np.argmax(wrong))
-    return f"event {row} is not valid, with reason {out['reason'][row]}"
+    return f"event {row} is not valid, with reason {reason_name(out['reason'][row])}"
 
 
 def equal_rewards(s: Subject) -> str:
     """If all rewards of the scope are equal, and all values in the evidence too, advantages are exactly 0.
 
-    It holds for any reward, and however often each alternative of a replay tree was replayed.
+    It holds for any reward, in groups of any size, and however often each alternative of a replay tree was replayed.
+    A residue of rounding is no 0: a spread that it is divided by makes it as large as any advantage. Differences from
+    the trace's own score have none.
     """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
     if s.shaped:
         raise NotApplicable("it pays for progress or marks by itself")
-    batches = [s.regular(), s.regular(even=False)] if "node" in s.needs else [s.regular()]
+    sizes = (s.group_size,) * 4, (3, 5, 6, 7, 9), (8, 8, 8)
+    evens = (True, False) if "node" in s.needs else (True,)
+    batches = [s.regular(groups=groups, even=even) for groups in sizes for even in evens]
     for batch in batches:
         groups = batch.graph.group_ids
         evidence = {
             name: np.full_like(values, 0.3) if name in _VALUES else values for name, values in batch.evidence.items()
         }
-        for values in ([0.1, 1 / 3, 10000.1, -7.3], [0.3, 0.7, 1e-3, 3e6]):
-            reward = np.array(values, np.float32)[groups if s.scope == "group" else np.zeros_like(groups)]
+        for turn in range(len(_AWKWARD)):
+            reward = np.roll(_AWKWARD, turn)[groups if s.scope == "group" else np.zeros_like(groups)]
             flat = Batch(batch.graph, reward, np.zeros_like(batch.event_reward), evidence)
-            advantage = s.run(padded(flat, SIZES))["advantage"]
+            advantage = s.run(s.padded(flat))["advantage"]
             if advantage.any():
                 row = int(np.argmax(advantage != 0))
                 stated = reward[batch.graph.trace_ids[row]]
-                return f"advantage of event {row} is {advantage[row]} where every reward is {stated}"
+                size = int((groups == groups[batch.graph.trace_ids[row]]).sum())
+                return (
+                    f"advantage of event {row} is {advantage[row]} where every reward is {stated} in a group of {size}."
+                    " Sums of scores round. Sum differences from the trace's own score x, as "
+                    "x + ((mean - x) * n - (least - x)) / (n - 1), not (mean * n - least) / (n - 1)"
+                )
     return ""
 
 
 def bounded(s: Subject) -> str:
-    """Rewards that differ by 1e-3 or less make no advantage above 10, where event rewards and evidence are below 1."""
-    batch, rng = padded(s.ragged(), SIZES), np.random.default_rng(s.seed)
+    """Rewards that differ by 1e-3 or less make no advantage above 10, where event rewards and evidence are below 1.
+
+    Nor do those of which one of each group is further off, by 0.5: a spread of the others says nothing of it.
+    """
+    batch, rng = s.padded(s.ragged()), np.random.default_rng(s.seed)
     last = np.append(batch.graph.trace_ids[1:] != batch.graph.trace_ids[:-1], True)
+    first = np.unique(batch.graph.group_ids, return_index=True)[1]
     for apart in (1e-3, 1e-5, 1e-7, 0.0):
-        reward = np.float32(0.5) + apart * rng.integers(0, 2, len(batch.reward))
-        reward = np.where(np.isnan(batch.reward), np.nan, reward).astype(np.float32)
-        for steps, words in (
-            (batch.event_reward, "with"),
-            (np.where(last, batch.event_reward, 0), "with last"),
-            (np.zeros_like(batch.event_reward), "without"),
-        ):
-            advantage = s.run(dataclasses.replace(batch, reward=reward, event_reward=steps))["advantage"]
-            row = int(np.argmax(np.abs(advantage)))
-            if abs(advantage[row]) > LARGEST:
-                return (
-                    f"advantage of event {row} is {advantage[row]} where rewards of a group differ by {apart:g} at "
-                    f"most, {words} event rewards; expected at most {LARGEST:g} in size"
-                )
+        near = np.float32(0.5) + apart * rng.integers(0, 2, len(batch.reward))
+        far = near.copy()
+        far[first] += 0.5
+        for reward, but in ((near, ""), (far, ", but for one that is 0.5 further")):
+            reward = np.where(np.isnan(batch.reward), np.nan, reward).astype(np.float32)
+            for steps, words in (
+                (batch.event_reward, "with"),
+                (np.where(last, batch.event_reward, 0), "with last"),
+                (np.zeros_like(batch.event_reward), "without"),
+            ):
+                advantage = s.run(dataclasses.replace(batch, reward=reward, event_reward=steps))["advantage"]
+                row = int(np.argmax(np.abs(advantage)))
+                if abs(advantage[row]) > LARGEST:
+                    return (
+                        f"advantage of event {row} is {advantage[row]} where rewards of a group differ by {apart:g} at "
+                        f"most{but}, {words} event rewards; expected at most {LARGEST:g} in size"
+                    )
     return ""
 
 
@@ -218,14 +265,14 @@ def no_event_reward(s: Subject) -> str:
     """
     if not s.takes_event_reward:
         raise NotApplicable("the method takes no event_reward")
-    batch = padded(s.ragged(), SIZES)
+    batch = s.padded(s.ragged())
     zeros = s.run(dataclasses.replace(batch, event_reward=np.zeros_like(batch.event_reward)))
     with jax.disable_jit():
         none = numbers(s.fn(batch.graph, batch.reward, event_reward=None, **batch.evidence))
     if detail := differ({name: np.asarray(v) for name, v in none.items()}, zeros, batch.graph.event_mask):
         return detail
     for trial in (s.regular(), s.ragged()):
-        paid = padded(trial, SIZES)
+        paid = s.padded(trial)
         unpaid = dataclasses.replace(paid, event_reward=np.zeros_like(paid.event_reward))
         if differ(s.run(paid), s.run(unpaid), paid.graph.event_mask, exactly=True):
             return ""
@@ -251,7 +298,7 @@ def replays(s: Subject) -> str:
     """
     if not s.is_own or s.needs or s.scope not in ("group", "batch"):
         raise NotApplicable("tried on functions of your own that compare traces and need no evidence")
-    batch = padded(s.regular(), SIZES)
+    batch = s.padded(s.regular())
     group, real = np.asarray(batch.graph.group_ids), np.asarray(batch.graph.trace_mask)
     by_group = [np.flatnonzero(real & (group == g)) for g in np.unique(group[real])]
     cluster, repeated, absent = np.where(real, np.arange(len(group)), 0), batch.reward.copy(), batch.reward.copy()
@@ -261,7 +308,7 @@ def replays(s: Subject) -> str:
     batch = dataclasses.replace(batch, graph=graph, event_reward=np.zeros_like(batch.event_reward))
     others = np.isin(graph.trace_ids, np.concatenate([members[2:] for members in by_group])) & graph.event_mask
     with_replays, without = (
-        s.once(dataclasses.replace(batch, reward=reward))["advantage"] for reward in (repeated, absent)
+        s.once(dataclasses.replace(batch, reward=reward), others)["advantage"] for reward in (repeated, absent)
     )
     if detail := differ({"advantage": with_replays}, {"advantage": without}, others):
         return f"{detail}, as without the replays: {ONE_SAMPLE}"
@@ -302,32 +349,32 @@ def _absence_counts(s: Subject, name: str, level: str, seed: int) -> bool:
     values = batch.evidence[name]
     removed = np.random.default_rng(s.seed + seed).random(len(values)) < 1 / 3
     absent, zeros = (
-        padded(
+        s.padded(
             dataclasses.replace(
                 batch, evidence={**batch.evidence, name: np.where(removed, fill, values).astype(values.dtype)}
-            ),
-            SIZES,
+            )
         )
         for fill in (np.nan if values.dtype.kind == "f" else -1, 0)
     )
     of_zeros = s.run(zeros)
     where = removed if level == "event" else removed[batch.graph.trace_ids]
     refused = not of_zeros["valid"][: len(where)][where].any()
-    return refused or bool(differ(s.run(absent), of_zeros, np.ones(SIZES.events, bool)))
+    return refused or bool(differ(s.run(absent), of_zeros, np.ones(s.room.events, bool)))
 
 
 def unit(s: Subject) -> str:
     """The result names a known unit, and within a unit valid events have the same numbers."""
-    batch = padded(s.ragged(), SIZES)
-    out, declared = s.run(batch), s.unit
-    if declared not in (*LEVELS, *KINDS):
-        return f"unit is {declared!r}; expected one of {', '.join((*LEVELS, *KINDS))}"
-    level: Level = next((level for level in LEVELS if level == declared), "event")  # a unit of a kind is the event
-    ids = ids_on_host(batch.graph, level)
-    for name in ("credit", "baseline", "scale"):
-        first: dict[int, float] = {}
-        for row in np.flatnonzero(out["valid"]):
-            value = float(out[name][row])
-            if first.setdefault(int(ids[row]), value) != value:
-                return f"{name} of event {row} is {value}; another event of its {declared} has {first[int(ids[row])]}"
+    for batch in map(s.padded, (s.ragged(), s.uneven())):
+        out, declared = s.run(batch), s.unit
+        if declared not in (*LEVELS, *KINDS):
+            return f"unit is {declared!r}; expected one of {', '.join((*LEVELS, *KINDS))}"
+        level: Level = next((level for level in LEVELS if level == declared), "event")  # a unit of a kind is the event
+        ids = ids_on_host(batch.graph, level)
+        for name in ("credit", "baseline", "scale"):
+            first: dict[int, float] = {}
+            for row in np.flatnonzero(out["valid"]):
+                value = float(out[name][row])
+                if first.setdefault(int(ids[row]), value) != value:
+                    other = f"another event of its {declared} has {first[int(ids[row])]}"
+                    return f"{name} of event {row} is {value}; {other}"
     return ""

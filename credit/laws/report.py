@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 
+from credit.laws.trial_batches import LEAST
 from graphs.errors import CreditError
 
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
 UNMEASURED = "unbiased: only the baseline was tried; `credit bench bias` measures the bias"
+OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 
 @dataclasses.dataclass(frozen=True)
 class LawResult:
-    """The result of one law. `passed` is None where the law does not apply; `detail` has the reason."""
+    """The result of one law. `passed` is None where it does not apply, or is `untried`; `detail` has the reason."""
 
     law: str
     passed: bool | None
     detail: str
+    untried: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,29 +29,51 @@ class LawReport:
     """The laws tried on one method, in order; printing it gives a table, and says what no law shows.
 
     `is_unbiased` is what the method was declared to be. Laws test its baseline; `credit bench bias` measures the bias.
+    `group_size` is the number of traces of the groups. `centre_untried`: whether the method declares to be centred, and
+    no law tries its mean.
     """
 
     method: str
     results: tuple[LawResult, ...]
     is_unbiased: bool = False
+    group_size: int = LEAST
+    centre_untried: bool = False
 
     @property
     def broken(self) -> tuple[LawResult, ...]:
         """The laws that do not hold."""
         return tuple(result for result in self.results if result.passed is False)
 
+    @property
+    def untried(self) -> tuple[LawResult, ...]:
+        """The laws that could not be tried, as the method answered nothing. They neither hold nor are broken."""
+        return tuple(result for result in self.results if result.untried)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no law is broken, and none is untried."""
+        return not self.broken and not self.untried
+
     def __str__(self) -> str:
         words = {True: "holds", False: "BROKEN", None: "-"}
         width = max((len(result.law) for result in self.results), default=0)
         lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
-        left = [] if not self.is_unbiased else [UNMEASURED]
-        return "\n".join([f"laws of {self.method}", *lines, *left])
+        sizes = f", in groups of {self.group_size} traces" if self.group_size > LEAST else ""
+        left = [UNMEASURED] * self.is_unbiased + [OFF_CENTRE] * self.centre_untried
+        return "\n".join([f"laws of {self.method}{sizes}", *lines, *left])
 
 
 class LawError(CreditError):
-    """A method breaks a law; `report` holds the others, too."""
+    """A method breaks a law, or one could not be tried; `report` holds the others, too."""
 
     def __init__(self, report: LawReport) -> None:
-        first = report.broken[0]
-        super().__init__(f"{report.method} breaks the law {first.law!r}: {first.detail}")
+        if report.broken:
+            first = report.broken[0]
+            text = f"breaks the law {first.law!r}: {first.detail}"
+        else:
+            first = report.untried[0]
+            text = (
+                f"answers nothing that the law {first.law!r} could look at: {first.detail.removeprefix('not tried: ')}"
+            )
+        super().__init__(f"{report.method} {text}")
         self.report = report

@@ -19,7 +19,9 @@ from graphs.padding import Sizes, pad, pad_array, sizes
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = [
-    "LARGER",
+    "BETWEEN",
+    "LEAST",
+    "MOST",
     "ONE_FOR",
     "SIZES",
     "Batch",
@@ -30,6 +32,7 @@ __all__ = [
     "ragged",
     "rearranged",
     "regular",
+    "uneven",
 ]
 
 Needs = Mapping[str, Literal["event", "trace"]]
@@ -37,16 +40,17 @@ Needs = Mapping[str, Literal["event", "trace"]]
 SIZES = Sizes(events=256, edges=320, agents=96, traces=32)
 """Room of every batch: each axis has padding, and no two axes have one length."""
 
-LARGER = Sizes(events=448, edges=512, agents=160, traces=72)
+LEAST, MOST = 4, 15
+"""Traces of a group that a batch may have: four, where a method needs no more."""
 
 _NAMES = (("planner", 0), ("solver", 1), ("critic", 1))  # agent name, role
-_GROUPS = (5, 3, 1, 4, 2, 3, 2)  # traces of each group in a ragged batch
 ONE_FOR = {"solo_reward": "trace_ids"} | dict.fromkeys(
     ("share", "agent_reward", "format_score", "self_rating", "block"), "agent_ids"
 )
 """Evidence that is one number for each trace or agent instance."""
 _CHOSEN = frozenset(("node", "alternative"))  # evidence whose ids are those of a replay tree
-_TIED, _MISSING, _LONELY, _IDLE = 1, 3, 4, 5  # its groups with equal rewards, without some reward, and so on
+_TIED, BETWEEN, _LONELY, _IDLE = 1, 3, 4, 5
+"""Groups of a ragged batch: with equal rewards; with one reward missing, between others; with one member; and so on."""
 
 
 @jax.tree_util.register_dataclass
@@ -60,40 +64,54 @@ class Batch:
     evidence: dict[str, np.ndarray]
 
 
-def ragged(seed: int, needs: Needs) -> Batch:
-    """Groups of 5, 3, 1, 4, 2, 3 and 2 traces of 1 to 10 events; unpadded.
+def ragged(seed: int, needs: Needs, size: int = LEAST) -> Batch:
+    """Groups of size + 1, 3, 1, size, 2, 3 and 2 traces of 1 to 10 events; unpadded.
 
     Group 1 has equal rewards of 0.1 and no event rewards; one trace of group 3 and one of group 4 have no reward, which
     leaves group 4 with one member; one trace of group 5 has an outcome and not a single action; some agents never act,
     two instances may share a name, tool results and effects are no actions, some evidence is missing.
     """
     rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(len(_GROUPS)), _GROUPS)
+    groups = np.repeat(np.arange(7), (size + 1, 3, 1, size, 2, 3, 2))
     traces = [_random_trace(rng) for _ in groups]
-    first = np.searchsorted(groups, np.arange(len(_GROUPS)))
+    first = np.searchsorted(groups, np.arange(7))
     traces[first[_IDLE]] = [(agent, EventType.TOOL_RESULT, False) for agent, _, _ in traces[first[_IDLE]]]
     graph = _graph(traces, groups, rng, idle_agents=True)
     reward = draw_rewards(graph, rng)
     reward[groups == _TIED] = np.float32(0.1)
-    reward[[first[_MISSING], first[_LONELY]]] = np.nan
+    reward[[first[BETWEEN], first[_LONELY]]] = np.nan
     step = rng.choice([0, 0, 0, -0.25, -0.125, 0.25], graph.num_events).astype(np.float32)
     step[groups[graph.trace_ids] == _TIED] = 0
     return Batch(graph, reward, step, _evidence(graph, needs, rng, missing=0.1))
 
 
-def regular(seed: int, needs: Needs, *, even: bool = True) -> Batch:
-    """Four groups of four traces, in each of which two agents act twice; distinct rewards, all evidence; unpadded.
+def regular(seed: int, needs: Needs, *, even: bool = True, groups: Sequence[int] = (LEAST,) * 4) -> Batch:
+    """Groups of so many traces, in each of which two agents act twice; distinct rewards, all evidence; unpadded.
 
     Where the evidence is a replay tree they act once, so that each context has two alternatives: four leaves a group.
-    If not `even`, three of the four are replays of one alternative and the fourth is the only one of the other.
+    If not `even`, the last of a group is the only one of its alternative, and the others are replays of the other one.
     """
     rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(4), 4)
+    of_group = np.repeat(np.arange(len(groups)), groups)
     acting = (0, 1) if needs.keys() & _CHOSEN else (0, 1, 0, 1)
-    graph = _graph([[(agent, EventType.MESSAGE, True) for agent in acting] for _ in groups], groups, rng)
+    graph = _graph([[(agent, EventType.MESSAGE, True) for agent in acting] for _ in of_group], of_group, rng)
     step = rng.choice([0, -0.25, 0.25], graph.num_events).astype(np.float32)
     reward = draw_rewards(graph, rng)
-    return Batch(graph, reward, step, _evidence(graph, needs, rng, missing=0.0, leaves=None if even else (0, 0, 0, 1)))
+    return Batch(graph, reward, step, _evidence(graph, needs, rng, missing=0.0, even=even))
+
+
+def uneven(seed: int, needs: Needs, size: int = LEAST) -> Batch:
+    """Two groups with `size` traces for each unit, but other traces for each; all evidence; unpadded.
+
+    Each trace lacks one of four agents, and every third has one round of the others, not two.
+    """
+    rng = np.random.default_rng(seed)
+    count = -(-3 * size // 2)
+    acting = [[agent for agent in range(4) if agent != i % 4] * (1 if i % 3 == 0 else 2) for i in range(count)]
+    groups = np.repeat(np.arange(2), count)
+    graph = _graph([[(agent, EventType.MESSAGE, True) for agent in agents] for agents in acting * 2], groups, rng)
+    step = rng.choice([0, -0.25, 0.25], graph.num_events).astype(np.float32)
+    return Batch(graph, draw_rewards(graph, rng), step, _evidence(graph, needs, rng, missing=0.0))
 
 
 def draw_rewards(graph: EventGraph, rng: np.random.Generator) -> np.ndarray:
@@ -255,7 +273,7 @@ def _graph(
 
 
 def _evidence(
-    graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float, leaves: Sequence[int] | None = None
+    graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float, even: bool = True
 ) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
@@ -282,7 +300,7 @@ def _evidence(
         values[rng.random(length) < missing] = _absent(values)
         drawn[name] = values
     for name in needs.keys() & _CHOSEN:
-        context, drawn[name] = _replay_tree(graph, rng, missing, leaves)
+        context, drawn[name] = _replay_tree(graph, rng, missing, even)
         drawn["context"] = context
         for chance in drawn.keys() & {"propensity", "target_propensity"}:
             policy = _policy(context, drawn[name], np.random.default_rng(len(chance)))
@@ -291,19 +309,20 @@ def _evidence(
 
 
 def _replay_tree(
-    graph: EventGraph, rng: np.random.Generator, missing: float, leaves: Sequence[int] | None
+    graph: EventGraph, rng: np.random.Generator, missing: float, even: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Contexts and nodes as if the traces of a group were replays of its first: two alternatives a context.
 
-    The i-th trace of a group takes the alternatives that the binary digits of i, or of `leaves[i]`, name, the lowest
-    first. Absence goes by trace: one that was no replay has neither.
+    The i-th trace of a group takes the alternatives that the binary digits of i name, the lowest first; if not `even`,
+    those of 1 for the last trace, and of 0 for the others. Absence goes by trace: one that was no replay has neither.
     """
     context, node = (np.full(graph.num_events, -1, np.int32) for _ in range(2))
     ids: dict[tuple[int, ...], int] = {}
     met: dict[int, int] = {}
+    last = np.bincount(graph.group_ids) - 1
     for trace, group in enumerate(graph.group_ids.tolist()):
         met[group] = met.get(group, -1) + 1
-        leaf = met[group] if leaves is None else leaves[met[group]]
+        leaf = met[group] if even else int(met[group] == last[group])
         if rng.random() < missing:
             continue
         path: tuple[int, ...] = (group,)

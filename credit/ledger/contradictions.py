@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from credit.metrics.clustered_error import clustered_error
 from estimators.base import Credit
 from graphs.event_graph import EventGraph
 
@@ -25,7 +26,7 @@ ALIKE = 0.99
 
 
 def claim_sums(graph: EventGraph, claim: Credit, scored: np.ndarray) -> tuple[float, float]:
-    """The mean over traces of a claim's sum, and its standard error, infinite for a single trace.
+    """The mean over traces of a claim's sum, and its standard error over samples (`clustered_error`).
 
     Args:
       graph: the batch.
@@ -33,7 +34,7 @@ def claim_sums(graph: EventGraph, claim: Credit, scored: np.ndarray) -> tuple[fl
       scored: bool [T], the traces to look at.
     """
     sums = np.bincount(np.asarray(graph.trace_ids), _amounts(claim), graph.num_traces)[scored]
-    return float(sums.mean()), _error(sums)
+    return float(sums.mean()), clustered_error(sums, _samples(graph)[scored])
 
 
 def contradicted(graph: EventGraph, reward: np.ndarray, claim: Credit) -> str:
@@ -48,7 +49,7 @@ def contradicted(graph: EventGraph, reward: np.ndarray, claim: Credit) -> str:
     valid = np.asarray(claim.valid) & np.isfinite(reward)[trace]
     claimed = np.bincount(trace[valid], minlength=graph.num_traces) > 0
     group = np.asarray(graph.group_ids)
-    samples = np.arange(graph.num_traces) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
+    samples = _samples(graph)
     if len(np.unique(samples[claimed])) < MANY:
         return ""
     return (_off_centre(trace, amount, reward, samples, group) if claim.centred else "") or (
@@ -105,6 +106,11 @@ def _tells_outcome(
 def _amounts(claim: Credit) -> np.ndarray:
     amounts: np.ndarray = np.where(claim.valid, claim.credit - claim.baseline, 0).astype(np.float64)
     return amounts
+
+
+def _samples(graph: EventGraph) -> np.ndarray:
+    """The sample of each trace; traces that share choices are one."""
+    return np.arange(graph.num_traces) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
 
 
 def _error(values: np.ndarray) -> float:

@@ -179,8 +179,8 @@ class Entries:
             words.append(f"the entries have negative coverage ({self.coverage:.3g}): they vary more than the reward")
         if claimed.any() and self.explained - 2 * self.explained_stderr <= 0:
             words.append(
-                f"out of sample the entries explain {self.explained:.3g} ± {self.explained_stderr:.2g} (one standard "
-                "error) of the variance of the reward, which does not exceed 0 significantly"
+                f"out of sample the entries explain {self.explained:.3g} of the variance of the reward, which does not "
+                "exceed 0 significantly"
             )
         noise = int(self.noise.sum())
         if claimed.any() and noise > claimed.sum() / 2:

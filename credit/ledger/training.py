@@ -16,6 +16,7 @@ is applied last, and re-weights decisions after the fact.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -307,7 +308,7 @@ def _centred(ledger: Entries, claims: list[Credit]) -> str:
     lines = []
     for claim in claims:
         mean, error = claim_sums(ledger.graph, claim, np.asarray(ledger.scored))
-        lines.append(f"{claim.source!r} {mean:.3g} ± {error:.2g}")
+        lines.append(f"{claim.source!r} {mean:.3g}" + (f" ± {error:.2g}" if math.isfinite(error) else ""))
     return (
         "claims that declare another thing are left out; right if their alternatives are those of the policy that "
         f"acted. Mean sum over a trace ± one standard error, 0 if so: {', '.join(lines)}"

@@ -1,18 +1,27 @@
-"""Logs in which no trace has an outcome: the refusal, and what was found instead of outcomes."""
+"""Traces without an outcome: the refusal where none has one, what was found instead, and how long some are."""
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from graphs.errors import CreditError, Problem
 
 if TYPE_CHECKING:
     from graphs.traces.batch import Traces
 
-__all__ = ["found_instead", "no_outcome", "spoilt_rows"]
+__all__ = ["OF_EVENTS", "action_counts", "found_instead", "lengths_apart", "no_outcome", "spoilt_rows"]
+
+OF_EVENTS = (
+    "found event_reward alone: where a trace earned their sum, state its outcome as 0, in a table a column reward of 0 "
+    "in each row"
+)
+"""Said of logs whose rewards are all at events: no outcome is not an outcome of 0."""
 
 SHOWN = 5  # channels that are named
 
@@ -53,7 +62,10 @@ def spoilt_rows(problems: Iterable[Problem]) -> str:
 
 
 def found_instead(traces: Traces) -> str:
-    """Other channels of reward that the logs have; else keys of the first native trace that look like outcomes."""
+    """Rewards at events, other channels of reward, or keys of the first native trace that look like outcomes."""
+    paid = traces.evidence.get("event_reward")
+    if paid is not None and paid.mask.any():
+        return OF_EVENTS
     channels = traces.reward_channels
     if channels:
         more = [f"and {len(channels) - SHOWN} more channels"] if len(channels) > SHOWN else []
@@ -61,6 +73,44 @@ def found_instead(traces: Traces) -> str:
         return "; ".join(lines + more)
     native = traces.traces["format"].slice(0, 1).to_pylist() == ["native"]
     return _found_keys(_document(traces)) if native else ""
+
+
+def action_counts(traces: Traces) -> dict[str, int]:
+    """Traces with an outcome and without, the sum of their actions and of its squares, for `lengths_apart`."""
+    graph, n = traces.graph, traces.sizes.traces
+    acts = np.asarray(graph.action_mask)[: traces.sizes.events]
+    count = np.bincount(np.asarray(graph.trace_ids)[: len(acts)][acts], minlength=n)[:n]
+    scored = np.isfinite(np.asarray(traces.reward, np.float64)[:n])
+    return {
+        f"{side}, {what}": int(number)
+        for side, of in (("scored", count[scored]), ("unscored", count[~scored]))
+        for what, number in (("traces", len(of)), ("actions", of.sum()), ("squares", (of**2).sum()))
+    }
+
+
+def lengths_apart(counts: Mapping[str, int]) -> str:
+    """That traces without an outcome have more or fewer actions than the others, by 2 standard errors; "" else.
+
+    What a policy chooses then decides which traces are left out, and leaving them out is a bias.
+
+    Args:
+      counts: of `action_counts`, or sums of several.
+    """
+    means, errors = dict[str, float](), 0.0
+    for side in ("unscored", "scored"):
+        n = counts[f"{side}, traces"]
+        if n < 2:
+            return ""
+        means[side] = counts[f"{side}, actions"] / n
+        errors += (counts[f"{side}, squares"] / n - means[side] ** 2) / (n - 1)
+    if abs(means["unscored"] - means["scored"]) <= 2 * math.sqrt(max(errors, 0.0)):
+        return ""
+    which = "longer" if means["unscored"] > means["scored"] else "shorter"
+    return (
+        f"traces without an outcome are {which}: {counts['unscored, traces']} have {means['unscored']:.3g} actions on "
+        f"average, the {counts['scored, traces']} others {means['scored']:.3g}; if actions decide which end without "
+        "one, leaving them out is a bias: give them an outcome, such as 0"
+    )
 
 
 def _document(traces: Traces) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published, find_method
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
-from credit.methods.units_apart import alike_units
+from credit.methods.units_apart import alike_in_log
 from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
@@ -44,7 +44,7 @@ def availability(traces: Traces) -> dict[str, Availability]:
       ('computable', 'missing')
     """
     states = {name: _judge(traces, method) for name, method in METHODS.items()}
-    alike = alike_units(traces.graph, ("agent", "parent", "turn"))
+    alike = alike_in_log(traces, ("agent", "parent", "turn"))
     for name, state in states.items():
         absent = [f"compares by the {key}, and {alike[key]}" for key in METHODS[name].columns if key in alike]
         if absent and state.state == "computable":

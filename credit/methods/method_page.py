@@ -142,7 +142,8 @@ def _promises(method: Method) -> dict[str, str]:
 
 def _unbiased(method: Method) -> str:
     unbiased, why = method.unbiased_with({})
-    answer = "yes" if unbiased else "not known" if unbiased is None else "no"
+    open_answer = "with true values" if method.valued else "not known"
+    answer = "yes" if unbiased else open_answer if unbiased is None else "no"
     return f"{answer}: {why}" if why else answer
 
 
@@ -175,8 +176,9 @@ def _hint(hint: Any) -> str:
     if hint == By:
         return "names of parts by commas or in a tuple, arrays of integers [E] among them"
     parts = typing.get_args(hint)
-    if parts:
-        return " or ".join(_hint(part) for part in parts if "Array" not in str(part) and "ndarray" not in str(part))
+    if parts:  # an array is an argument from Python, and is `Any` where JAX is not imported
+        kept = (part for part in parts if part is not Any and "Array" not in str(part) and "ndarray" not in str(part))
+        return " or ".join(dict.fromkeys(map(_hint, kept)))
     return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
 
 

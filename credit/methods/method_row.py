@@ -8,6 +8,9 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from graphs.argument_kinds import is_number
+from graphs.text import excerpt
+
 if TYPE_CHECKING:
     from estimators.base import Credit, Estimand
 
@@ -67,6 +70,10 @@ OF_KEYS = ("by", "population", "singleton", "filters")
 """Options about which `Method.unbiased_with` knows more than that they are no defaults."""
 
 
+_OF_SCALE = {"scale", "eps", "ddof"}
+"""Options that move the scale alone."""
+
+
 class Seen(NamedTuple):
     """What logs show of that by which a comparison may be biased.
 
@@ -74,13 +81,13 @@ class Seen(NamedTuple):
       repeated: whether a trace has two samples of one key.
       alone: whether an action has no number, or 0, for want of another trace with its key.
       keyless: whether an action has no number for want of its key, or of a trace other than its replays with it.
-      rewarded: whether events have rewards of their own.
+      rewarded: whether events have rewards of their own; None where they may, and none has any here.
     """
 
     repeated: bool
     alone: bool
     keyless: bool
-    rewarded: bool
+    rewarded: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +104,8 @@ class Method:
       unbiased: whether the policy gradient's mean is right when every action is weighted with the advantage, the group
         is sampled independently, and sizes do not depend on the actions. With replays: a fan-out weighs as one trace,
         and stands under one task.
+      unbiased_at: options under which a method that is biased by default has no bias, with the defaults of all others.
+      valued: along whose actions values are compared, where true ones leave no bias but that of rewards off this chain.
       scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
       pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
         though no other group changes the claims.
@@ -104,6 +113,7 @@ class Method:
       nonnegative: whether it refuses traces of a group whose mean return is not above 0.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
+      outcome_alone: whether rewards at events change none of its numbers, as in the code of some papers.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
       order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; see
         `reads_order`.
@@ -138,9 +148,12 @@ class Method:
     nonnegative: bool = False
     compared: Compared = _NOBODY
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
+    outcome_alone: bool = False
     reads_types: bool = False
     order: Literal["", "event_reward", "always"] = ""
     state: Callable[..., Any] | None = None
+    unbiased_at: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    valued: Literal["", "trace", "agent"] = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)
@@ -152,9 +165,16 @@ class Method:
         return bound
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options as they reach the function: with those of a published name, and the defaults of a comparison."""
+        """Options with those of a published name, and the defaults of a comparison."""
         stated = inspect.signature(getattr(self.fn, "func", self.fn)).parameters
-        return {name: stated[name].default for name in OF_KEYS if name in stated} | {**self.bound, **options}
+        of_rows = {"by": self.compared.key.replace(" ", ""), "population": "row"} if self.of_rows else {}
+        of_rows |= {"along": self.valued} if self.valued else {}
+        return of_rows | {name: stated[name].default for name in OF_KEYS if name in stated} | {**self.bound, **options}
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it compares rows with the mean of others: biased, and not where a trace has one row of each key."""
+        return self.compared[1:] == ("row", "mean of the others", "")
 
     def scope_of(self, options: Mapping[str, Any]) -> tuple[Scope, str | None]:
         """The scope under options, and the option with its value that makes it so; None where the entry itself does.
@@ -202,7 +222,9 @@ class Method:
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is another; None where nobody can say.
 
-        Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone.
+        Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone. A mean
+        that contains the trace itself shrinks the gradient of what is compared, without a scale, too. Whether a method
+        that is `valued` is biased depends on the values.
 
         Under a key finer than the trace, every action must have the key, and share it with an independent trace or with
         none: the others are refused.
@@ -215,6 +237,10 @@ class Method:
           >>> import credit
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,turn", "singleton": "raw"})
           (True, '')
+          >>> credit.METHODS["gae"].unbiased_with({}), credit.METHODS["gae"].unbiased_with({"lambda_": 1.0})
+          ((None, ''), (True, ''))
+          >>> credit.METHODS["gae"].unbiased_with({"lambda_": 1, "discount": 0.9})
+          (False, 'discount=0.9 counts what comes later for less than it is worth')
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,length", "singleton": "raw"})
           (False, 'length: Every action may make the trace longer or shorter.')
         """
@@ -224,16 +250,32 @@ class Method:
         plain = getattr(self.fn, "func", self.fn)
         defaults = {name: one.default for name, one in inspect.signature(plain).parameters.items()}
         given = self.given(options)
-        for name, value in given.items() if self.unbiased else ():
-            if name in defaults and name not in OF_KEYS and repr(value) != repr(defaults[name]):
-                return None, f"that it has no bias is known of {name}={defaults[name]} only"
+        changed = {name: given[name] for name in given if name in defaults and not _alike(given[name], defaults[name])}
+        changed.pop("along", None)  # of `_biases`
+        known = self.unbiased or self.of_rows
+        if (self.unbiased or self.unbiased_at) and "discount" in changed and _alike(defaults["discount"], 1):
+            return False, f"discount={excerpt(changed['discount'])} counts what comes later for less than it is worth"
+        but = ""
+        if changed and changed.keys() == self.unbiased_at.keys():
+            off = [name for name, at in self.unbiased_at.items() if not _alike(changed[name], at)]
+            but = ", ".join(
+                f"{name}={excerpt(changed[name])}; without bias is {self.unbiased_at[name]}" for name in off
+            )
+            known, changed = not off, {}
+        other = [name for name in changed if name not in OF_KEYS or not (known or takes_key(self.fn))]
+        if known and other:
+            return None, f"that it has no bias is known of {other[0]}={defaults[other[0]]} only"
         decided, why = decided_by(given.get("by")) if takes_key(self.fn) else ("before", "")
         if decided != "before":
-            return (None if self.unbiased and decided == "by the log" else False), why
-        if not self.unbiased:
+            return (None if known and decided == "by the log" else False), why
+        if other:
+            contains = self.compared.baseline == "mean" and given.get("scale") == "none" and {*other} <= _OF_SCALE
+            return (False, "the mean that is subtracted contains the trace itself") if contains else (None, "")
+        if not known and not self.valued:
             return False, ""
         # What is sure comes first.
-        return min(_biases(given, seen), key=lambda answer: answer[0] is None, default=(True, ""))
+        found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
+        return (None, but) if found[0] and not known else found
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
         from estimators.options import takes_key
@@ -241,8 +283,13 @@ class Method:
         return options.get("by") is not None and takes_key(self.fn)
 
 
-def _biases(given: Mapping[str, Any], seen: Seen | None) -> Iterator[tuple[bool | None, str]]:
-    """What biases a leave-one-out mean under options whose key is decided before the action; None for what may."""
+def _alike(value: Any, default: Any) -> bool:
+    """Whether an option is a default: as a number, such as 1 and 1.0, or as it is written."""
+    return (is_number(value) and is_number(default) and value == default) or repr(value) == repr(default)
+
+
+def _biases(given: Mapping[str, Any], seen: Seen | None, of_rows: bool) -> Iterator[tuple[bool | None, str]]:
+    """What biases a leave-one-out mean whose key is decided before the action, or a chain; None for what may."""
     from graphs.keys import finer_than_trace, names_of_key
 
     def answer(what: str, happened: bool | None, unknown: bool | None = False) -> tuple[bool | None, str]:
@@ -251,19 +298,28 @@ def _biases(given: Mapping[str, Any], seen: Seen | None) -> Iterator[tuple[bool 
 
     names, population, singleton = names_of_key(given.get("by")), given.get("population"), given.get("singleton")
     repeated, alone, keyless, rewarded = seen or (None, None, False, None)
+    along, finer = given.get("along", "trace"), finer_than_trace(given.get("by"))
+    # The rest of the return of an action at t: every r_s with s >= t. An agent's own chain lacks those at others'
+    # events, whose mean may depend on the action; the outcome ends each chain, and alone makes every return the whole.
+    if along != "trace" and rewarded is not False:
+        why = f"a chain along the {along} lacks rewards at events of others, which an action may change"
+        yield None if rewarded is None else False, why
     if population in ("agent", "row") and "step" not in names:
         if population == "agent" and "agent" in names and not repeated:
             what = "a trace may have several instances of one name{here}, which then enter each other's baseline"
             yield answer(what, repeated, unknown=None)
         else:
             yield answer("a trace has several samples of one key{here}, which enter each other's baseline", repeated)
-    if population == "row" and rewarded is not False:
+    if (population == "row" or of_rows) and rewarded is not False:
         why = "an action gets the outcome and its own reward, not the rewards at later events"
         yield None if rewarded is None else False, why
+    # The sum of the gradient stays: equal outcomes give 0. The divisor of a mean over what is left depends on outcomes,
+    # also of a batch in which nothing was left out.
     if given.get("filters", "none") != "none":
-        yield False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
-    finer = finer_than_trace(given.get("by"))
-    if singleton == "zero":
+        yield None, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
+    # Who shares a key that is finer than the trace depends on choices: that all do here is no proof. Sizes of groups
+    # do not.
+    if singleton == "zero" and (finer or alone is not False):
         yield answer("an action whose key no other trace has{here} gets 0 in place of its return", alone)
     elif singleton == "refuse" and finer:
         what = "an action whose key no other trace has{here} gets nothing; singleton=raw gives it its return"

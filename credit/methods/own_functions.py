@@ -62,7 +62,7 @@ def load_named(name: str, kind: str) -> Any:
             listed = [
                 known
                 for known, value in vars(within).items()
-                if callable(value) or (kind != "method" and known[0] != "_")
+                if (callable(value) or (kind != "method" and known[0] != "_")) and not _imported(value, module)
             ]
             near = near_names(attribute, listed)
             raise CreditError(f"{kind} {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
@@ -78,14 +78,24 @@ def load_named(name: str, kind: str) -> Any:
             sys.path.remove(here)
 
 
+def _imported(value: Any, module: str) -> bool:
+    """Whether a module has a name from elsewhere: a module, or a function or class that another one defines."""
+    defined = inspect.isroutine(value) or inspect.isclass(value) or hasattr(value, "__wrapped__")
+    return inspect.ismodule(value) or (defined and getattr(value, "__module__", module) != module)
+
+
 def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit]:
     """The function, whose results are checked and whose exceptions name it, the file, the line and the exception."""
 
     from credit.methods.own_memory import check_memory
-    from credit.methods.own_results import check_finite, check_form
+    from credit.methods.own_repeats import check_repeats
+    from credit.methods.own_results import check_finite, check_form, without_scale
+
+    repeats = False  # the first batch tells: a function that draws or keeps a state does so on any
 
     @functools.wraps(fn)
     def called(*args: Any, **kwargs: Any) -> Credit:
+        nonlocal repeats
         try:
             check_memory(f"method {name!r}", fn, args, kwargs)
             result = fn(*args, **kwargs)
@@ -96,7 +106,10 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
             raise CreditError(f"method {name!r} failed at {_place_and_text(error, source)}") from error
         check_form(f"method {name!r}", args[0], result)
         check_finite(f"method {name!r}", result)
-        return result
+        if not repeats:
+            check_repeats(f"method {name!r}", fn, args, kwargs)
+            repeats = True
+        return without_scale(result)
 
     return called
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Estimand, Reason
 from graphs.errors import CreditError
@@ -13,9 +15,9 @@ from graphs.event_graph import EventGraph
 from graphs.levels import LEVELS
 from graphs.text import excerpt
 
-__all__ = ["FINITE", "NotFiniteError", "check_finite", "check_form"]
+__all__ = ["FINITE", "NotFiniteError", "check_finite", "check_form", "check_type", "without_scale"]
 
-FINITE = "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
+FINITE = "expected finite numbers over a scale above 0, or another reason than VALID, as `estimators.finish` gives"
 """The error's words where a valid advantage is not a finite number."""
 
 
@@ -43,8 +45,7 @@ def check_form(name: str, graph: EventGraph, result: Any) -> None:
           ...
       graphs.errors.CreditError: mine: credit has shape (...,); expected (...,), one entry for each event of this batch
     """
-    if not isinstance(result, Credit):
-        raise CreditError(f"{name} returned {excerpt(result)}; expected a Credit (end with `finish`)")
+    check_type(name, result)
     for field, known in (("unit", LEVELS), ("estimand", get_args(Estimand))):
         values = getattr(result, field)
         if values not in known:
@@ -56,6 +57,28 @@ def check_form(name: str, graph: EventGraph, result: Any) -> None:
             raise CreditError(f"{name}: {field} has shape {jnp.shape(array)}; expected {expected}")
         if jnp.iscomplexobj(array):
             raise CreditError(f"{name}: {field} is complex; expected real numbers")
+
+
+def check_type(name: str, result: Any) -> None:
+    """Refuse what is no credit.
+
+    Raises:
+      CreditError: says what it is.
+    """
+    if not isinstance(result, Credit):
+        raise CreditError(f"{name} returned {_kind(result)}; expected a Credit (end with `finish`)")
+
+
+def _kind(result: Any) -> str:
+    """What was returned, in words that are the same while it is traced: an array is no tracer to who returned it."""
+    if isinstance(result, jax.Array | np.ndarray):
+        return f"an array of shape {result.shape}"
+    if isinstance(result, tuple | list):
+        return f"a {type(result).__name__} of {', '.join(map(_kind, result[:4])) or 'nothing'}"
+    if isinstance(result, dict):
+        return f"a dict with the keys {excerpt(list(result))}"
+    plain = result is None or isinstance(result, str | int | float)
+    return excerpt(result) if plain else f"an object of the class {type(result).__name__}"
 
 
 def check_finite(name: str, result: Credit) -> None:
@@ -79,3 +102,24 @@ def check_finite(name: str, result: Credit) -> None:
             f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
             f"{FINITE}"
         )
+    wrong = jnp.flatnonzero((jnp.asarray(result.reason) == Reason.VALID) & ~(jnp.asarray(result.scale) > 0))
+    if wrong.size:
+        more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
+        raise NotFiniteError(
+            f"{name}: the scale of event {int(wrong[0])} is {float(result.scale[wrong[0]])} and marked valid{more}; "
+            f"{FINITE}"
+        )
+
+
+def without_scale(result: Credit) -> Credit:
+    """The result, with NaN for a valid advantage over a scale of 0 or less: what is compiled can refuse no other way.
+
+    Examples:
+      >>> import credit, dataclasses
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> result = credit.rloo(graph, reward)
+      >>> without_scale(dataclasses.replace(result, scale=-result.scale)).advantage[:2].tolist()
+      [nan, nan]
+    """
+    wrong = (jnp.asarray(result.reason) == Reason.VALID) & ~(jnp.asarray(result.scale) > 0)
+    return dataclasses.replace(result, credit=jnp.where(wrong, jnp.nan, result.credit))

@@ -38,7 +38,7 @@ class Published:
       needs: evidence of the log that `function` needs.
       fitted: False for a method that needs a model which this library does not fit.
       options: keyword arguments that make the function of `METHODS` this method.
-      paper: what to cite, where the entry of `METHODS` has another paper.
+      paper: what to cite, where no entry of `METHODS` has that paper.
       differs: fields of the entry that are others, as under the options.
     """
 
@@ -188,6 +188,7 @@ PUBLISHED: dict[str, Published] = {
         None,
         "its critic answers in text and its update rewrites prompts: it has no number",
         "the critic's verdicts turned into numbers by their author, as scores of a judgement file (docs/judgements.md)",
+        paper="Yao et al. 2026, arXiv:2604.00722",
     ),
     "malt": Published(
         "MALT",
@@ -199,6 +200,7 @@ PUBLISHED: dict[str, Published] = {
         function="estimators.counterfactual.replays.subtree_values",
         kind="a label of nodes",
         needs=("context", "node"),
+        paper="Motwani et al. 2024, arXiv:2412.01928",
     ),
     "matpo": Published(
         "MATPO",
@@ -218,6 +220,7 @@ PUBLISHED: dict[str, Published] = {
         "its reward `estimators.counterfactual.factored.agent_qmix_reward` (golden), and `qmix`, `mixer_credit` "
         "on given values",
         fitted=False,
+        paper="Jiang et al. 2026, arXiv:2604.00344",
     ),
     "m_grpo": Published(
         "M-GRPO",
@@ -236,6 +239,7 @@ PUBLISHED: dict[str, Published] = {
         "outcome and event_reward with `by=role_name`: a role's stages on one task are one group, whatever they read",
         function="credit.ledger.channel",
         needs=("event_reward",),
+        paper="Liu et al. 2025, arXiv:2511.11373",
     ),
     "c3": Published(
         "C3",
@@ -331,6 +335,7 @@ PUBLISHED: dict[str, Published] = {
         "`estimators.counterfactual.factored.qmix` and the slopes of `mixer_credit` on given values (golden "
         "`pymarl_qmix`)",
         fitted=False,
+        paper="Rashid et al. 2018, arXiv:1803.11485",
     ),
     "skyrl_maxrl": Published(
         "MaxRL as SkyRL computes it",
@@ -409,6 +414,7 @@ PUBLISHED: dict[str, Published] = {
         "channel for each reward under `grpo`, whose ledgers are added with weights (docs/channels.md)",
         function="estimators.tokens.baselines.gdpo",
         kind="an advantage of rows with several rewards",
+        paper="Liu et al. 2026, arXiv:2601.05242",
     ),
     "spa_rl": Published(
         "SPA-RL",
@@ -469,5 +475,6 @@ PUBLISHED: dict[str, Published] = {
         "it needs Q values of each agent; no log holds them, and this library does not fit them",
         "`estimators.counterfactual.factored.vdn`; its parts are the agents' values themselves",
         fitted=False,
+        paper="Sunehag et al. 2017, arXiv:1706.05296",
     ),
 }

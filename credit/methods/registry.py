@@ -106,6 +106,8 @@ METHODS: dict[str, Method] = {
         needs=("value",),
         cost="O(E log E)",
         order="always",
+        unbiased_at={"lambda_": 1},
+        valued="trace",
     ),
     "critic": Method(
         named("estimators:critic_increments"),
@@ -120,6 +122,7 @@ METHODS: dict[str, Method] = {
         needs=("value",),
         cost="O(E log E)",
         order="always",
+        valued="trace",
     ),
     "maac": Method(
         named("estimators:maac"),
@@ -136,6 +139,7 @@ METHODS: dict[str, Method] = {
         scope_by_option={"normalise=true": "batch"},
         columns=("agent",),
         order="always",
+        valued="agent",
     ),
     "puppeteer": Method(
         named("estimators:puppeteer"),
@@ -150,6 +154,7 @@ METHODS: dict[str, Method] = {
         needs=("tokens",),
         cost="O(E log E)",
         order="always",
+        outcome_alone=True,
     ),
     "pass_at_k": Method(
         named("estimators:pass_at_k"),
@@ -172,7 +177,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="released",
-        reference="verl compute_grpo_outcome_advantage",
+        reference="Shao et al. 2024, arXiv:2402.03300; verl compute_grpo_outcome_advantage",
     ),
     "verl_rloo": Method(
         named("estimators:verl_rloo"),
@@ -183,7 +188,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="released",
-        reference="verl compute_rloo_outcome_advantage",
+        reference="Ahmadian et al. 2024, arXiv:2402.14740; verl compute_rloo_outcome_advantage",
     ),
     "trl_grpo": Method(
         named("estimators:trl_grpo"),
@@ -194,7 +199,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="reconstructed",
-        reference="TRL GRPOTrainer",
+        reference="Shao et al. 2024, arXiv:2402.03300; TRL GRPOTrainer",
     ),
     "openrlhf_group_norm": Method(
         named("estimators:openrlhf_group_norm"),
@@ -205,7 +210,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="reconstructed",
-        reference="OpenRLHF group_norm",
+        reference="Shao et al. 2024, arXiv:2402.03300; OpenRLHF group_norm",
     ),
     "slime_grpo": Method(
         named("estimators:slime_grpo"),
@@ -216,7 +221,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="released",
-        reference="slime RolloutManager._post_process_rewards",
+        reference="Shao et al. 2024, arXiv:2402.03300; slime RolloutManager._post_process_rewards",
         scope_by_option={"uneven_as_one_group=true": "batch"},
     ),
     "agent_lightning": Method(
@@ -428,6 +433,8 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="Foerster et al. 2018, arXiv:1705.08926; pymarl coma_learner.py",
         needs=("q_value", "target_value"),
+        outcome_alone=True,
+        valued="trace",
     ),
     "difference_reward": Method(
         named("estimators:difference_reward"),
@@ -474,7 +481,7 @@ METHODS: dict[str, Method] = {
     "turn_baseline": Method(
         named("estimators:turn_baseline"),
         "what was earned from each turn on, against the other traces' from their turn of that number",
-        compared=Compared("task, turn", "turn", "mean of the others", ""),
+        compared=Compared("task, turn of the trace", "turn", "mean of the others", ""),
         unit="turn",
         estimand="return",
         unbiased=True,
@@ -489,7 +496,7 @@ METHODS: dict[str, Method] = {
     "mt_grpo": Method(
         named("estimators:mt_grpo"),
         "each turn's reward normalised among turns of that number, summed from the turn on",
-        compared=Compared("task, turn", "turn", "mean", "sd"),
+        compared=Compared("task, turn of the trace", "turn", "mean", "sd"),
         unit="turn",
         estimand="score",
         unbiased=False,
@@ -542,6 +549,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         shaped=True,
         order="always",
+        outcome_alone=True,
     ),
     "graph_gpo": Method(
         named("estimators:graph_gpo"),
@@ -557,6 +565,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E + E D), D the longest distance",
         shaped=True,
         order="always",
+        outcome_alone=True,
     ),
     "tree_grpo": Method(
         named("estimators:tree_grpo"),
@@ -584,6 +593,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         shaped=True,
         order="always",
+        outcome_alone=True,
     ),
     "hae": Method(
         named("estimators:hae"),
@@ -625,6 +635,7 @@ METHODS: dict[str, Method] = {
         needs=("block",),
         cost="O(E + A log A)",
         columns=("parent",),
+        outcome_alone=True,
     ),
     "matpo": Method(
         named("estimators:matpo"),
@@ -720,6 +731,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="CCPO 2026, arXiv:2603.21563; two_model_trainer.py",
         needs=("solo_reward",),
+        outcome_alone=True,
     ),
     "sepo": Method(
         named("estimators:sepo"),
@@ -734,6 +746,7 @@ METHODS: dict[str, Method] = {
         needs=("self_rating",),
         shaped=True,
         columns=("agent",),
+        outcome_alone=True,
     ),
     "marshal": Method(
         named("estimators:marshal"),
@@ -831,5 +844,6 @@ METHODS: dict[str, Method] = {
         reference="Shapley 1953; evaluated coalitions needed: credit shapley plan, solve",
         needs=("share",),
         columns=("agent",),
+        outcome_alone=True,
     ),
 }

@@ -5,21 +5,24 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
+from credit.methods.own_results import check_type
 from credit.methods.published import find_method
+from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
-from graphs.errors import CreditError
+from graphs.errors import CreditError, PrecisionWarning, UnusedRewardsWarning
 from graphs.invariants import validate_ids
 from graphs.keys import evidence_of_key, key_of
 from graphs.padding import pad_array
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -39,10 +42,13 @@ __all__ = [
     "keywords_of",
     "missing_evidence",
     "optional_evidence",
+    "rewarded",
     "run",
     "run_part",
+    "unused_rewards",
     "with_key",
 ]
+
 
 _ALWAYS = ("event_reward", "node")
 """Evidence that a method is given wherever the log has it: without it the numbers would be of another log."""
@@ -73,14 +79,19 @@ def run(
         a default are evidence that it needs; their names are keys of `graphs.traces.schema.EVENT_EVIDENCE`.
       evidence: names of further evidence to take from the log, which the method can do without.
       **arguments: options of the method, such as `lambda_=0.0`, and arrays that replace evidence of the log, such as
-        `value=values`.
+        `value=values`: in the order of events, as those of `Rows.evidence`, which is not that of a trainer's rows.
 
     Returns:
       The method's `Credit`, arrays over the events of `traces.graph`, [E].
 
+    Warns:
+      PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
+        1 %, or those between outcomes and values.
+      UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
+
     Raises:
       CreditError: no trace has an outcome; the method is unknown; the log lacks evidence that it needs; it has no such
-        option, or refuses the option's value.
+        option, or refuses the option's value; an array has a number for each row, whose events stand in another order.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -97,9 +108,48 @@ def run(
           ...
       graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
-    traces = as_traces(traces)
+    rows, traces = traces if isinstance(traces, Rows) else None, as_traces(traces)
     expect_outcomes(traces)
-    return run_part(traces, method, evidence=evidence, **arguments)
+    if rows is not None:
+        _refuse_row_order(rows, arguments)
+    credit, taken = _computed(traces, method, evidence, arguments)
+    taken = taken if rows is None else rows.known(taken)
+    results = credit.credit - credit.baseline, credit.valid
+    small = outweighed(traces.graph, traces.reward, taken, *results, own_outcome=credit.own_outcome)
+    if rows is None:
+        notes = precision_notes(traces, small)
+    else:  # `credit.from_columns` has warned of the others
+        new = np.flatnonzero(small & ~rows.names.rounded)
+        notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
+    for note in notes:
+        warnings.warn(note, PrecisionWarning, stacklevel=3)
+    unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
+    if unused and "event_reward" not in arguments:
+        warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
+    return credit
+
+
+def rewarded(traces: Traces) -> int:
+    """How many events have a reward other than 0."""
+    steps = traces.evidence.get("event_reward")
+    return 0 if steps is None else int(np.sum(steps.mask & (np.abs(np.where(steps.mask, steps.array, 0)) > 0)))
+
+
+def unused_rewards(method: str | Method | Callable[..., Credit], events: int, *, own_outcome: bool) -> str:
+    """What is said where so many events have a reward, and a method that counts outcomes takes none; else "".
+
+    Examples:
+      >>> def mine(graph, reward): ...
+      >>> unused_rewards(mine, 2, own_outcome=True)
+      'event_reward of 2 events is not used: mine counts outcomes alone, without a keyword-only event_reward'
+      >>> unused_rewards("rloo", 2, own_outcome=True)
+      ''
+    """
+    request = Request.of(method)
+    if not (events and own_outcome and request.outcome_alone):
+        return ""
+    why = "" if "event_reward" in request.takes else ", without a keyword-only event_reward"
+    return f"event_reward of {counted(events, 'event')} is not used: {request.name} counts outcomes alone{why}"
 
 
 def run_part(
@@ -125,13 +175,39 @@ def run_part(
       CreditError: the method is unknown; the log lacks evidence that it needs; it has no such option, or refuses the
         option's value.
     """
+    return _computed(traces, method, evidence, arguments)[0]
+
+
+def _refuse_row_order(rows: Rows, arguments: Mapping[str, Any]) -> None:
+    """Refuse arrays of evidence that may be in the order of rows, where that is not the order of events."""
+    count = len(rows.event)
+    moved = rows.events != count or not np.array_equal(rows.event, np.arange(count))
+    for name in arguments.keys() & EVENT_EVIDENCE.keys() if moved else ():
+        array = arguments[name]
+        if getattr(array, "shape", ()) == (count,) and not any(array is known for known in rows.evidence.values()):
+            raise CreditError(
+                f"{name} has {count} numbers, one for each row, and a method takes one for each of {rows.events}"
+                f" events, in their order; pass it to credit.from_columns, as evidence={{{name!r}: ...}}"
+            )
+
+
+def _computed(
+    traces: Traces,
+    method: str | Method | Callable[..., Credit],
+    evidence: Iterable[str],
+    arguments: Mapping[str, Any],
+) -> tuple[Credit, dict[str, Any]]:
+    """The credit, and the evidence that the method was given."""
     validate_ids(traces.graph)
     request = Request.of(method)
     request.check_names(arguments)
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
-        return request.fn(traces.graph, traces.reward, **arrays, **with_key(request.fn, traces, options, arrays))
+        keyed = with_key(request.fn, traces, options, arrays)
+        result = request.fn(traces.graph, traces.reward, **arrays, **keyed)
+        check_type(f"method {request.name!r}", result)
+        return result, arrays
     except ValueError as error:
         names_method = str(error).startswith((f"{request.name}: ", f"method {request.name!r}"))
         if isinstance(error, CreditError) and (names_method or type(error) is not CreditError):
@@ -161,12 +237,14 @@ class Request:
       fn: the function, which checks its options.
       needs: evidence that it cannot do without.
       takes: all its keyword-only parameters.
+      outcome_alone: whether it leaves out rewards at events, or cannot be given any.
     """
 
     name: str
     fn: Callable[..., Credit]
     needs: tuple[str, ...]
     takes: tuple[str, ...]
+    outcome_alone: bool
 
     @classmethod
     def of(cls, method: str | Method | Callable[..., Credit]) -> Request:
@@ -177,19 +255,19 @@ class Request:
         """
         from credit.methods.method_row import Method
 
-        if isinstance(method, str):
-            known = find_method(method)
-            return cls(method, known.fn, known.needs, keywords_of(known.fn))
-        if isinstance(method, Method):
-            return cls(_name(method.fn), method.fn, method.needs, keywords_of(method.fn))
+        if isinstance(method, str | Method):
+            known = find_method(method) if isinstance(method, str) else method
+            name, takes = method if isinstance(method, str) else _name(known.fn), keywords_of(known.fn)
+            return cls(name, known.fn, known.needs, takes, known.outcome_alone or "event_reward" not in takes)
         if not callable(method):
             raise CreditError(f"method is {method!r}; expected a name, a Method, or a function that returns Credit")
         try:
             parameters = inspect.signature(method).parameters
         except ValueError as error:  # such as `int`, which states no parameters
             raise CreditError(f"method is {excerpt(method)}; expected a function that returns Credit") from error
-        needs = tuple(name for name in keywords_of(method) if parameters[name].default is inspect.Parameter.empty)
-        return cls(_name(method), checked_options(method), needs, keywords_of(method))
+        takes = keywords_of(method)
+        needs = tuple(name for name in takes if parameters[name].default is inspect.Parameter.empty)
+        return cls(_name(method), checked_options(method), needs, takes, "event_reward" not in takes)
 
     def check_names(self, arguments: Iterable[str]) -> None:
         """Refuse arguments that the method does not take.

@@ -8,8 +8,11 @@ import numpy as np
 
 from graphs.event_graph import EventGraph
 from graphs.structure.host_ids import distinct
+from graphs.traces.batch import Traces
 
-__all__ = ["acting_units", "alike_units"]
+__all__ = ["NO_TURNS", "acting_units", "alike_in_log", "alike_units", "lacks_turns"]
+
+NO_TURNS = "every agent has one turn, though some act several times: state a column 'turn'"
 
 
 def acting_units(graph: EventGraph) -> dict[str, int]:
@@ -49,3 +52,23 @@ def alike_units(graph: EventGraph, columns: Collection[str], *, of_log: bool = T
         "turn": (units["turns"] == units[f"{whole}s"], f"every {whole} has one turn"),
     }
     return {name: alike[name][1] for name in columns if alike[name][0]}
+
+
+def alike_in_log(traces: Traces, columns: Collection[str]) -> dict[str, str]:
+    """As `alike_units`, and of a table that states no turns: all rows of an agent are then one turn.
+
+    Other logs show where a turn ends, by what an agent got in between.
+    """
+    alike = alike_units(traces.graph, columns)
+    if "turn" in columns and "turn" not in alike and lacks_turns(traces):
+        alike["turn"] = NO_TURNS
+    return alike
+
+
+def lacks_turns(traces: Traces) -> bool:
+    """Whether these are of tables that state no turns, though an agent acts several times."""
+    if traces.traces["format"].unique().to_pylist() != ["table"]:
+        return False
+    units = acting_units(traces.graph)
+    acts = np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask)
+    return units["turns"] == units["agents"] < int(np.count_nonzero(acts))

@@ -10,6 +10,7 @@ import numpy as np
 
 from credit.metrics.clustered_error import clustered_error
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.tasks import task_ids
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
@@ -31,8 +32,7 @@ class AggregateValue:
       results: mean number of results that one combined.
       outcome, best, mean: means over aggregations of the trace's outcome, the best result and the mean result.
       over_best, over_mean: means of outcome − best and outcome − mean.
-      over_best_stderr, over_mean_stderr: their standard errors over traces, those that share choices counted as one;
-        None for one.
+      over_best_stderr, over_mean_stderr: their standard errors over tasks (`clustered_error`); None of few tasks.
     """
 
     agent: str
@@ -93,8 +93,7 @@ def aggregate_values(traces: Traces) -> list[AggregateValue]:
     for sender, receiver in zip(senders[within].tolist(), receivers[within].tolist(), strict=True):
         combined.setdefault(receiver, set()).add(int(agent[sender]))
     outcome, _ = exact_outcomes(traces)
-    # Traces that share choices are one sample.
-    sample = np.arange(len(outcome)) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
+    sample = task_ids(traces)  # traces of a task share its luck
     found: dict[str, list[tuple[int, float, float, float, int]]] = {}
     unknown: dict[str, int] = {}
     lacking = lacking_traces(traces)

@@ -1,4 +1,4 @@
-"""Costs by agent, role, decision, tool, model or trace, and what groups of several traces cost."""
+"""Costs by agent, role, decision, tool, model, system or trace, and what groups of several traces cost."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_counts, whole_costs
+from credit.metrics.side_differences import costs_of_traces
+from credit.metrics.success_costs import SuccessCost, success_costs
+from credit.metrics.trace_metrics import success_of_traces
 from credit.reports.corpus import Survey, survey
-from credit.reports.event_models import event_models
-from credit.reports.missing_lines import lacking_events, lacking_traces
+from credit.reports.missing_lines import lacking_traces, lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -18,8 +20,10 @@ from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import ranked
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 
 __all__ = [
+    "OF_TOOLS",
     "UNITS_OF_COST",
     "CostRow",
     "GroupCosts",
@@ -27,11 +31,13 @@ __all__ = [
     "cost_rows",
     "cost_units",
     "group_costs",
+    "paid_for_success",
     "stated_sums",
     "total_costs",
 ]
 
-UNITS_OF_COST = ("agent", "role", "decision", "tool", "model", "trace")
+OF_TOOLS = "calls of tools, no model"
+UNITS_OF_COST = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +60,7 @@ class CostRow:
 
     `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units. `outside` is
     whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
-    `lacks_lines`, all counts are lower bounds (`lacking_events`). `money` is by prices, `logged_money` what the log
+    `lacks_lines`, all counts are lower bounds (`lacking_units`). `money` is by prices, `logged_money` what the log
     states of calls.
     """
 
@@ -98,8 +104,9 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     Args:
       traces: what was read.
       by: one of `UNITS_OF_COST`, or several with commas, such as "agent,model": names of agents, of roles, kinds of
-        decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or traces. Seconds and errors of a
-        tool's result belong to its call. A model's seconds are its calls' alone. Those outside the team
+        decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models, systems or traces. Seconds and errors
+        of a tool's result belong to its call. A model's seconds and money are those of its calls. The row `OF_TOOLS`
+        has the money of tools. Those outside the team
         (`outside_team`) have rows of their own, by name or role, unless units are traces.
       prices: of models and tools; without them money is None.
 
@@ -119,15 +126,24 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if by == "trace":
         outside = np.zeros(n, bool)
     units, unit = _units(traces, parts, outside)
+    fees = np.zeros(n)
     if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
-    lacking = lacking_events(traces)
-    if not {"agent", "role"} & {*parts}:  # any unit of the trace may have a missing line
-        lacking = lacking_traces(traces)[trace]
-    logged = token_counts(traces, "money", of_team=by == "trace")
+        if costs.kinds is not None:
+            fees = np.where(outside, 0.0, costs.kinds[1, -1])
+            least = costs.least | {"money": costs.least["money"] - fees}
+            costs = dataclasses.replace(costs, money=costs.money - fees, least=least)
+    if by == "trace":
+        lacking = np.bincount(unit[lacking_traces(traces)[trace]], minlength=len(units)) > 0
+    else:
+        lacking = lacking_units(traces, unit, len(units), of_agents=bool({"agent", "role"} & {*parts})).sums
+    logged, own = (token_counts(traces, "money", of_team=by == "trace", hidden=hidden) for hidden in (True, False))
     called = ToolCalls(traces, of_team=by == "trace")
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
-    rows = _rows(units, unit, costs, logged, called, failed, lacking)
+    rows = _rows(units, unit, costs, amounts(logged, unit, len(units), np.nan_to_num(own)), called, failed, lacking)
+    if fees.any():
+        none, paid = Amount(0.0, 0), Amount(float(fees.sum()), 0)
+        rows.append(CostRow(OF_TOOLS, 0, 0, none, none, none, none, paid, lacks_lines=bool(lacking.any())))
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(
@@ -184,7 +200,27 @@ def _named(traces: Traces, by: str) -> tuple[Sequence[str], np.ndarray]:
     if by == "model":
         models, model = event_models(traces)
         return [name or "unknown" for name in models], model
+    if by == "system":
+        systems, system = ranked([name or "none stated" for name in traces.traces["system"].to_pylist()])
+        return systems, system[np.asarray(graph.trace_ids)[:n]]
     return traces.traces["trace"].to_pylist(), np.asarray(graph.trace_ids)[:n]
+
+
+def paid_for_success(
+    traces: Traces, prices: Prices | None = None, success_at: float | None = None
+) -> list[SuccessCost]:
+    """What a success cost, over all traces: `success_costs` of one unit. Nothing where no trace has a success or money.
+
+    Args:
+      traces: what was read.
+      prices: of models and tools.
+      success_at: as of `MetricOptions`.
+    """
+    success = success_of_traces(traces, success_at)
+    if not np.nansum(success.value):
+        return []
+    metrics = {"success": success} | costs_of_traces(traces, prices)
+    return success_costs(traces, metrics, ["all"], np.zeros(traces.sizes.traces, np.int64), prices)
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
@@ -217,7 +253,7 @@ def _rows(
     names: list[tuple[str, bool]],
     unit: np.ndarray,
     costs: EventCosts,
-    logged: np.ndarray,
+    logged: list[Amount],
     called: ToolCalls,
     failed: np.ndarray,
     lacking: np.ndarray,
@@ -228,10 +264,10 @@ def _rows(
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
     sums = [amounts(failed, at_call, count)]
-    sums += [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
-    sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least_money)]
-    sums += [amounts(logged, unit, count)]
-    lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
+    sums += [amounts(getattr(costs, name), unit, count, costs.least[name]) for name in ("tokens", "input_tokens")]
+    sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least["money"])]
+    sums += [logged]
+    rows = []
     for i, (name, outside) in enumerate(names):
         errors, tokens, read, seconds, money, own = (
             Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
@@ -248,7 +284,7 @@ def _rows(
                 money,
                 {},
                 outside,
-                bool(lacks[i]),
+                bool(lacking[i]),
                 own,
             )
         )

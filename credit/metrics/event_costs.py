@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
-from credit.reports.event_models import event_models
 from credit.reports.missing_lines import silent_agents
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
-from graphs.text import near_names
+from graphs.text import near_names, printable
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
@@ -35,9 +35,12 @@ __all__ = [
 ]
 
 MILLION = 1_000_000
+MOST_UNPRICED = 3
+"""Models without a price that a sentence on a sum of money names."""
 UNPRICED = "no row of the table prices these models:"
 NAMELESS = "calls whose model the log does not state have no price"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
+UNKNOWN = "no event states tokens from a cache, which the table prices: all cost as input, which may be too much, of:"
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 UNUSED = "rows of the table that match nothing in these logs:"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
@@ -74,7 +77,10 @@ class EventCosts:
       tool_calls: float64 [events], 1 at a tool call, and at a spawn by a tool.
       seconds: float64 [events], what each took, as `durations` has it.
       money: float64 [events]; NaN everywhere without prices.
-      least_money: float64 [events], the part of `money` whose counts and prices are known; 0 where none is.
+      least: of tokens, input_tokens and money what is known, float64 [events]; 0 where nothing is. Of an event that
+        stands for calls in no event (`token_counts`) it is its own; of money, what has counts and prices.
+      kinds: how many there are of what costs money, and what it cost, float64 [2, 5, events]: tokens read, generated,
+        read from the cache and written to it, and calls of tools; None without prices.
     """
 
     tokens: np.ndarray
@@ -82,7 +88,8 @@ class EventCosts:
     tool_calls: np.ndarray
     seconds: np.ndarray
     money: np.ndarray
-    least_money: np.ndarray
+    least: dict[str, np.ndarray]
+    kinds: np.ndarray | None = None
 
 
 COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
@@ -99,7 +106,7 @@ def event_costs(
                     + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
 
     The model is that of the event (`event_models`). An action needs both counts, one where the price of the other is 0.
-    Of an action without one, or without a price of its model, `least_money` has the other terms.
+    Of an action without one, or without a price of its model, `least` has the other terms.
 
     Args:
       traces: what was read.
@@ -115,28 +122,39 @@ def event_costs(
       >>> event_costs(assemble([record]), Prices({"m": Price(input=1.0, output=4.0)})).money.tolist()
       [0.003]
     """
-    graph, n = traces.graph, traces.sizes.events
+    n = traces.sizes.events
     called = call_mask(traces, of_team=of_team)
-    tokens, read = (token_counts(traces, name, of_team=of_team) for name in ("tokens", "input_tokens"))
-    money, least = np.full(n, np.nan), np.zeros(n)
+    (tokens, own_tokens), (read, own_read) = (
+        [token_counts(traces, name, of_team=of_team, hidden=hidden) for hidden in (True, False)]
+        for name in ("tokens", "input_tokens")
+    )
+    money, least, kinds = np.full(n, np.nan), np.zeros(n), None
     if prices is not None:
         names, model = event_models(traces)
         of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
         of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
-        cached = np.fmin(np.nan_to_num(token_counts(traces, "cached_tokens", of_team=of_team)), read)
-        written = np.fmin(np.nan_to_num(token_counts(traces, "cache_write_tokens", of_team=of_team)), read - cached)
+        cached, written = (
+            np.nan_to_num(token_counts(traces, name, of_team=of_team, hidden=False))
+            for name in ("cached_tokens", "cache_write_tokens")
+        )
+        cached = np.fmin(cached, own_read)
+        written = np.fmin(written, own_read - cached)
         tools = traces.events["tool"].to_pylist()
-        terms = (
-            _priced(of_input, read - cached - written),
+        others = (
             _priced(of_cached, cached),
             _priced(of_written, written),
-            _priced(of_output, tokens),
             np.array([prices.tools.get(tool or "", 0.0) if c else 0.0 for tool, c in zip(tools, called, strict=True)]),
         )
-        money, least = np.sum(terms, axis=0), np.nansum(terms, axis=0)
-        money[np.asarray(graph.action_mask)[:n] & np.isnan(of_input)] = np.nan
+        terms, own = (
+            [_priced(of_input, of_read - cached - written), _priced(of_output, generated), *others]
+            for of_read, generated in ((read, tokens), (own_read, own_tokens))
+        )
+        kinds = np.array([[read - cached - written, tokens, cached, written, called], terms])
+        money, least = np.sum(terms, axis=0), np.nansum(own, axis=0)
+        money[_paid(traces, tokens, read) & np.isnan(of_input)] = np.nan
     seconds = (facts or TeamFacts(traces)).durations.event
-    return EventCosts(tokens, read, called.astype(np.float64), seconds, money, least)
+    known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
+    return EventCosts(tokens, read, called.astype(np.float64), seconds, money, known, kinds)
 
 
 class PriceGaps(NamedTuple):
@@ -145,6 +163,7 @@ class PriceGaps(NamedTuple):
     Attributes:
       unpriced: models of actions that have no price; "" for actions whose model the log does not state.
       cached_as_input: models whose tokens from a cache are priced as others.
+      cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
       written_as_input: models whose tokens into a cache are priced as others.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
@@ -152,13 +171,19 @@ class PriceGaps(NamedTuple):
 
     unpriced: list[str]
     cached_as_input: list[str]
+    cached_unstated: list[str]
     written_as_input: list[str]
     unused: list[str]
+
+    def unpriced_names(self) -> str:
+        """Up to `MOST_UNPRICED` of the models without a price; "" where none is stated."""
+        names = [printable(name, 40) for name in self.unpriced if name]
+        return ", ".join(names[:MOST_UNPRICED] + ["…"] * (len(names) > MOST_UNPRICED))
 
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named, (UNPRICED, CACHED, WRITTEN, UNUSED), strict=True)
+        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, UNUSED), strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
         return lines if named.unpriced == self.unpriced else [*lines, NAMELESS]
 
@@ -173,20 +198,26 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
       ['tool grep']
     """
     names, model = event_models(traces)
-    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
-    unpriced = [names[i] for i in np.unique(model[action]).tolist() if names[i] not in prices.models]
+    paid = _paid(traces, *(token_counts(traces, name, of_team=False) for name in ("tokens", "input_tokens")))
+    own = {*traces.events["model"].unique().to_pylist()}
+    of_one = ["" if {*name.split(" + ")} <= own - {name} else name for name in names]  # a trace's joins its actions'
+    unpriced = sorted({of_one[i] for i in np.unique(model[paid]).tolist() if names[i] not in prices.models})
 
     def as_input(count: str, column: str) -> list[str]:
         found = np.unique(model[np.nan_to_num(token_counts(traces, count)) > 0]).tolist()
         priced = {names[i]: prices.models[names[i]] for i in found if names[i] in prices.models}
         return [name for name, price in priced.items() if getattr(price, column) is None]
 
+    cached = traces.evidence.get("cached_tokens")
+    silent = {*model[paid].tolist()} - {*([] if cached is None else model[cached.mask[: len(model)]].tolist())}
+    priced = {names[i]: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
+    unstated = [name for name, price in priced.items() if _of(price)[2] < price.input]
     called = {tool for tool in traces.events["tool"].unique().to_pylist() if tool}
     unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
     stated = {name for name in unpriced if name}
     unused += [("model", name, stated) for name in prices.models if stated and name not in names]
-    of_cache = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    return PriceGaps(unpriced, *of_cache, [_unused(*one) for one in unused])
+    read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
+    return PriceGaps(unpriced, read, unstated, written, [_unused(*one) for one in unused])
 
 
 def _unused(kind: str, name: str, known: set[str]) -> str:
@@ -197,6 +228,12 @@ def _unused(kind: str, name: str, known: set[str]) -> str:
 def _of(price: Price) -> tuple[float, ...]:
     of_cache = (price.input if own is None else own for own in (price.cached_input, price.cache_write))
     return price.input, price.output, *of_cache
+
+
+def _paid(traces: Traces, tokens: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """Whether each real event is an action that may cost money: bool [events]. One of 0 tokens costs none anywhere."""
+    paid: np.ndarray = np.asarray(traces.graph.action_mask)[: traces.sizes.events] & ~((tokens == 0) & (read == 0))
+    return paid
 
 
 def _priced(price: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -265,12 +302,12 @@ def read_prices(path: str | Path) -> Prices:
     return Prices(models, tools)
 
 
-def token_counts(traces: Traces, name: str, *, of_team: bool = True) -> np.ndarray:
+def token_counts(traces: Traces, name: str, *, of_team: bool = True, hidden: bool = True) -> np.ndarray:
     """A count of each real event, float64 [events]; 0 outside the team unless `of_team` is False.
 
     Without one it is NaN of an action, and at the last event of an agent that was spawned and has no action: what it
     did is not in the log. It is 0 of others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN
-    at the team's first event without a count, or at its first.
+    at the team's first event without a count, or at its first, unless `hidden` is False: so its own count is told.
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
@@ -283,11 +320,11 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True) -> np.ndarr
     counts: np.ndarray = absent if stated is None else np.where(stated.mask[:n], stated.array[:n], absent)
     if of_team:
         counts = np.where(outside_team(traces), 0.0, counts)
-    hidden = traces.evidence.get(f"metrics.{UNLOGGED_CALLS}")
-    if hidden is not None:
+    unlogged = traces.evidence.get(f"metrics.{UNLOGGED_CALLS}") if hidden else None
+    if unlogged is not None:
         trace, bare = np.asarray(graph.trace_ids)[:n], ~outside_team(traces)
         bare &= True if stated is None else ~stated.mask[:n]
         order = np.argsort(~bare, kind="stable")
         first = order[np.unique(trace[order], return_index=True)[1]]  # of each trace
-        counts[first[hidden.array[trace[first]] > 0]] = np.nan
+        counts[first[unlogged.array[trace[first]] > 0]] = np.nan
     return counts

@@ -31,7 +31,7 @@ class Responsible:
     Attributes:
       event, agent, type: which one.
       amount: its credit − baseline; None where `without` says why it has none.
-      stderr: its standard error; None where the method states none.
+      stderr: its standard error; None where the method states none, or 0, since the other traces agree.
       stands_out: whether the amount is beyond two standard errors, and can tell one action from another
         (`tells_apart`), and not by its place (`place_note`).
       path: ids of events from the action to the event, over the fewest dependencies.
@@ -135,7 +135,7 @@ def why(traces: Traces, row: int, credit: Credit | None, *, most: int = 10) -> l
         path = [e]
         while path[-1] != row:
             path.append(following[path[-1]])
-        stated = float(error[e]) if known[e] and math.isfinite(error[e]) else None
+        stated = float(error[e]) if known[e] and math.isfinite(error[e]) and error[e] > 0 else None
         reason = "no trace has an outcome" if credit is None else REASONS[Reason(int(credit.reason[e]))]
         found.append(
             Responsible(
@@ -179,16 +179,20 @@ def if_edited(traces: Traces, row: int) -> EditEffect:
     edited[row] = True
     undone = dependents(traces, edited) & ~edited
     of_trace = np.asarray(graph.trace_ids)[:n] == graph.trace_ids[row]
-    costs, count = event_costs(traces), int(undone.sum())
+    costs, unit = event_costs(traces), np.zeros(int(undone.sum()), np.int64)
+    tokens, read = (
+        amounts(getattr(costs, name)[undone], unit, 1, costs.least[name][undone])[0]
+        for name in ("tokens", "input_tokens")
+    )
     change, stderr, source, without = _change(traces, row, of_trace)
     return EditEffect(
         invalidated=tuple(traces.events["event"].take(np.flatnonzero(undone)).to_pylist()),
         actions=int(np.sum(undone & np.asarray(graph.action_mask)[:n])),
         later=int(np.sum(of_trace[row + 1 :])),
         tool_calls=int(np.sum(costs.tool_calls[undone])),
-        tokens=amounts(costs.tokens[undone], np.zeros(count, np.int64), 1)[0],
-        input_tokens=amounts(costs.input_tokens[undone], np.zeros(count, np.int64), 1)[0],
-        seconds=amounts(costs.seconds[undone], np.zeros(count, np.int64), 1)[0],
+        tokens=tokens,
+        input_tokens=read,
+        seconds=amounts(costs.seconds[undone], unit, 1)[0],
         change=change,
         stderr=stderr,
         source=source,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from credit.metrics.metric_summary import metric_means
+from credit.reports.clock import first_of_each, last_of_each
 from credit.reports.missing_lines import LACKING, lacking_traces
-from credit.reports.trace_numbers import NO_ACTION, numbered
+from credit.reports.trace_numbers import NO_ACTION, TeamFacts, numbered
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.structure.critical_path import decision_steps
@@ -38,8 +39,8 @@ class TeamEvents(NamedTuple):
 
     Attributes:
       births: bool [events], the first event of an agent that acts.
-      deaths: bool [events], its last event.
-      size: int64 [events], agents between their first and last events, these included.
+      deaths: bool [events], its last event, the one that ends last.
+      size: int64 [events], agents in the team as the event begins; its own, if that acts, is one.
     """
 
     births: np.ndarray
@@ -84,14 +85,17 @@ class DecisionCost:
     share: float
 
 
-def team_events(traces: Traces) -> TeamEvents:
+def team_events(traces: Traces, facts: TeamFacts | None = None) -> TeamEvents:
     """Births, deaths and the size of the team at each event.
 
-    An instance that acts is in the team from its first event to its last one. Tools, people and simulated users do not
-    act. Every form of a log has these; who spawned whom, and agents without an event, only some have.
+    An instance that acts is in the team from the begin of its first event to the end of its last one, by the clock of
+    the log (`credit.reports.clock`). One that joins at the moment at which another leaves is not with it. Tools, people
+    and simulated users do not act. Every form of a log has these; who spawned whom, and agents without an event, only
+    some have.
 
     Args:
       traces: what was read.
+      facts: of the batch, where they are known.
 
     Examples:
       >>> import credit
@@ -101,15 +105,29 @@ def team_events(traces: Traces) -> TeamEvents:
       [1, 2, 1]
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    graph, n = traces.graph, traces.sizes.events
-    agent, action = np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n]
-    first, last, rows = np.zeros(graph.num_agents, np.int64), np.zeros(graph.num_agents, np.int64), np.arange(n)
-    first[agent[::-1]], last[agent] = rows[::-1], rows  # the last assignment counts
-    acts = np.bincount(agent[action], minlength=graph.num_agents) > 0
-    births, deaths = np.zeros(n, bool), np.zeros(n, bool)
-    births[first[acts]], deaths[last[acts]] = True, True
-    size = np.cumsum(births) - np.cumsum(deaths) + deaths  # 0 between traces, whose events are contiguous
+    facts = facts or TeamFacts(traces)
+    agent, clock, n = facts.agent, facts.clock, traces.sizes.events
+    acts, born, died = _lives(facts)
+    births, deaths, rows = np.zeros(n, bool), np.zeros(n, bool), np.arange(n)
+    births[first_of_each(agent, rows, clock.at, len(acts))[acts]] = True
+    deaths[last_of_each(agent, rows, clock.end, len(acts))[acts]] = True
+    # Who is there right after a moment, right before it, and both: an agent of one moment is there at that one alone.
+    lasts = acts & (died > born)
+    joined, left = (np.bincount(at[lasts], minlength=int(clock.end.max(initial=-1)) + 1) for at in (born, died))
+    after = np.cumsum(joined - left)
+    before, through = after - joined + left, after - joined
+    around = np.where(died[agent] > clock.at, after[clock.at], before[clock.at])
+    size = np.where(lasts[agent], around, through[clock.at] + acts[agent])
     return TeamEvents(births, deaths, size)
+
+
+def _lives(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each instance acts, and the moments at which its first event begins and its last one ends: [A] each."""
+    acts = facts.counts.acts > 0
+    born, died = np.full(len(acts), facts.clock.end.max(initial=0)), np.zeros(len(acts), np.int64)
+    np.minimum.at(born, facts.agent, facts.clock.begin)
+    np.maximum.at(died, facts.agent, facts.clock.end)
+    return acts, born, died
 
 
 def steps_of_decisions(traces: Traces) -> tuple[np.ndarray, list[str]]:
@@ -144,7 +162,7 @@ def steps_of_decisions(traces: Traces) -> tuple[np.ndarray, list[str]]:
 def team_course(traces: Traces) -> list[CoursePoint]:
     """Births, deaths and the size of the team after each tenth of the events of a trace.
 
-    Position in the log is the time: clocks may be absent or wrong. Means are over tasks of means over their traces.
+    Events are in the order of the clock (`credit.reports.clock`). Means are over tasks of means over their traces.
     Traces that lack lines are left out (`lacking_traces`).
 
     Args:
@@ -159,24 +177,27 @@ def team_course(traces: Traces) -> list[CoursePoint]:
       >>> [(point.part, point.births, point.deaths) for point in team_course(rows.traces)][4:6]
       [(0.5, 1.0, 1.0), (0.6, 2.0, 2.0)]
     """
-    found, lacking = team_events(traces), lacking_traces(traces)
+    facts, lacking = TeamFacts(traces), lacking_traces(traces)
     if lacking.all():
         raise CreditError("the log lacks lines of every trace")
-    n, m = traces.sizes.events, traces.sizes.traces
-    trace = np.asarray(traces.graph.trace_ids)[:n]
-    count = np.bincount(trace, minlength=m)
+    clock, (acts, born, died) = facts.clock, _lives(facts)
+    size = team_events(traces, facts).size
+    order = np.lexsort((size, clock.at))  # the events of one moment have no other order
+    count = np.bincount(facts.trace, minlength=traces.sizes.traces)
     start = np.cumsum(count) - count
+    final = facts.greatest(clock.end)
+    # Moments are numbered trace after trace, so that what came before a trace is taken off.
+    so_far = [np.append(0, np.cumsum(np.bincount(at[acts], minlength=final.max(initial=0) + 1))) for at in (born, died)]
+    earlier = np.append(0, final[:-1] + 1)
     points = []
     for tenth in range(1, PARTS + 1):
-        last = start + np.maximum(-(-tenth * count // PARTS), 1) - 1
-        alone = {}
-        for name in ("births", "deaths"):
-            total = np.append(0, np.cumsum(getattr(found, name)))
-            alone[name] = total[last + 1] - total[start]
-        alone["size"] = found.size[last]
+        last = order[start + np.maximum(-(-tenth * count // PARTS), 1) - 1]
+        moment = (final if tenth == PARTS else clock.at[last]) + 1
+        alone = dict(zip(("births", "deaths"), (total[moment] - total[earlier] for total in so_far), strict=True))
+        alone["size"] = size[last]
         rows = metric_means(traces, {name: numbered(values, (lacking, LACKING)) for name, values in alone.items()})
-        births, deaths, size = (row.mean or 0.0 for row in rows)
-        points.append(CoursePoint(tenth / PARTS, births, deaths, size, rows[0].traces, rows[0].tasks))
+        births, deaths, agents = (row.mean or 0.0 for row in rows)
+        points.append(CoursePoint(tenth / PARTS, births, deaths, agents, rows[0].traces, rows[0].tasks))
     return points
 
 

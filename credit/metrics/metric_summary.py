@@ -16,6 +16,7 @@ from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.task_means import LEAST_TASKS, mean_of_tasks, median_interval
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 
 __all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means", "units_of"]
 
@@ -116,6 +117,16 @@ def bands(traces: Traces) -> np.ndarray:
     return np.searchsorted(10 ** np.arange(1, 10), actions).astype(np.int64)
 
 
+def _models(traces: Traces) -> list[str]:
+    """The model of each trace: that of its calls where it states none, their names joined where they have several."""
+    names, model = event_models(traces)
+    of_calls: dict[int, set[str]] = {}
+    for trace, one in set(zip(np.asarray(traces.graph.trace_ids)[: len(model)].tolist(), model.tolist(), strict=True)):
+        of_calls.setdefault(trace, set()).add(names[one])
+    stated = traces.traces["model"].to_pylist()
+    return [name or " + ".join(sorted(of_calls.get(row, set()) - {""})) for row, name in enumerate(stated)]
+
+
 def units_of(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
     """Names of units, and the unit of each trace."""
     m = traces.sizes.traces
@@ -129,7 +140,7 @@ def units_of(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
     if by == "topology":
         codes, unit = np.unique(topology(traces.graph, traces.agents["role"].to_pylist())[:m], return_inverse=True)
         return [TOPOLOGIES[code] for code in codes.tolist()], unit
-    texts = [text or "unknown" for text in traces.traces[by].to_pylist()]
+    texts = [text or "unknown" for text in (_models(traces) if by == "model" else traces.traces[by].to_pylist())]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
     return list(number), unit

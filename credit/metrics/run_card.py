@@ -14,7 +14,6 @@ from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
 from credit.reports.durations import positions
-from credit.reports.event_models import event_models
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
@@ -23,6 +22,7 @@ from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES
 from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["CardLine", "run_card"]

@@ -12,18 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, stated_costs, whole_costs
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, stated_costs, token_counts, whole_costs
+from credit.metrics.side_agents import AgentDifference, agent_differences
 from credit.metrics.success_costs import SuccessCost, success_costs, success_line
-from credit.metrics.trace_metrics import PARTS
-from credit.reports.beyond_chance import LEVEL, beyond_chance
+from credit.metrics.trace_metrics import OF_CREDIT, PARTS
+from credit.reports.beyond_chance import beyond_chance
 from credit.reports.durations import begins, date_text
-from credit.reports.event_models import agent_models, event_models
+from credit.reports.endings import ended_early
 from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered
-from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, unread_outcomes
+from credit.reports.unread_outcomes import (
+    NO_SIDE,
+    UnreadOutcomes,
+    UnscoredEnds,
+    unread_line,
+    unread_outcomes,
+    unscored_ends,
+    unscored_line,
+)
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
@@ -33,7 +43,9 @@ from graphs.reading.tables.rows import read_rows
 from graphs.task_means import (
     LEAST_OF_ANY,
     LEAST_TASKS,
+    LEVEL,
     ROUNDING,
+    as_tested,
     difference_interval,
     fact_of,
     holm,
@@ -43,8 +55,10 @@ from graphs.task_means import (
 )
 from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import agent_models, event_models
 
 __all__ = [
+    "ASKED",
     "COSTS",
     "STARRED_SIDES",
     "SideBound",
@@ -69,7 +83,11 @@ __all__ = [
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
-UNPRICED = "no row of the table prices a model of it"
+UNPRICED = "no row of the table prices "
+OF_UNSTATED = "a model of it"
+"""What it is that none prices, where the log states no name."""
+EARLY = "the trace ends early, as others do that lack lines"
+"""Why one is left out of a comparison of whole traces."""
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
 STARRED_SIDES = "all rows but success and outcome, which are tested on their own"
@@ -81,23 +99,40 @@ ASKED = {
     "tokens": "tokens generated",
     "input_tokens": "tokens read",
     "errors": "errors",
+    "ended_early": "early ends",
     "wall_clock": "seconds of wall clock",
 }
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
+ASKED_NEXT = ("tool_calls", "loops")
+"""Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
+BY_AGENT = ("money", "logged_money", "tokens")
+"""Costs whose difference is told by agent: the first that is known of both sides and of their agents."""
 MIXED = 0.2
 """Difference between the parts that a model has of two sides, from which it is always told."""
 MEASURED = frozenset({"tokens", "input_tokens", "money", "tool_calls", "wall_clock_s"})
 """Costs stated of traces whose metric has another name."""
 STATED = ("system", "model")
+AT_ONCE = 0.25
+"""Neither side follows the other if each begins later in more than this part of the pairs of traces."""
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
 MODEL_OF_AGENT = "the model of an agent"
 EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
 APART = "expected two folders that are apart, of logs"
+MANY_MORE = 1.5
+"""Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
+MOST_WORDS = 25
+"""Words of the answer to what changed."""
+CAVEATS = 3
+"""Caveats beside that answer; all of them stand with the sides."""
+LEAST_SHARE = 0.05
+"""Share of a difference from which an agent's part of it is told."""
 MOST_TOLD = 5
 """Models, or agents, that a sentence on a change names."""
+MOST_HIDDEN = 2
+"""Agents that are named as those of one side alone."""
 MOST_NAMES = 20
 """Models, or agents, that are looked at, those of most traces."""
 MOST_HINTED = 3
@@ -109,7 +144,9 @@ class SideRatio:
     """How many times an amount of the first side the second has.
 
     Attributes:
-      value: the median over tasks that differ of their ratios where tasks are paired, else geometric means' ratio.
+      value: the median over tasks that differ of the ratios of their means where tasks are paired, else geometric
+        means' ratio. Where one side has `MANY_MORE` traces a task, the means over traces are geometric ones too: the
+        mean of 8 log-normal numbers is above a ninth in 65 % of cases.
       low, high: its 95 % interval (`median_interval`, `difference_interval` of logarithms).
       seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases, at 5 % over `rows`; None
         where all tasks differ by one ratio.
@@ -119,6 +156,33 @@ class SideRatio:
     low: float
     high: float
     seen: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """What a difference needs to stand out, in units of the difference; of a ratio, of its logarithm.
+
+    Attributes:
+      error: the standard error of the difference.
+      freedom: of Student's distribution of it.
+      dealt: its standard error over dealings of runs within their tasks, by which uneven ones are tested, too; else 0.
+      half: half its interval, which must leave 0 out, too, and may be that of a median.
+      turns: the greatest difference that outcomes that are missing may turn, by as many as are missing now.
+    """
+
+    error: float
+    freedom: float
+    dealt: float
+    half: float
+    turns: float = 0.0
+
+    def seen(self, rows: int) -> float:
+        """The least difference that is found with `POWER` by one of so many tests."""
+        from scipy.special import ndtri, stdtrit  # comes with JAX; slow to import
+
+        level, power = 1 - LEVEL / 2 / rows, float(stdtrit(self.freedom, POWER))
+        least = max(float(stdtrit(self.freedom, level)) * self.error, float(ndtri(level)) * self.dealt, self.turns)
+        return max(least + power * self.error, self.half * (1 + power / float(stdtrit(self.freedom, 1 - LEVEL / 2))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,19 +199,28 @@ class SideDifference:
       p: of the test that the sides are alike; None where too few have a number or differ. What a change is judged by,
         `FIRST`, is tested on its own, and all other metrics by Holm's method among themselves.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
-      seen: the least difference that such a test at 5 % over `rows` would find in 4 of 5 cases; None where there is no
-        interval.
+      seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
+        direction that is harder to see; None where there is no interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side, of these tasks.
       paired: whether tasks are compared with themselves: where any has both sides.
       differing: how many of these tasks differ; None where tasks are not paired.
       refused: reasons of traces without a number, and how many each has; of tasks with both sides, if `paired`.
       asked: how many traces each side has in these, with a number or without.
+      lacking: how many of these have no number; the rest are of tasks without one on the other side.
       ratio: of `AMOUNTS`, which have its interval in place of that of the difference, and the test of its logarithm;
         None where a task that is compared has 0, and where another metric would have no interval.
       rows: how many tests `p` is corrected for, its own among them.
-      freedom: degrees of Student's test of the interval; 0 without one.
+      needed: what `seen` is made of; None without an interval.
+      moved: whether an end of its interval was moved to where nothing differs, which the test does not reject
+        (`as_tested`).
       has_zeros: whether it has no interval since a task that is compared has 0 of an amount on one side.
+      alone: p before Holm's method; None likewise.
+      same_as: the first metric whose numbers are these on a straight line (`fact_of`), so that both are one test;
+        "" without.
+      least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
+        the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired. None where none
+        lack one.
     """
 
     metric: str
@@ -165,32 +238,65 @@ class SideDifference:
     differing: int | None
     refused: dict[str, int]
     asked: tuple[int, int]
+    lacking: tuple[int, int] = (0, 0)
     ratio: SideRatio | None = None
     rows: int = 1
-    freedom: float = 0.0
+    needed: Needed | None = None
 
     def corrected(self, p: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p is NaN where there is none."""
-        from scipy.special import stdtrit  # comes with JAX; slow to import
-
         if math.isnan(p):
             return dataclasses.replace(self, p=None)
-        seen, ratio, power = self.seen, self.ratio, stdtrit(self.freedom, POWER) if self.freedom else 0.0
-        if rows > 1 and self.freedom:
-            of_all, alone = (float(stdtrit(self.freedom, 1 - LEVEL / 2 / many) + power) for many in (rows, 1))
-            seen = None if seen is None else seen * of_all / alone
+        seen, ratio = self.seen, self.ratio
+        if self.needed is not None:
+            seen = None if seen is None else self.needed.seen(rows)
             if ratio is not None and ratio.seen is not None:
-                ratio = dataclasses.replace(ratio, seen=ratio.seen ** (of_all / alone))
-        return dataclasses.replace(self, p=p, rows=rows, seen=seen, ratio=ratio)
+                ratio = dataclasses.replace(ratio, seen=math.exp(self.needed.seen(rows)))
+        return dataclasses.replace(self, p=p, alone=self.p, rows=rows, seen=seen, ratio=ratio)
 
+    moved: bool = False
     has_zeros: bool = False
+    alone: float | None = None
+    same_as: str = ""
+    least_rest: tuple[float, float] | None = None
+    most_rest: tuple[float, float] | None = None
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it stands under other metrics, behind all that is asked of a change."""
+        return self.metric not in {*ASKED, *ASKED_NEXT}
 
     @property
     def stands_out(self) -> bool:
-        """Whether it differs beyond chance."""
+        """Whether it differs beyond chance, whatever the outcomes that are not known."""
+        return self._beyond(self.p) and not self.turned
+
+    def _beyond(self, p: float | None) -> bool:
         if self.ratio is not None:
-            return beyond_chance(self.p, self.ratio.low, self.ratio.high, 1.0)
-        return beyond_chance(self.p, self.low, self.high)
+            return beyond_chance(p, self.ratio.low, self.ratio.high, 1.0)
+        return beyond_chance(p, self.low, self.high)
+
+    @property
+    def turned(self) -> bool:
+        """Whether the difference would end or turn if the traces without an outcome had the least, or the greatest."""
+        ends = [means[1] - means[0] for means in (self.least_rest, self.most_rest) if means is not None]
+        return self.difference != 0 and any(end * self.difference <= 0 for end in ends)
+
+    def bound(self, heads: tuple[str, str]) -> str:
+        """The means, or their difference, whatever the traces without an outcome had; "" where all have one."""
+        if self.least_rest is None or self.most_rest is None:
+            return ""
+        as_least, as_most = (
+            ("as failures", "as successes") if self.metric == "success" else ("at the least", "at the greatest")
+        )
+        of = "" if self.metric == "success" else " of the others"
+        lost = [f"{count} of {head}" for count, head in zip(self.lacking, heads, strict=True) if count]
+        who = f"with the {' and '.join(lost)} that have no outcome"
+        if all(self.lacking):
+            least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
+            return f"{who} {as_least} or {as_most}{of}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
+        ends = [f"{_short(first)} to {_short(second)}" for first, second in (self.least_rest, self.most_rest)]
+        return f"{who} {as_least}{of}, {self.metric} is {ends[0]}; {as_most}, {ends[1]}"
 
     @property
     def without(self) -> str:
@@ -203,31 +309,64 @@ class SideDifference:
         return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
 
     def told(self) -> str:
-        """Both means, why they say less than they seem to, and of how many traces outcomes are, if not of all."""
+        """Both means, and why they say less than they seem to."""
         why = self.why()
-        of = f" (in {self.part()}; the others have no outcome)" if self.metric in FIRST and self.part() else ""
-        # A few large tasks may make the means differ the other way.
-        against = self.ratio is not None and (self.ratio.value - 1) * self.difference < 0
-        middle = "the median task" if self.paired else "geometric means"
-        times = f" (but ×{_short(self.ratio.value)} in {middle})" if self.ratio is not None and against else ""
-        return f"{_short(self.first)} to {_short(self.second)}{times}{of}" + (f": {why}" if why else "")
+        times = ""
+        if self.ratio is not None:
+            value, of_means = f"×{_short(self.ratio.value)}", self.second / self.first
+            if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)):
+                times = f" ({'median' if self.paired else 'geometric'} {value})"
+            else:  # a few large tasks move means
+                times = f" (but {value} in {'the median task' if self.paired else 'geometric means'})"
+        return f"{_short(self.first)} to {_short(self.second)}{times}" + (f": {why}" if why else "")
+
+    def span(self) -> str:
+        """What the difference is whatever the traces without an outcome had; "" where all have one."""
+        if self.least_rest is None or self.most_rest is None:
+            return ""
+        least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
+        return f"; with all outcomes, it differs by {_signed(least)} to {_signed(most)}"
 
     def part(self) -> str:
-        """Of how many traces the means are; "" where that is all."""
-        some = f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]} traces"
-        return some if self.traces != self.asked else ""
+        """Of how many traces the means are, and why not of others; "" where that is all."""
+        if self.traces == self.asked:
+            return ""
+        rest = [all_ - some - lost for all_, some, lost in zip(self.asked, self.traces, self.lacking, strict=True)]
+        what = "no outcome" if self.metric in FIRST else "no number"
+        why = [f"{self.lacking[0]} and {self.lacking[1]} have {what}"]
+        why += [f"{rest[0]} and {rest[1]} are of tasks that have none on the other side"] if any(rest) else []
+        return f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]} traces: {', '.join(why)}"
+
+    @property
+    def few(self) -> bool:
+        """Whether so few tasks differ that no numbers of theirs would stand out among so many rows."""
+        return self.p is None or (not self.stands_out and (self.least or 0.0) * self.rows >= LEVEL)
+
+    @property
+    def rises(self) -> bool:
+        """Whether the second side has more, by what is tested."""
+        return self.difference > 0 if self.ratio is None else self.ratio.value > 1
+
+    def in_short(self) -> str:
+        """`why` in a few words."""
+        if self.stands_out:
+            return "beyond chance"
+        if self.p is not None and not self.few:
+            known = self._beyond(self.p) and self.turned
+            return "not sure, since outcomes are missing" if known else "within chance"
+        return "the same" if self.why() == "the same" else "too few tasks to tell"
 
     def why(self) -> str:
         """Why it is no change; "" where it differs beyond chance."""
         if self.stands_out:
             return ""
-        if self.p is None:
-            same = not self.difference and not self.differing
-            return "the same" if same else f"too few tasks {'differ ' if self.paired else ''}to tell"
-        if self.least is not None and self.least * self.rows >= LEVEL:
-            return f"too few tasks {'differ ' if self.paired else ''}for {self.rows} rows"
-        ends = (self.low, self.high, 0.0) if self.ratio is None else (self.ratio.low, self.ratio.high, 1.0)
-        if self.rows > 1 and beyond_chance(0.0, *ends) and not self.without:
+        if self.p is None and not self.difference and not self.differing:
+            return "the same"
+        if self.few:
+            return f"too few tasks {'differ ' if self.paired else ''}to tell"
+        if self._beyond(self.p) and self.turned:
+            return "beyond chance only as far as outcomes are known"
+        if self.rows > 1 and self._beyond(self.alone):
             return f"not beyond chance after correction for {self.rows} rows"
         return "within chance"
 
@@ -274,12 +413,16 @@ class Sides:
       side: 0 or 1 of each trace, -1 for none: int [traces].
       heads: names for the head of a table: folders without their paths.
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
+      by_name: whether their order is that of their names, since no dates tell which came first.
+      at_once: whether neither followed the other, so that their order is that of their first traces alone.
     """
 
     names: tuple[str, str]
     side: np.ndarray
     heads: tuple[str, str]
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    by_name: bool = False
+    at_once: bool = False
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
@@ -318,7 +461,9 @@ class Sides:
         if not given and second < first < np.inf:
             names, side = (names[1], names[0]), np.where(side < 0, side, 1 - side)
             unread = {trace: 1 - one for trace, one in unread.items()}
-        return traces, cls(names, side, names, unread)
+        undated = not given and word in STATED and max(first, second) == np.inf
+        at_once = not given and word in STATED and abs(_later(begins(traces), side) - 0.5) < AT_ONCE
+        return traces, cls(names, side, names, unread, undated, at_once and not undated)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,8 +477,18 @@ class SideComparison:
       apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
       unread: of each side, the outcomes of traces that were refused.
+      unscored: of each side, how traces without an outcome end.
       unplaced: how many other traces were refused without a word on their side.
-      paid: what a success cost on each side.
+      paid: what a success cost on each side, in the tasks with outcomes on both where there are any.
+      paid_tasks: how many these are; 0 where `paid` is of all traces.
+      agents: what each adds to the difference of the row `agents_of`, where several cost something, or one with other
+        models.
+      agents_of: "money", "logged_money" or "tokens"; "" without agents.
+      apart_in: what `apart` is about, each once.
+      alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
+        format's traces or in none, so that the format may hide them.
+      judged: "success" or "outcome"; "" without outcomes.
+      tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
     """
 
     sides: Sides
@@ -344,46 +499,180 @@ class SideComparison:
     apart: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
     unread: tuple[UnreadOutcomes, ...] = ()
+    unscored: tuple[UnscoredEnds, ...] = ()
     unplaced: int = 0
     paid: tuple[SuccessCost, ...] = ()
+    paid_tasks: int = 0
+    agents: tuple[AgentDifference, ...] = ()
+    agents_of: str = ""
+    apart_in: tuple[str, ...] = ()
+    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    judged: str = ""
+    tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out, "without": row.without} for row in self.rows]
+        words = ("stands_out", "without", "is_other")
+        rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
-        told = {"changed": self.changed(), "lines": self.lines(), "unread": [*map(dataclasses.asdict, self.unread)]}
+        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
+        told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
+        told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
+        told |= {"lines": self.lines(), "agents_of": self.agents_of}
+        told |= {"by_agent": self.by_agent(), "origin": self.origin()}
+        told["agents"] = [dataclasses.asdict(one) for one in self.agents]
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
+    def _asked(self) -> list[SideDifference]:
+        return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
+
+    def _head(self) -> str:
+        return f"What changed from {' to '.join(self.sides.heads)}: "
+
     def changed(self) -> str:
-        """What `ASKED` names: success first and what may be behind it, what else changed, and what did not."""
-        asked = sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
-        told = [f"{row.metric} {row.told()}" for row in asked if row.metric in FIRST]
-        unpaired = [ASKED[row.metric] for row in asked if not row.paired]
-        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
-        harder = (f"no task is on both sides{of}: those of one may be harder",) if unpaired else ()
-        apart = (*map(str, self.unread), *self.apart, *harder)
+        """The answer, with its head in `MOST_WORDS` words: success, then what else changed beyond chance."""
+        asked = self._asked()
+        told = [f"{row.metric} {_short(row.first)} to {_short(row.second)}, {row.in_short()}"
+                for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
-            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost] + [*apart]
-        elif apart:
-            told[-1:] = [f"{told[-1]}, but {apart[0]}", *apart[1:]]
+            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        for way, up in (("up", True), ("down", False)):
+            names = [ASKED[row.metric] for row in asked
+                     if row.stands_out and row.metric not in FIRST and row.rises == up]  # fmt: skip
+            for shown in range(len(names), 0, -1):
+                said = f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}"
+                if len(f"{self._head()}{'; '.join([*told, said])}".split()) <= MOST_WORDS:
+                    told.append(said)
+                    break
+        return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def numbers(self) -> str:
+        """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
+        told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        for row in asked:
-            if row.stands_out and row.metric not in FIRST:
-                told.append(f"{ASKED[row.metric]} {row.told()}")
-                parts.setdefault(row.part(), []).append(ASKED[row.metric])
-            elif row.metric not in FIRST:
-                quiet.setdefault(row.why(), []).append(ASKED[row.metric])
-        told += [f"{', '.join(names)}: {why}" for why, names in quiet.items()]
-        others = sum(row.stands_out for row in self.rows if row.metric not in ASKED)
-        told += [f"{counted(others, 'other metric')} of the table changed"] if others else []
+        others = [row for row in self.rows if row.stands_out and row.is_other]
+        next_ = [row for row in self.rows if row.stands_out and row.metric in ASKED_NEXT]
+        of_others: list[str] = []
+        for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
+            if row.metric in FIRST:
+                continue
+            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            if row.stands_out:
+                (of_others if row.is_other else told).append(f"{name} {row.told()}")
+                parts.setdefault(row.part(), []).append(name)
+            else:
+                quiet.setdefault(row.why(), []).append(name)
+        told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
+        told += [f"other metrics: {', '.join(of_others)}"] if of_others else []
+        rest = len(others) - MOST_TOLD
+        told += [f"{counted(rest, 'other metric')} of the table changed"] if rest > 0 else []
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []
-        return "; ".join(told) or "nothing that both sides have a number of"
+        return "; ".join(told)
+
+    def by_agent(self) -> str:
+        """Which agents a difference of money comes from, or of tokens where no money is known; "" without any."""
+        row = next((row for row in self.rows if row.metric == self.agents_of), None)
+        parts = [one for one in self.agents if one.difference]
+        if row is None or not row.difference or not parts:
+            return ""
+        large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
+        named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
+        alone = [one for one in parts[named:] if any(one.agent in agents for agents in self.alone)][:MOST_HIDDEN]
+        told = [f"{printable(one.agent, 60)} {_signed(one.difference)}" for one in [*parts[:named], *alone]]
+        if rest := [one for one in parts[named:] if one not in alone]:
+            together = " together" if len(rest) > 1 else ""
+            told.append(f"{counted(len(rest), 'other')}{together} {_signed(sum(one.difference for one in rest))}")
+        chance = "" if row.stands_out else f", {row.in_short()}"
+        head = f"{ASKED[row.metric]} of a trace {_signed(row.difference)}{chance}, by agent: "
+        for place, one in enumerate(parts[:named]):
+            split = [*told[:place], f"{told[place]} ({_why(one)})", *told[place + 1 :]]
+            if _why(one) and len(f"{head}{', '.join(split)}".split()) <= MOST_WORDS:
+                told = split
+        return f"{head}{', '.join(told)}; agents not tested"
+
+    def origin(self) -> str:
+        """`by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; "" without any."""
+        told = [self.by_agent()] if any(row.metric == self.agents_of and row.stands_out for row in self.rows) else []
+        name, why = self._uncosted()
+        return "; ".join([*([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []), *told])
+
+    def but(self) -> str:
+        """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
+        asked = self._asked()
+        of_part: dict[str, list[str]] = {}
+        for row in asked:
+            if row.metric in FIRST and row.part():
+                of_part.setdefault(row.part(), []).append(row.metric)
+        said = [f"{' and '.join(names)} in {part}" for part, names in of_part.items()]
+        said += [row.bound(self.sides.heads) for row in asked if row.metric in FIRST]
+        said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
+        unpaired = self._unpaired()
+        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
+        said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
+        said += [self._whole()]
+        _, why = self._uncosted()
+        return "; ".join(filter(None, [*said, why and f"cost is not compared, because {why}"]))
+
+    def _alone(self) -> str:
+        """Which agents act on one side alone, as far as its format tells; "" where none does."""
+        told = []
+        for agents, head in zip(self.alone, self.sides.heads, strict=True):
+            names = [printable(name, 60) for name in agents[:MOST_HIDDEN]] + ["…"] * (len(agents) > MOST_HIDDEN)
+            told += [f"{', '.join(names)} {'act' if len(names) > 1 else 'acts'} in {head} alone"] if names else []
+        return f"{' and '.join(told)}, or the other format hides it" if told else ""
+
+    def _whole(self) -> str:
+        """Which of the metrics asked for leave out traces that end early, and why; "" where none does."""
+        names = [ASKED[row.metric] for row in self._asked() if EARLY in row.refused]
+        shown = ", ".join(names[:2] + ["…"] * (len(names) > 2))
+        return f"{shown} are without traces that end early, since some lack lines" if names else ""
+
+    def _uncosted(self) -> tuple[str, str]:
+        """The cost that is not compared, where prices are given or a part of it is known, and why; "" where one is."""
+        lost, partly = {one.metric: one for one in self.lost}, {"money", *(bound.metric for bound in self.bounds)}
+        for name in BY_AGENT:
+            if any(row.metric == name for row in self.rows):
+                break
+            if name in lost and name in partly:
+                on = f"on {self.sides.heads[lost[name].sides[0]]} " if len(lost[name].sides) == 1 else ""
+                return name, f"{on}{lost[name].reason}"
+        return "", ""
+
+    def _unpaired(self) -> list[str]:
+        return [ASKED[row.metric] for row in self._asked() if not row.paired]
+
+    def caveats(self) -> list[str]:
+        """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
+        said = ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
+        judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        if judged is not None and judged.part():
+            said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        alone = f": {alone}" if (alone := self._alone()) else ""
+        said += [f"The sides differ in {' and '.join(self.apart_in[:MOST_TOLD])}, too{alone}."] * bool(self.apart_in)
+        said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
+        unread = sum(row.traces for row in self.unread)
+        said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
+            unread
+        )
+        early = " and ".join(row.side for row in self.unscored)
+        said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
+        return said[:CAVEATS]
+
+    def of_tasks(self) -> str:
+        """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
+        if not any(self.tasks.values()):
+            return ""
+        rose, fell, same = (len(self.tasks[word]) for word in ("rose", "fell", "same"))
+        return (
+            f"{self.judged} rose in {rose} of {counted(rose + fell + same, 'task')} with outcomes on both sides, fell "
+            f"in {fell} and was the same in {same}; single tasks are not tested"
+        )
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
@@ -391,20 +680,31 @@ class SideComparison:
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
-        lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
-        if cost := success_line(self.paid):
+        lines.append(f"{self._head()}{self.changed()}.")
+        lines += [f"But {but}."] if (but := self.but()) else []
+        lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
+        lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        if cost := success_line(self.paid, self.paid_tasks):
             lines.append(f"{cost[0].upper()}{cost[1:]}; not tested.")
+        lines += [f"{agents[0].upper()}{agents[1:]}."] if (agents := self.by_agent()) else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
-            if row.differing and row.p is None:
-                few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
+            if row.differing and row.few:
+                few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
         lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        alike: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.same_as and row.p is not None:
+                alike.setdefault(row.same_as, [row.same_as]).append(row.metric)
+        lines += [f"one test, since their numbers rise as one: {'; '.join(map(', '.join, alike.values()))}"] * bool(
+            alike
+        )
         if not few:
             return lines
         rows = max((row.rows for row in self.rows), default=1)
-        others = f", nor below {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
-        least = f"a test of traces one a side finds nothing below {_least_tasks(1)} tasks that differ{others}"
+        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
+        least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
 
     def _compared_traces(self) -> str:
@@ -413,7 +713,9 @@ class SideComparison:
         for row in self.rows:
             if row.refused:
                 most = "mostly " if len(row.refused) > 1 else ""
-                reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}"
+                rest = sum(row.asked) - sum(row.traces) - sum(row.lacking)
+                other = ", or its task has none on the other side" if rest else ""
+                reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}{other}"
                 fewer.setdefault(reason, []).append(row.metric)
         of_side = [self.task[self.sides.side == one] for one in (0, 1)]
         first, second = (np.unique(tasks) for tasks in of_side)
@@ -447,7 +749,8 @@ def compare_sides(
     prices: Prices | None = None,
     success_at: float | None = None,
 ) -> SideComparison:
-    """Compare two sides in success, costs and other metrics.
+    """Compare two sides in success, costs and other metrics, but those `OF_CREDIT`: 14 of 20 sides of a fair coin had a
+    star in them, of runs that were dealt within their tasks.
 
     Args:
       traces: what was read.
@@ -456,19 +759,101 @@ def compare_sides(
       prices: of models and tools.
       success_at: the least outcome of a success, as of `unread_outcomes`.
     """
-    rows, lost = side_differences(traces, measured, sides.side), uncompared(measured, sides.side)
+    measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
+    whole = _of_whole_runs(traces, measured, sides.side >= 0)
+    rows, lost = side_differences(traces, whole, sides.side), uncompared(whole, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
-    apart = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
+    apart, apart_in = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
     compared = {row.metric for row in rows}
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
-    rows = [row for row in rows if row.metric not in same]
+    asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
+    rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
-    paid = tuple(success_costs(traces, measured, sides.heads, sides.side, prices))
+    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
+    task, known = task_ids(traces), np.isfinite(measured["success"].value)
+    shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
+    # Tasks of one side may be harder, and dearer.
+    compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
+    paid = tuple(success_costs(traces, measured, sides.heads, compared_of, prices))
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
-    return SideComparison(sides, rows, bounds, lost, task_ids(traces), apart, same, unread, unplaced, paid)
+    found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
+    agents, of = _agents(traces, sides, rows, whole, prices)
+    of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
+    found = dataclasses.replace(found, apart_in=apart_in, judged=judged or "", tasks=of_tasks)
+    alone = _alone(traces, sides.side) if "format" in apart_in else ((), ())
+    return dataclasses.replace(found, agents=agents, agents_of=of, alone=alone)
+
+
+def _alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of each side the agents that act on it alone, where `taking_part` tells nothing of them.
+
+    Those of traces that lack lines do not count: what lacks the span of an agent may have its actions under another
+    name.
+    """
+    names, acts, tells = taking_part(traces)
+    whole, found = ~lacking_traces(traces), []
+    for one in (0, 1):
+        here, there = acts[:, (side == one) & whole].any(axis=1), acts[:, side == 1 - one].any(axis=1)
+        found.append(tuple(names[agent] for agent in np.flatnonzero(here & ~there & ~tells.any(axis=1))))
+    return found[0], found[1]
+
+
+def _of_whole_runs(traces: Traces, measured: dict[str, TraceMetric], kept: np.ndarray) -> dict[str, TraceMetric]:
+    """The same metrics, without traces that end early where some of those compared have no number and lack lines.
+
+    A run that is killed lacks lines in one format and keeps a partial sum in another one. So sums of killed runs would
+    be on one side alone. How runs end, and what they earn, is told of all.
+    """
+    lacking, found = lacking_traces(traces) & kept, dict(measured)
+    if not lacking.any():
+        return found
+    early, _ = ended_early(traces)
+    for name in measured.keys() - {*FIRST, "ended_early"}:
+        value, reasons = measured[name]
+        known = np.isfinite(value)
+        if not known[lacking].all():
+            out = early & known
+            why = [EARLY if left else reason for left, reason in zip(out, reasons, strict=True)]
+            found[name] = TraceMetric(np.where(out, np.nan, value), why)
+    return found
+
+
+def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, list[str]]:
+    """The tasks with a number on both sides, by whether their mean rose from the first to the second."""
+    task, names = task_ids(traces), {}
+    for number, name in zip(task.tolist(), traces.traces["task"].to_pylist(), strict=True):
+        names[number] = name
+    (tasks, first), (others, second) = (
+        _by_task(value, np.flatnonzero(np.isfinite(value) & (side == one)), task) for one in (0, 1)
+    )
+    shared, i, j = np.intersect1d(tasks, others, return_indices=True)
+    found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
+    for number, before, after in zip(shared.tolist(), first[i], second[j], strict=True):
+        word = "same" if _alike(before, after) else "rose" if after > before else "fell"
+        found[word].append(names[number])
+    return found
+
+
+def _agents(
+    traces: Traces,
+    sides: Sides,
+    rows: list[SideDifference],
+    measured: dict[str, TraceMetric],
+    prices: Prices | None,
+) -> tuple[tuple[AgentDifference, ...], str]:
+    """What agents add to the difference of the first of money, logged money and tokens that is known, and its name."""
+    for name in BY_AGENT:
+        if name in {row.metric for row in rows}:
+            costs = event_costs(traces, prices)
+            cost = token_counts(traces, "money") if name == "logged_money" else getattr(costs, name)
+            kinds = costs.kinds if name == "money" else None
+            found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
+            if found:
+                return (tuple(found), name) if len(found) > 1 or found[0].of_models else ((), "")
+    return (), ""
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:
@@ -487,32 +872,35 @@ def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str,
     return found
 
 
-def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None) -> tuple[str, ...]:
+def _apart(
+    traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
 
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
-    all. It is told where it differs beyond chance, where tasks are too few for any test, and, tested or not, where the
-    part of what is settled before a run differs by `MIXED`.
+    all. It is told where it differs beyond chance and, tested or not, where the part of what is settled before a run
+    differs by `MIXED`; where tasks are few, at any difference of that, and at `MIXED` of an agent that no test is of.
     """
     task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces)
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
     for word, names in kinds.items():
-        whole = [{name for name, has in names.items() if has[sides.side == one].any()} for one in (0, 1)]
+        whole = [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
         if whole == [{name} for name in sides.names]:  # it makes the sides
             continue
         for name, has in names.items():
-            row = _compared("", numbered(has.astype(np.float64)), sides.side, task)  # a model may be called tokens
-            if row is not None and 0 < has[kept].sum() < kept.sum():  # else it says nothing
-                row = dataclasses.replace(row, metric=name)
-                found.append((word, row, fact_of(has[kept].astype(np.float64))))
+            row = _compared("", numbered(has), sides.side, task)  # a model may be called tokens
+            if row is not None and np.nanmin(has[kept]) < np.nanmax(has[kept]):  # else it says nothing
+                fact = fact_of(np.nan_to_num(has[kept], nan=0.5))  # where an agent acts is a part of it
+                found.append((word, dataclasses.replace(row, metric=name), fact))
     corrected = holm([math.nan if row.p is None else row.p for _, row, _ in found], [fact for *_, fact in found])
     told: dict[str, list[SideDifference]] = {}
     unsure: set[str] = set()
     for (word, row, _), p in zip(found, corrected, strict=True):
         beyond = beyond_chance(p, row.low, row.high)
-        if beyond or (few and row.difference) or (word != "agent" and abs(row.difference) >= MIXED):
+        settled, much = word != "agent", abs(row.difference) >= MIXED
+        if beyond or (few and row.difference and (settled or (much and row.p is None))) or (settled and much):
             told.setdefault(word, []).append(row)
             unsure |= set() if beyond else {word}
     said = []
@@ -521,17 +909,18 @@ def _apart(traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None)
         shares = [f"{printable(row.metric, 60)} in {_part(row.first)} against {_part(row.second)}" for row in rows]
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         chance = chance or ("; not beyond chance" if word in unsure else "")
-        said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of traces{chance})")
+        which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
+        said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
-    return tuple(said)
+    return tuple(said), tuple(told)
 
 
 def _within(
     word: str, names: dict[str, np.ndarray], sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
 ) -> str:
     """How a metric differs between the sides within each model, or another kind, that both have."""
-    every = {kind: _compared(name, metric, np.where(has, sides.side, -1), task) for kind, has in names.items()}
+    every = {kind: _compared(name, metric, np.where(has > 0, sides.side, -1), task) for kind, has in names.items()}
     both = {kind: row for kind, row in every.items() if row is not None}
     if not both:
         return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
@@ -553,7 +942,7 @@ def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, 
     """
     kind = np.full(len(side), -1)
     for number, has in enumerate(names.values()):
-        kind[has] = number
+        kind[has > 0] = number
     rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
     cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
     count, total = (
@@ -577,27 +966,34 @@ def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, 
 
 
 def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
-    """Traces of each model, system and format, and those in which each agent acts: bool [traces]; most traces first.
+    """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
+    1 or 0, float [traces]; most traces first.
 
-    And those in which an agent acts with a model, of agents that have another one than their trace somewhere.
+    And those in which an agent acts with a model, of agents that have another one than their trace somewhere: NaN where
+    the agent does not act, as in runs that were killed before, for there it has no model.
     """
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
-    agents, trace = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_trace).tolist()
-    acting = np.flatnonzero(TeamFacts(traces).counts.acts[: len(agents)]).tolist()
+    agents, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
-    named["agent"] = [(trace[agent], agents[agent]) for agent in acting]
-    named[MODEL_OF_AGENT] = [
-        (row, f"{agent}: {model or 'none stated'}")
-        for agent, rows in agent_models(traces).items()
-        for row, models in rows.items()
-        for model in models
+    named["agent"] = [
+        (int(row), agents[agent]) for agent, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
     ]
+    acting: dict[str, list[int]] = {}
+    named[MODEL_OF_AGENT] = []
+    for agent, of_agent in agent_models(traces).items():
+        for row, models in of_agent.items():
+            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in models]
+        acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
+    every = np.arange(traces.sizes.traces)
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}
         for row, name in pairs:
             rows.setdefault(name, set()).add(row)
         most = sorted(rows, key=lambda name: (-len(rows[name]), name))[:MOST_NAMES]
-        found[word] = {name: np.isin(np.arange(traces.sizes.traces), [*rows[name]]) for name in most}
+        found[word] = {name: np.isin(every, [*rows[name]]).astype(np.float64) for name in most}
+        if word == MODEL_OF_AGENT:
+            for name, has in found[word].items():
+                has[~np.isin(every, acting[name])] = np.nan
     return found
 
 
@@ -614,8 +1010,24 @@ def _part(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def _why(one: AgentDifference) -> str:
+    """What models, tokens and tools add to the difference of an agent; "" where it is not that of other models."""
+    if not one.of_models:
+        return ""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
+    parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
+    return ", ".join(f"{name} {_signed(part)}" for name, part in parts.items() if part)
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{_short(value)}"
+
+
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return np.format_float_positional(float(f"{value:z.3g}"), trim="-")
 
 
 def read_sides(
@@ -697,6 +1109,15 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
 
 
+def _later(begin: np.ndarray, side: np.ndarray) -> float:
+    """In what part of the pairs of traces with dates the one of the second side begins later; 0.5 without dates."""
+    first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
+    if not len(first) or not len(second):
+        return 0.5
+    before = np.searchsorted(first, second, "left") + np.searchsorted(first, second, "right")
+    return float(before.mean()) / (2 * len(first))
+
+
 def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
     """Two sides of traces, by whether they begin before a date, which is in UTC unless it states a zone.
 
@@ -762,6 +1183,7 @@ def _sides_of_files(places: Sequence[Path], files: Sequence[str]) -> dict[str, i
 
 COSTS: Mapping[str, str] = {
     "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
+    "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
     "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
     "tokens": "tokens that the actions generated",
@@ -782,7 +1204,7 @@ def with_costs(
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
-    """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, calls.
+    """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, early end.
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
@@ -816,7 +1238,10 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    loops = calls.loop_counts()
+    loops, (early, told) = calls.loop_counts(), ended_early(traces, calls)
+    if early.any():
+        untold = ~told, "the log does not tell how its runs end"
+        found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
     found |= {
         "errors": numbered(
             np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status"), lacking
@@ -830,7 +1255,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         foreign = np.array([name not in prices.models for name in names])[model]
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
-        found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED))
+        which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
+        found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
     if "costs.money" in traces.evidence:
         logged = stated_costs(traces, "money")[:m]
         found["logged_money"] = numbered(logged, (np.isnan(logged), "the log does not state the money of all calls"))
@@ -857,6 +1283,10 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     of their task, as of failed and succeeded ones (`outcome_differences`). Without shared tasks each side's tasks give
     one number each. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks that differ on.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
+    Where tasks have more traces on one side, differences lean even where sides are alike: then the larger p counts, of
+    this and of traces that were dealt otherwise among the sides of their task.
+    Metrics that are one another on a straight line are one test, of the first. An outcome that some traces lack does
+    not stand out where its difference would end or turn if these had the least, or the greatest, of the others.
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
     this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side: then
     pairs of fewer than `LEAST_OF_ANY` tasks have none. Those of log-normal amounts, of which 10 to 60 % are 0 on one
@@ -876,7 +1306,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       >>> side_differences(rows.traces, trace_metrics(rows.traces), np.array([0, 1]))[0].difference
       -1.0
     """
-    task = task_ids(traces)
+    task, asked = task_ids(traces), side >= 0
     found = [_compared(name, metric, side, task) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
@@ -884,9 +1314,15 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
         of_first[one.metric in FIRST].append(one)
     rows: dict[str, SideDifference] = {}
     for family in of_first.values():
-        tests = sum(one.p is not None for one in family)
-        p_values = holm([math.nan if one.p is None else one.p for one in family])
-        rows |= {one.metric: one.corrected(p, tests) for one, p in zip(family, p_values, strict=True)}
+        heads: dict[str | bytes, str] = {}
+        facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in family]
+        for one, fact in zip(family, facts, strict=True):
+            heads.setdefault(fact, one.metric)
+        tests = sum(one.p is not None and heads[fact] == one.metric for one, fact in zip(family, facts, strict=True))
+        p_values = holm([math.nan if one.p is None else one.p for one in family], facts)
+        for one, fact, p in zip(family, facts, p_values, strict=True):
+            same = heads[fact] if heads[fact] != one.metric else ""
+            rows[one.metric] = dataclasses.replace(one.corrected(p, tests), same_as=same)
     return [rows[one.metric] for one in known]
 
 
@@ -932,7 +1368,7 @@ def bounds_of_sides(
       >>> bounds_of_sides(traces, costs_of_traces(traces), side)
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
-    of_side = [np.flatnonzero(side == one) for one in (0, 1)]
+    of_side = [side == one for one in (0, 1)]
     names = [name for name in SUMMED if name in metrics and not np.isfinite(metrics[name].value[side >= 0]).all()]
     if not names:
         return []
@@ -941,10 +1377,10 @@ def bounds_of_sides(
     for name in names:
         known = np.isfinite(metrics[name].value)
         cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
-        least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
+        least = np.where(np.isnan(cost), costs.least.get(name, 0.0), cost)
         amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)
-        means = [float(_by_task(amount, rows, task)[1].mean()) for rows in of_side]
+        means = [_mean_of_tasks(amount, rows, task) for rows in of_side]
         if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
             found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
     return found
@@ -958,6 +1394,10 @@ def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.
     """The tasks of these traces, and the mean of each."""
     tasks, inverse = np.unique(task[rows], return_inverse=True)
     return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
+
+
+def _mean_of_tasks(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> float:
+    return float(_by_task(value, np.flatnonzero(rows), task)[1].mean())
 
 
 def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
@@ -977,33 +1417,44 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) > 0
-    error, freedom, test, differing, change = 0.0, 0.0, Dealt(1.0, 1.0), None, 0.0
+    error, freedom, test, differing, change, by_dealing = 0.0, 0.0, Dealt(1.0, 1.0), None, 0.0, 0.0
     as_ratio, ends = is_amount(name), (math.nan, math.nan)
     if paired:
         first, second = first[i], second[j]
-        kept = np.isfinite(value) & np.isin(task, shared)
+        kept = np.isfinite(value) & np.isin(task, shared) & (side >= 0)
         before, after = (int((kept & (side == one)).sum()) for one in (0, 1))
         differs = ~_alike(first, second)
-        differing, x, y = int(np.count_nonzero(differs)), first[differs], second[differs]
-        as_ratio = as_ratio and bool((np.minimum(x, y) > 0).all())
-        apart = np.zeros(len(shared))
-        apart[differs] = np.log(y / x) if as_ratio else y - x
+        differing = int(np.count_nonzero(differs))
+        sides = [np.flatnonzero(kept & (side == one)) for one in (0, 1)]
+        uneven = bool((_sizes(sides[0], task) != _sizes(sides[1], task)).any())
+        apart = second - first
+        if as_ratio:
+            x, y = _logarithms(value, sides, task)
+            as_ratio = bool(np.isfinite(np.concatenate([x, y])[np.tile(differs, 2)]).all())
+            apart = np.subtract(y, x, out=np.zeros(len(shared)), where=differs) if as_ratio else apart
+        apart = np.where(differs, apart, 0.0)
         if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
+            if uneven:  # differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1
+                amounts = _over_tasks(value[kept], task[kept]) if as_ratio else value[kept]
+                by_trace = _dealt_within(amounts, side[kept], task[kept])
+                test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
+                by_dealing = _dealing_error(amounts, side[kept], task[kept])
             change = float(np.median(apart[differs]) if as_ratio else apart.mean())
             if as_ratio:
                 ends = median_interval(apart[differs])
             elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
                 ends = mean_interval(apart)
         elif differing:
-            test = _of_few(value, side, task, kept, apart)
+            test = _of_few(value[kept], side[kept], task[kept], apart)
     elif min(len(first), len(second)) >= LEAST_TASKS:
         both = np.concatenate([first, second])
         if _spread(both) > 0:
-            as_ratio = as_ratio and bool(both.min() > 0)
+            sides = [np.flatnonzero(np.isfinite(value) & (side == one)) for one in (0, 1)]
             if as_ratio:
-                both = np.log(both)
-                both -= both.mean()  # a unit changes nothing
+                logs = np.concatenate(_logarithms(value, sides, task))
+                as_ratio = bool(np.isfinite(logs).all())
+                both = logs - logs.mean() if as_ratio else both  # a unit changes nothing
             x, y = both[: len(first)], both[len(first) :]
             parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
             error = sum(parts) ** 0.5
@@ -1013,10 +1464,14 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
             change, ends = float(y.mean() - x.mean()), difference_interval(x, y)
     before_mean, after_mean = float(first.mean()), float(second.mean())
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
-    low, high, p, seen, ratio = None, None, test.p, None, None
+    low, high, p, seen, ratio, needed = None, None, test.p, None, None, None
     if error > 0:
-        welch, seen = _by_student(change, error, freedom)
-        p = p if paired else max(p, welch)
+        p = p if paired else max(p, _by_student(change, error, freedom))
+        needed = Needed(error, freedom, by_dealing, 0.0 if math.isnan(ends[0]) else (ends[1] - ends[0]) / 2)
+        seen = needed.seen(1)
+    p = p if test.least < LEVEL else math.nan
+    ends, as_found = as_tested(ends, p), ends
+    moved = not math.isnan(ends[0]) and ends != as_found
     if as_ratio and not math.isnan(ends[0]):
         times, least, most = (math.exp(end) for end in (change, *ends))
         ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
@@ -1027,40 +1482,99 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         low, high = (max(ends[0], -1.0), min(ends[1], 1.0)) if name in PARTS else ends
     else:
         seen = None
-    numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
+    numbers = (low, high, None if math.isnan(p) else p, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     asked = side >= 0
     if paired:  # a task of one side is not compared, whatever its numbers
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
-    every = int((asked & (side == 0)).sum()), int((asked & (side == 1)).sum())
-    found = SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, ratio)
-    return dataclasses.replace(found, freedom=freedom if error > 0 else 0.0, has_zeros=has_zeros)
+    first_rows, second_rows = asked & (side == 0), asked & (side == 1)
+    every, lacks = (int(first_rows.sum()), int(second_rows.sum())), ~np.isfinite(value)
+    lacking = int((first_rows & lacks).sum()), int((second_rows & lacks).sum())
+    found = SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, lacking, ratio)
+    if name in FIRST and any(lacking):
+        outcomes = value[(side >= 0) & ~lacks]
+        rest_of = (0.0, 1.0) if name == "success" else (outcomes.min(), outcomes.max())
+        filled = [np.where(lacks, end, value) for end in rest_of]
+        rest = [(_mean_of_tasks(each, first_rows, task), _mean_of_tasks(each, second_rows, task)) for each in filled]
+        found = dataclasses.replace(found, least_rest=rest[0], most_rest=rest[1])
+        if needed is not None and found.seen is not None:
+            # A difference is diluted by the part that is missing, and moved by what fills that.
+            part = sum(_mean_of_tasks(1.0 - lacks, of, task) for of in (first_rows, second_rows)) / 2
+            least, most = sorted((after - before) / part for before, after in rest)
+            needed = dataclasses.replace(needed, turns=max(difference - least, most - difference))
+            found = dataclasses.replace(found, seen=needed.seen(1))
+    return dataclasses.replace(found, needed=needed, has_zeros=has_zeros, moved=moved)
 
 
-def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, kept: np.ndarray, apart: np.ndarray) -> Dealt:
+def _sizes(rows: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """How many of these traces each of their tasks has."""
+    return np.unique(task[rows], return_counts=True)[1]
+
+
+def _logarithms(value: np.ndarray, sides: Sequence[np.ndarray], task: np.ndarray) -> list[np.ndarray]:
+    """Of each side's traces the logarithm of each task's mean; not finite where it has none.
+
+    Where tasks of one side have many more traces, the mean of logarithms: the logarithm of a mean rises with their
+    number, by half the variance of logarithms at most.
+    """
+    many = [float(_sizes(rows, task).mean()) for rows in sides]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if max(many) > MANY_MORE * min(many):
+            return [_by_task(np.log(value), rows, task)[1] for rows in sides]
+        return [np.log(_by_task(value, rows, task)[1]) for rows in sides]
+
+
+def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, apart: np.ndarray) -> Dealt:
     """The test where few tasks differ: by task where `LEAST_TASKS` vary, else by trace, with as many on each side.
 
     Which one does not depend on the side of a trace within its task.
 
     Args:
-      value, side, task: of each trace: [traces].
-      kept: the traces that are compared: those of `apart`, which is a difference of each shared task.
+      value, side, task: of each trace that is compared: [n].
+      apart: the difference of each task: [tasks].
     """
-    rows = np.flatnonzero(kept & (side >= 0))
-    _, of = np.unique(task[rows], return_inverse=True)
-    x, second = value[rows], side[rows] == 1
-    low, high = np.full(of.max() + 1, np.inf), np.full(of.max() + 1, -np.inf)
-    np.minimum.at(low, of, x)
-    np.maximum.at(high, of, x)
-    varies = ~_alike(low, high)
-    if int(varies.sum()) >= LEAST_TASKS:
+    if np.count_nonzero(_varies(value, task)[0]) >= LEAST_TASKS:
         return flipped(apart)
-    if min(int(second.sum()), int((~second).sum())) < LEAST_TASKS:
+    if min(np.count_nonzero(side == one) for one in (0, 1)) < LEAST_TASKS:
         return Dealt(1.0, 1.0)
+    return _dealt_within(value, side, task)
+
+
+def _over_tasks(value: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """Numbers over the mean of their task, so that large tasks count as small ones do."""
+    scaled: np.ndarray = (
+        value / _by_task(value, np.arange(len(value)), task)[1][np.unique(task, return_inverse=True)[1]]
+    )
+    return scaled
+
+
+def _dealt_within(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> Dealt:
+    """The test of the sum of tasks' differences: traces might have been dealt otherwise within their task."""
+    varies, low, of = _varies(value, task)
+    second = side == 1
     # A task's difference is a sum over the traces of its second side, up to what no dealing changes.
     weight = 1 / np.bincount(of, second) + 1 / np.bincount(of, ~second)
-    return dealt(np.where(varies[of], x - low[of], 0.0) * weight[of], second, of)
+    return dealt(np.where(varies[of], value - low[of], 0.0) * weight[of], second, of)
+
+
+def _dealing_error(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> float:
+    """The standard deviation of the mean of tasks' differences over such dealings as `_dealt_within` has."""
+    _, of = np.unique(task, return_inverse=True)
+    second, size = np.bincount(of, side == 1), np.bincount(of)
+    first = size - second
+    squares = np.bincount(of, (value - (np.bincount(of, value) / size)[of]) ** 2)
+    weight = (1 / first + 1 / second) ** 2 * first * second / (size * (size - 1))
+    return math.sqrt(float((weight * squares).sum())) / len(size)
+
+
+def _varies(value: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each task's numbers vary, and the least: [tasks]; and the place of each trace's task there: int [n]."""
+    _, of = np.unique(task, return_inverse=True)
+    low, high = np.full(of.max() + 1, np.inf), np.full(of.max() + 1, -np.inf)
+    np.minimum.at(low, of, value)
+    np.maximum.at(high, of, value)
+    return ~_alike(low, high), low, of
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:
@@ -1073,9 +1587,8 @@ def _spread(values: np.ndarray) -> float:
     return 0.0 if _alike(values.min(), values.max()) else float(values.std(ddof=1))
 
 
-def _by_student(difference: float, error: float, freedom: float) -> tuple[float, float]:
-    """Student's p-value, and the difference that the test finds with `POWER`."""
-    from scipy.special import stdtr, stdtrit  # comes with JAX; slow to import
+def _by_student(difference: float, error: float, freedom: float) -> float:
+    """Student's p-value."""
+    from scipy.special import stdtr  # comes with JAX; slow to import
 
-    p = 2 * float(stdtr(freedom, -abs(difference) / error))
-    return p, float(stdtrit(freedom, 0.975) + stdtrit(freedom, POWER)) * error
+    return 2 * float(stdtr(freedom, -abs(difference) / error))

@@ -9,7 +9,7 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.reports.trace_numbers import TraceMetric
-from graphs.text import at_least
+from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 
 __all__ = ["SuccessCost", "success_costs", "success_line"]
@@ -25,6 +25,9 @@ class SuccessCost:
       cost: of all its traces with an outcome, over how many of them succeeded; None without a success.
       whole: whether all these costs are known; else `cost` is a lower bound.
       traces: with an outcome.
+      unscored: traces without one.
+      lost: what these cost.
+      lost_whole: whether all of that is known; else `lost` is a lower bound.
     """
 
     unit: str
@@ -32,6 +35,9 @@ class SuccessCost:
     cost: float | None
     whole: bool
     traces: int
+    unscored: int
+    lost: float
+    lost_whole: bool
 
 
 def success_costs(
@@ -69,10 +75,12 @@ def success_costs(
         known = np.isfinite(metrics[metric].value)
         amount = np.where(known, metrics[metric].value, _least(traces, metric, prices))
         for number, name in enumerate(names):
-            rows = np.isfinite(won) & (unit == number)
+            of, scored = unit == number, np.isfinite(won)
+            rows, others = of & scored, of & ~scored
             wins = float(won[rows].sum())
             cost = float(amount[rows].sum()) / wins if wins > 0 else None
-            found.append(SuccessCost(name, metric, cost, bool(known[rows].all()), int(rows.sum())))
+            whole, lost = bool(known[rows].all()), (float(amount[others].sum()), bool(known[others].all()))
+            found.append(SuccessCost(name, metric, cost, whole, int(rows.sum()), int(others.sum()), *lost))
     return found
 
 
@@ -81,20 +89,36 @@ def _least(traces: Traces, metric: str, prices: Prices | None) -> np.ndarray:
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     if metric == "money":
         costs = event_costs(traces, prices)
-        of_event = np.where(np.isnan(costs.money), costs.least_money, costs.money)
+        of_event = np.where(np.isnan(costs.money), costs.least["money"], costs.money)
     else:
-        of_event = np.nan_to_num(token_counts(traces, "money"))
+        of_event = np.nan_to_num(token_counts(traces, "money", hidden=False))
     return np.bincount(trace, of_event, traces.sizes.traces)
 
 
-def success_line(costs: Sequence[SuccessCost]) -> str:
-    """What a success cost in each unit, in words; "" where no unit has a success and a cost."""
+def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
+    """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
+
+    Args:
+      costs: of `success_costs`.
+      shared: of how many tasks, which all units have; 0 for all traces.
+    """
     words = {"money": "money for a success", "logged_money": "money as logged for a success"}
-    parts = []
+    parts, without = [], []
     for metric, what in words.items():
         of = [one for one in costs if one.metric == metric and one.cost is not None]
         if of and any(one.cost for one in of):
             alone = len({one.unit for one in costs}) == 1
-            each = [f"{'' if alone else f'{one.unit} '}{at_least(f'{one.cost:.4g}', not one.whole)}" for one in of]
+            each = [f"{'' if alone else f'{one.unit} '}{_told(one)}" for one in of]
             parts.append(f"{what}: {', '.join(each)}")
-    return f"{'; '.join(parts)}, over all traces with an outcome" if parts else ""
+            for one in (one for one in costs if one.metric == metric and one.lost):
+                who = counted(one.unscored, "trace") + ("" if alone else f" of {one.unit}")
+                amount = at_least(f"{one.lost:.4g}", not one.lost_whole)
+                without.append(f"{who} without an outcome cost {amount}{'' if metric == 'money' else ', as logged'}")
+    of_tasks = f"in the {counted(shared, 'task')} with outcomes on both sides"
+    over = of_tasks if shared else "over all traces with an outcome"
+    return "; ".join([f"{'; '.join(parts)}, {over}", *without]) if parts else ""
+
+
+def _told(one: SuccessCost) -> str:
+    """What a success cost, or cost at least; "not known" where nothing of it is."""
+    return at_least(f"{one.cost:.4g}", not one.whole) if one.cost or one.whole else "not known"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "PARTS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
 
+UNTYPED = "several agents act, and the log calls no event a decision about the team"
 OF_TEAM = [KIND_NAMES.index(name) for name in ("spawn", "whom", "aggregate", "stop")]
 
 
@@ -104,14 +105,24 @@ def _check(traces: Traces, options: MetricOptions) -> None:
         raise CreditError(f"alike is {options.alike}; expected a cosine, -1 to 1")
 
 
-def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    reward = np.asarray(facts.traces.reward, np.float64)[: facts.traces.sizes.traces]
+def success_of_traces(traces: Traces, success_at: float | None = None) -> TraceMetric:
+    """Whether each trace succeeded, 0 or 1: the metric "success".
+
+    Args:
+      traces: what was read.
+      success_at: as of `MetricOptions`.
+    """
+    reward = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     unknown = (np.isnan(reward), "the trace has no outcome")
-    if options.success_at is not None:
-        return {"success": numbered(np.where(reward >= options.success_at, 1.0, 0.0), unknown)}
+    if success_at is not None:
+        return numbered(np.where(reward >= success_at, 1.0, 0.0), unknown)
     graded = np.isfinite(reward) & (reward != 0) & (reward != 1)
     some = np.full(len(reward), bool(graded.any()))
-    return {"success": numbered(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
+    return numbered(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))
+
+
+def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
+    return {"success": success_of_traces(facts.traces, options.success_at)}
 
 
 def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
@@ -148,9 +159,10 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
     apart = ((members > 1) & ~facts.linked, UNLINKED)
-    found = {"useful_agents": numbered(divided(reached, members), idle, facts.unended, apart)}
+    found = {"useful_agents": numbered(divided(reached, members), idle, facts.unended, apart, facts.hidden_work)}
     if options.credit is None:
         return found
+    from credit.telling_apart import NOT_APART, tells_apart  # after what it reads: methods take metrics
     from estimators.base import OF_ACTIONS, Reason
 
     valid = np.asarray(options.credit.reason)[:n] == Reason.VALID
@@ -164,6 +176,7 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     lacks = np.bincount(owner[(acts > 0) & ~stated], minlength=m) > 0
     beyond = np.bincount(owner[(acts > 0) & beyond_two_errors(earned, doubt)], minlength=m)
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
+    alike = (np.full(m, not tells_apart(facts.traces, options.credit)), NOT_APART)
     squares, noise = (np.bincount(trace, x**2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
     of_returns = (
@@ -171,7 +184,7 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
         "its errors are the spread of returns",
     )
     return found | {
-        "credited_agents": numbered(divided(beyond, members), idle, unknown),
+        "credited_agents": numbered(divided(beyond, members), alike, idle, unknown),
         "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), of_returns, idle, unknown, exact),
     }
 
@@ -205,10 +218,12 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     managing = among(decision_kind(traces.graph)[:n], OF_TEAM)
     chosen, of_team, uncounted = map(np.flatnonzero, (action, action & managing, action & ~known))
     total, protocol = (np.bincount(of_event[rows], amount[rows], m) for rows in (chosen, of_team))
+    untyped = (facts.counts.members > 1) & (np.bincount(of_event[managing], minlength=m) == 0)
     refused = (
         (facts.counts.actions == 0, NO_ACTION),
         (np.bincount(of_event[uncounted], minlength=m) > 0, "an action has no count of tokens"),
         (total == 0, "the actions generated no token"),
+        (untyped, UNTYPED),
     )
     return messages | {"protocol_overhead": numbered(divided(protocol, total), *refused)}
 
@@ -256,15 +271,15 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
 
 
 def _team(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    found, m = team_events(facts.traces), facts.traces.sizes.traces
-    count = np.bincount(facts.trace, minlength=m)
-    joined, left = (np.bincount(facts.trace[x], minlength=m) for x in (found.births, found.deaths))
-    first = np.cumsum(count) - count
+    found, m = team_events(facts.traces, facts), facts.traces.sizes.traces
+    trace, at, end = facts.trace, facts.clock.at, facts.clock.end
+    joined = found.births & (at > facts.of_traces(np.minimum, at, at.max(initial=0))[trace])
+    left = found.deaths & (end < facts.greatest(end)[trace])
     return {
         "team_peak": numbered(facts.greatest(found.size)),
-        "team_mean": numbered(np.bincount(facts.trace, found.size, m) / count),
-        "team_births": numbered(joined - found.births[first]),
-        "team_deaths": numbered(left - found.deaths[first + count - 1]),
+        "team_mean": numbered(np.bincount(trace, found.size, m) / np.bincount(trace, minlength=m)),
+        "team_births": numbered(np.bincount(trace[joined], minlength=m)),
+        "team_deaths": numbered(np.bincount(trace[left], minlength=m)),
     }
 
 
@@ -286,21 +301,25 @@ METRICS: Mapping[str, str] = {
     "speed_up": "seconds of work over the wall clock",
     "critical_steps": "steps of the main agent and of the longest sub-agent, stage by stage",
     "useful_agents": "the part of agents with a path to the last action",
-    "credited_agents": "the part of agents whose credit is beyond two standard errors",
-    "signal_to_noise": "claims on single actions over their standard errors, root mean squares",
+    "credited_agents": "the part of agents whose credit is beyond two standard errors; sides are not compared in it",
+    "signal_to_noise": "claims on single actions over their standard errors, root mean squares; nor in this",
     "message_redundancy": "the part of messages that say what an earlier one of the trace says",
     "consensus": "in debates, the part of agents whose last message is the most frequent one",
     "diversity": "in debates, different first messages over agents",
     "protocol_overhead": "the part of generated tokens in decisions about the team",
     "error_amplification": "errors over those that no earlier error led to",
-    "team_peak": "the greatest number of agents between their first and last events",
+    "team_peak": "the greatest number of agents at once, each from its first event to its last",
     "team_mean": "their mean number over events",
     "team_births": "agents that join after the first event",
     "team_deaths": "agents that leave before the last event",
 }
 """The metrics, and what each of them is."""
 
+OF_CREDIT = frozenset({"credited_agents", "signal_to_noise"})
+"""The metrics of a trace that rest on the other traces of its group, so that runs of a task are not independent."""
+
 PARTS = frozenset(
-    {"success", "useful_agents", "credited_agents", "message_redundancy", "consensus", "diversity", "protocol_overhead"}
-)
+    {"success", "ended_early", "useful_agents", "credited_agents", "message_redundancy", "consensus", "diversity",
+     "protocol_overhead"}
+)  # fmt: skip
 """The metrics whose numbers lie between 0 and 1."""

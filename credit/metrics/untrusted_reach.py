@@ -9,7 +9,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from credit.metrics.event_influence import dependencies
+from credit.reports.clock import last_of_each
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -107,8 +109,7 @@ def untrusted_reach(
         for row in np.flatnonzero(~untrusted & (vector >= 0)).tolist():
             units.setdefault(f"AV{vector[row]}, trusted", []).append(row)
     action, trace = np.asarray(graph.action_mask)[:n], np.asarray(graph.trace_ids)[:n]
-    last = np.full(traces.sizes.traces, -1)
-    last[trace[action]] = np.flatnonzero(action)  # the last assignment is the last action
+    last = last_of_each(trace, np.flatnonzero(action), TeamFacts(traces).clock.done, traces.sizes.traces)
     amount = None
     if credit is not None:
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from credit.page.encoding import packed, script_json
 from credit.page.findings import Findings
@@ -17,11 +21,15 @@ from credit.page.trace_view import TraceViews
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.text import counted, printable
+from graphs.traces.batch import Traces
 
 __all__ = ["page", "served_page", "write_page"]
 
 LARGEST = 2_000_000  # bytes of a file, beyond which traces are left out
+ROOM = 500_000  # bytes that traces have, however many the tables of all traces take
 EXCERPTS = (600, 160, 60, 0)  # lengths of excerpts of text, tried in turn until all traces fit
+NAMED = 160  # length of those of traces to look at first: who is sent to an event wants to read it
+BESIDE = 11  # bytes at most of a trace beside its own: quotes, commas and the number of its row
 SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js", "labelling.js")
 
 
@@ -30,17 +38,20 @@ def write_page(
     path: str | Path,
     *,
     title: str = "Credit report",
+    inputs: Sequence[str] = ("LOGS",),
     watch: Callable[[Sequence[int]], Iterable[int]] = iter,
 ) -> list[str]:
     """Write a page that needs no network.
 
-    The file has at most `LARGEST` bytes, unless the overview alone has more. To fit, excerpts of text are shortened
-    first. Then the last traces are left out of the explorer; they remain in every table.
+    The file has at most `LARGEST` bytes, unless its tables leave less than `ROOM` to its traces: these then have that.
+    To fit, excerpts of text are shortened first. Then traces are left out of the explorer; they remain in every table.
+    Those that the triage names are left out last, others of their groups before these.
 
     Args:
       findings: what the page shows.
       path: of the HTML file; it appears whole or not at all.
       title: of the page.
+      inputs: paths and options of `credit show`, for the command that stands in place of a trace that is left out.
       watch: wraps the iteration over traces, such as a bar of progress.
 
     Returns:
@@ -59,7 +70,7 @@ def write_page(
       ['a', 'b']
     """
     expect("findings", findings, Findings, "what Findings.of returns")
-    html, packed_traces = page(findings, title=title, watch=watch)
+    html, packed_traces = page(findings, title=title, inputs=inputs, watch=watch)
     with atomic_write(path) as file:
         file.write(html.encode())
     return packed_traces
@@ -69,16 +80,21 @@ def page(
     findings: Findings,
     *,
     title: str = "Credit report",
+    inputs: Sequence[str] = ("LOGS",),
     watch: Callable[[Sequence[int]], Iterable[int]] = iter,
 ) -> tuple[str, list[str]]:
     """The HTML of a page, and the ids of the traces that its explorer holds."""
-    head = {"title": printable(title, 200), "overview": overview(findings), "explorer": None}
-    frame = _filled(head, [])
-    room = LARGEST - len(frame.encode())
-    views, count = _views(findings, room, EXCERPTS if findings.text else (0,), watch)
-    ids = findings.traces.traces["trace"].to_pylist()[:count]
-    head["explorer"] = {"held": count, "traces": findings.traces.sizes.traces}
-    return _filled(head, views), ids
+    show = printable(shlex.join(["credit", "show", *inputs]), 4000)
+    explorer: dict[str, Any] = {"held": [], "show": show}
+    told = overview(findings)
+    head = {"title": printable(title, 200), "overview": told, "explorer": explorer}
+    room = max(LARGEST - len(_filled(head, []).encode()), ROOM)
+    named = [one["trace"] for one in (*told["triage"]["endings"], *told["triage"]["suspects"])]
+    rows, first = _in_order(findings.traces, [one["trace"] for one in told["traces"]], named)
+    views = _views(findings, room, EXCERPTS if findings.text else (0,), rows, first, watch)
+    explorer["held"] = sorted(views)
+    ids = findings.traces.traces["trace"].to_pylist()
+    return _filled(head, [views[row] for row in explorer["held"]]), [ids[row] for row in explorer["held"]]
 
 
 def served_page(findings: Findings, *, title: str = "Credit report", labelled: bool = False) -> str:
@@ -89,42 +105,73 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
       title: of the page.
       labelled: whether a person labels traces on it, through `labels` beside its own address.
     """
-    number = findings.traces.sizes.traces
-    explorer = {"held": number, "traces": number, "served": True, "labelled": labelled}
+    held = list(range(findings.traces.sizes.traces))
+    explorer = {"held": held, "served": True, "labelled": labelled}
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": explorer}
     return _filled(head, [], served=True)
 
 
+def _in_order(traces: Traces, ids: list[str], named: list[str]) -> tuple[list[int], int]:
+    """All rows, those of named traces first, then others of their groups to compare with; and how many are named."""
+    place = {name: i for i, name in reversed([*enumerate(named)])}
+    group = np.asarray(traces.graph.group_ids)[: len(ids)]
+    first = sorted((row for row, name in enumerate(ids) if name in place), key=lambda row: place[ids[row]])
+    rest = np.setdiff1d(np.arange(len(ids)), first)
+    beside = np.isin(group[rest], group[first])
+    return [*first, *rest[beside].tolist(), *rest[~beside].tolist()], len(first)
+
+
 def _views(
-    findings: Findings, room: int, excerpts: tuple[int, ...], watch: Callable[[Sequence[int]], Iterable[int]]
-) -> tuple[list[str], int]:
-    """As many traces as fit into `room` bytes, packed, with the longest excerpts with which all of these fit."""
+    findings: Findings,
+    room: int,
+    excerpts: tuple[int, ...],
+    rows: list[int],
+    first: int,
+    watch: Callable[[Sequence[int]], Iterable[int]],
+) -> dict[int, str]:
+    """As many traces as fit into `room` bytes, by row, packed, with the longest excerpts with which all of these fit.
+
+    The first of `rows` are those to look at first.
+    """
     maker = TraceViews(findings)
-    kept: list[dict[str, Any]] = []
-    bare: list[str] = []  # packed without text, so that texts are looked for only where they may fit
-    spent = 0
-    for row in watch(range(findings.traces.sizes.traces)):
-        view = maker.of(row, excerpt=0)
-        kept.append(view)
-        bare.append(packed(view))
-        spent += len(bare[-1]) + 3
-        if spent > room:
-            del kept[-1], bare[-1]
-            break
+    kept: dict[int, dict[str, Any]] = {}
     texts: dict[int, list[str]] = {}
+    short: dict[int, str] = {}  # packed with the shortest excerpts, so that texts are looked for where they may fit
+    left = room
+
+    def worded(row: int, limit: int) -> dict[str, Any]:
+        if row not in texts:
+            texts[row] = maker.texts(row, excerpts[0])
+        return kept[row] | {"text": [printable(text, limit) for text in texts[row]] or None}
+
+    def take(row: int, view: dict[str, Any]) -> bool:
+        nonlocal left
+        view_text = packed(view)
+        more = len(view_text) - len(short[row]) if row in short else len(view_text) + BESIDE
+        if more > left:
+            return False
+        kept[row], short[row], left = view, view_text, left - more
+        return True
+
+    waiting = iter(watch(rows))
+    for row in itertools.islice(waiting, first):
+        take(row, maker.of(row, excerpt=0))  # a long one that does not fit leaves room to the next
+    for row in [*kept] if excerpts[0] else ():
+        take(row, worded(row, NAMED))
+    for row in waiting:
+        if not take(row, maker.of(row, excerpt=0)):
+            break
     for limit in excerpts:
-        views, size = list(bare), sum(map(len, bare)) + 3 * len(bare) + 100
-        for row, view in enumerate(kept if limit else ()):
-            if size > room:
+        views, more = dict(short), 0
+        for row, view in kept.items() if limit else ():
+            if more > left:
                 break
-            if row not in texts:
-                texts[row] = maker.texts(row, excerpts[0])
-            views[row] = packed(view | {"text": [printable(text, limit) for text in texts[row]] or None})
-            size += len(views[row]) - len(bare[row])
-        if size <= room:
-            return views, len(views)
-    # Without text all were too large by a part of the margin of 100 bytes: one trace less is small enough.
-    return views[:-1], max(len(views) - 1, 0)
+            if limit > NAMED or not view["text"]:
+                views[row] = packed(worded(row, limit))
+                more += len(views[row]) - len(short[row])
+        if more <= left:
+            break
+    return views
 
 
 def _plain(overview: dict[str, Any], labelled: bool) -> str:
@@ -138,8 +185,10 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said = {"What was read:": read, "What failed:": failed}
     if overview["sides"] is not None:
-        said[f"What changed from {' to '.join(overview['sides']['heads'])}:"] = f"{overview['sides']['changed']}."
-    said["Look first:"] = overview["triage"]["quiet"]
+        sides = overview["sides"]
+        said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
+        said |= {"But": f"{sides['but']}."} if sides["but"] else {}
+    said["Look first:"] = overview["triage"]["first"]
     lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
@@ -171,7 +220,7 @@ def _filled(head: dict[str, Any], views: list[str], *, served: bool = False) -> 
         "TITLE": escape(head["title"]),
         "POLICY": policy,
         "STYLE": _asset("page.css"),
-        "PLAIN": _plain(head["overview"], bool(head["explorer"] and head["explorer"].get("labelled"))),
+        "PLAIN": _plain(head["overview"], bool(head["explorer"].get("labelled"))),
         "DATA": script_json(head),
         "VIEWS": script_json(views),
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),

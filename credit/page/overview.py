@@ -26,11 +26,11 @@ from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
-from credit.telling_apart import NOTHING_DISTINGUISHES, place_note, tells_apart
+from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
-from graphs.task_means import LEAST_TASKS
+from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS
 from graphs.traces.batch import Traces
 
 __all__ = ["group_rows", "level_rows", "overview"]
@@ -39,7 +39,7 @@ SHOWN = 200  # problems, and names in a list, that a page holds
 LEVELS: tuple[Level, ...] = ("role", "agent", "turn")
 SUMMARY = "rloo"
 """The method that `credit summary` takes where none is named."""
-TOLD = {"headline", "changed", "lines"}
+TOLD = {"headline", "changed", "but", "caveats", "numbers", "by_agent", "origin", "of_tasks", "lines", "first"}
 SENTENCES = 4000
 """Characters of what is told of differences: a reader takes a sentence that ends in the middle for a whole one."""
 
@@ -68,8 +68,11 @@ def overview(findings: Findings) -> dict[str, Any]:
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
     matters = units_of_each(traces, claims)
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
+    apart = apart_by_events(traces) if not all(told.values()) else []
     calls = ToolCalls(traces)
-    differing = outcome_differences(traces, success_at=findings.success_at, calls=calls)
+    side = None if findings.sides is None else findings.sides.side
+    differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
+    found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -83,26 +86,29 @@ def overview(findings: Findings) -> dict[str, Any]:
         "traces": trace_rows(traces),
         "methods": {name: _about(traces, name, claim) for name, claim in claims.items()},
         "who": {
-            name: {by: [_unit_row(unit) for unit in found] for by, found in units.items()}
+            name: {by: [_unit_row(unit) for unit in rows] for by, rows in units.items()}
             for name, units in matters.items()
         },
         "alike": {
             name: {
-                by: alike_note(found, name, by, told[name], differing.of_units(by), place_note(traces, claims[name]))
-                for by, found in units.items()
+                by: alike_note(
+                    rows, name, by, told[name], differing.of_units(by), place_note(traces, claims[name]), apart
+                )
+                for by, rows in units.items()
             }
             for name, units in matters.items()
         },
         "summary": {
             "method": _opening(matters),
             "least_tasks": LEAST_TASKS,
-            "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) else None,
+            "least_of_both": LEAST_OF_BOTH,
+            "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) and not apart else None,
         },
         "legend": LEGEND,
         "differences": differing.as_json(),
-        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts))
-        | {"legend": TRIAGE},
-        "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),
+        "triage": dataclasses.asdict(found)
+        | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()},
+        "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "sides": None,
         "ledger": None,
         "comparison": None,
@@ -123,7 +129,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     if len(claims) > 1:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
-    for name in ("differences", "sides"):
+    for name in ("differences", "sides", "triage"):
         told = result[name] or {}
         plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
     return plain

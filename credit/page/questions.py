@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from credit.doctor.team_checks import examine
 from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
-from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
+from credit.metrics.cost_summary import CostRow, cost_rows, paid_for_success, stated_sums, total_costs
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
 from credit.metrics.run_card import run_card
+from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -26,21 +27,28 @@ if TYPE_CHECKING:
 
 __all__ = ["questions"]
 
+MOST_AGENTS = 15
+"""Agents in a table of costs, which a page shows without a further click."""
 
-def questions(traces: Traces, credit: Credit | None, prices: Prices | None = None) -> dict[str, Any]:
+
+def questions(
+    traces: Traces, credit: Credit | None, prices: Prices | None = None, success_at: float | None = None
+) -> dict[str, Any]:
     """Answers of `credit doctor`, `decisions`, `metrics --of`, `untrusted`, `costs` and `card`, as plain data.
 
     Args:
       traces: what was read.
       credit: a method's result on `traces.graph`; None for logs without outcomes.
       prices: of models and tools; without them costs have no money.
+      success_at: the least outcome of a success; None where outcomes are 0 or 1.
 
     Returns:
-      "doctor": a dict for each check; "priced": whether costs have money; "total": their sum; "stated": what the log
-      states of traces (`stated_sums`); "gaps": of the prices, in sentences; the others {"rows": dicts, "without": why
-      there is none, or what they lack}.
+      "doctor": a dict for each check; "costs_by": the unit of "costs"; "priced": whether costs have money; "total":
+      their sum; "stated": what the log states of traces (`stated_sums`); "gaps" of the prices and what was "paid" for a
+      success, in sentences; "unpriced": some models without a price; the others {"rows": dicts, "without": why there is
+      none, or what they lack}.
     """
-    roles = cost_rows(traces, "role", prices)
+    by, parts = _costs_of_parts(traces, prices)
     reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
     asked: dict[str, Callable[[], Sequence[DataclassInstance]]] = {
         "stop": lambda: _values_of_more(traces, "stop"),
@@ -51,7 +59,7 @@ def questions(traces: Traces, credit: Credit | None, prices: Prices | None = Non
         "team": lambda: team_course(traces),
         "untrusted": lambda: untrusted_reach(traces, credit),
         "vectors": lambda: untrusted_reach(traces, credit, by="vector"),
-        "costs": lambda: roles,
+        "costs": lambda: parts,
         "models": lambda: cost_rows(traces, "model", prices),
         "tools": lambda: cost_rows(traces, "tool", prices),
         "card": lambda: run_card(traces),
@@ -61,11 +69,19 @@ def questions(traces: Traces, credit: Credit | None, prices: Prices | None = Non
         answers[name] = _answered(answers[name])
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
+    gaps = None if prices is None else price_gaps(traces, prices)
     return answers | {
-        "total": dataclasses.asdict(total_costs(roles)), "stated": stated,
-        "gaps": [] if prices is None else price_gaps(traces, prices).lines(),
+        "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
+        "gaps": gaps.lines() if gaps else [], "unpriced": gaps.unpriced_names() if gaps else "",
+        "paid": success_line(paid_for_success(traces, prices, success_at)),
         "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
     }  # fmt: skip
+
+
+def _costs_of_parts(traces: Traces, prices: Prices | None) -> tuple[str, list[CostRow]]:
+    """Costs by agent; by role where agents are more than `MOST_AGENTS`, and roles are several and fewer."""
+    agents, roles = (cost_rows(traces, by, prices) for by in ("agent", "role"))
+    return ("role", roles) if len(agents) > MOST_AGENTS and 1 < len(roles) < len(agents) else ("agent", agents)
 
 
 def _values_of_more(traces: Traces, kind: DecisionKind) -> list[DecisionValue]:

@@ -11,7 +11,9 @@ from credit.ledger.receipts.explaining import AMOUNTS
 from credit.page.encoding import harmless, numbers
 from credit.page.findings import Findings, doubts
 from credit.plot.lane_order import lanes
+from credit.reports.endings import lasts
 from credit.reports.event_errors import error_mask
+from credit.reports.tool_calls import ToolCalls
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from graphs.event_graph import EdgeType
 from graphs.structure.forest import spawn_forest
@@ -44,6 +46,7 @@ class TraceViews:
         self._edges = np.flatnonzero(np.asarray(graph.edge_mask))
         self._edge_trace = self._trace[np.asarray(graph.receivers)[self._edges]]
         self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
+        self._lasts = lasts(findings.traces, ToolCalls(findings.traces))
         self._doubts = {name: doubts(claim, findings.errors) for name, claim in findings.claims.items()}
 
     def of(self, row: int, *, excerpt: int = 160) -> dict[str, Any]:
@@ -65,6 +68,7 @@ class TraceViews:
         time = np.asarray(graph.time)[rows]
         edges = self._edges[self._edge_trace == row]
         reward = float(np.asarray(traces.reward)[row])
+        end, early = self._lasts.get(row, (first, ""))
         return {
             "id": harmless(about["trace"]),
             "group": harmless(about["group"]),
@@ -101,6 +105,7 @@ class TraceViews:
                 for name, claim in self._findings.claims.items()
             },
             "receipt": self._receipts(rows),
+            "early": [end - first, early] if early else None,
         }
 
     def texts(self, row: int, excerpt: int) -> list[str]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import key_of_series, look, new_figure, plain_axes, plain_logs
-from credit.plot.finishing import short_names
+from credit.plot.canvas import LEAST_NUMBERS, key_of_series, look, new_figure, plain_axes, plain_logs
+from credit.plot.finishing import shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -26,39 +26,41 @@ LABELS = {
     "cosine": "cosine between mean\nand true gradient",
     "variance": "variance for equal runs\n[|∇J|²]",
     "relative": "variance for equal runs\n[|E g|²]",
-    "error": "error of advantages\n[mean square of increments]",
-    "rank": "order of advantages\n[Kendall's tau-b]",
-    "sign": "share of advantages\nwith the true sign",
+    "error": "error of centred advantages\n[mean square of increments]",
+    "rank": "order of centred advantages\n[Kendall's tau-b]",
+    "sign": "share of centred advantages\nwith the true sign",
     "answered": "share of decisions\nwith an advantage",
 }
 PANELS = ("bias", "relative", "rank")
 OWN_SCALE = "variance over |E g|²: shrinking advantages does not lower it"
+ABREAST = 4
+"""Panels side by side: more would be too wide for a page."""
 EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
 def draw_methods(
     rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS, values: str = ""
 ) -> Figure:
-    """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
+    """Draw bias, variance and order of each method, a marker for each world; methods stand in the order of their rows.
 
     Bias is |E g − ∇J| / |∇J|. Its axis is linear below 0.01, so that exact zeros have a place. Variance is
     E|g|² − |E g|², for equally many runs and in units of |E g|²: in those of |∇J|² a method would look better for
-    shrinking its advantages. Order is the rank correlation of mean advantages with
-    true increments; a method whose advantages are all equal has none. Methods are ordered by their largest bias over
-    the worlds drawn, then by mean relative variance.
+    shrinking its advantages. Order is the rank correlation of mean advantages with true increments; a method whose
+    advantages are all equal has none. Advantages are centred: less their mean in each state.
 
     Args:
       rows: of `credit.bench.bias.measure`.
       k: the group size to draw; None for the largest. A method that was measured at smaller sizes only is drawn at the
         largest of them, which stands behind its name.
       title: above the panels; "" for none.
-      scores: fields of a row, a panel each.
+      scores: fields of a row, a panel each, at most four side by side.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: no row has this group size or less.
     """
+    asked = dict.fromkeys((row.world, row.method) for row in rows)
     rows = [row for row in rows if not np.isnan(row.answered)]  # what was left out has no number
     if k is None:
         k = max((row.k for row in rows), default=0)
@@ -72,16 +74,19 @@ def draw_methods(
     by_method: dict[str, list[Row]] = {}
     for row in chosen:
         by_method.setdefault(row.method, []).append(row)
-    order = sorted(by_method, key=lambda name: _order(by_method[name]))
+    order = list(by_method)
     worlds = list(dict.fromkeys(row.world for row in chosen))
-    figure = new_figure(2.4 + 2.4 * len(scores), 1.5 + 0.2 * len(order))
-    panels = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+    lines = -(-len(scores) // ABREAST)
+    across = -(-len(scores) // lines)
+    figure = new_figure(2.4 + 2.4 * across, 0.75 + (0.75 + 0.2 * len(order)) * lines)
+    panels = [figure.add_subplot(lines, across, number + 1) for number in range(len(scores))]
     place = {name: y for y, name in enumerate(order)}
     for axes, field in zip(panels, scores, strict=True):
         for number, world in enumerate(worlds):
             colour, marker = look(number)
             of_method = [row for row in chosen if row.world == world]
-            shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
+            step = min(0.4, 0.64 / max(1, len(worlds) - 1))
+            shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
             shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
             y = [place[row.method] + shift for row in of_method]
             axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
@@ -93,16 +98,29 @@ def draw_methods(
     k = max(row.k for row in chosen)
     sizes = {name: sorted({row.k for row in of_method}) for name, of_method in by_method.items()}
     names = [
-        printable(short, 32) + ("" if sizes[name] == [k] else f", size {' / '.join(map(str, sizes[name]))}")
-        for name, short in zip(order, short_names(order), strict=True)
+        shown_name(name) + ("" if sizes[name] == [k] else f", size {' / '.join(map(str, sizes[name]))}")
+        for name in order
     ]
-    panels[0].set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
-    panels[0].set_ylim(len(order) - 0.4, -0.6)
+    for number, axes in enumerate(panels):
+        axes.set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
+        axes.set_ylim(len(order) - 0.4, -0.6)
+        axes.tick_params(labelleft=number % across == 0)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
     scale = OWN_SCALE if "relative" in scores else ""
-    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", scale, values))))
+    absent = _left_out([pair for pair in asked if pair not in {(row.world, row.method) for row in chosen}])
+    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", scale, values, absent))))
     return figure
+
+
+def _left_out(pairs: Sequence[tuple[str, str]]) -> str:
+    """What the caption says of worlds and methods without a number."""
+    methods: dict[str, list[str]] = {}
+    for world, method in pairs:
+        methods.setdefault(world, []).append(method)
+    few = {world: [*map(shown_name, of)] if len(of) < 4 else [f"{len(of)} methods"] for world, of in methods.items()}
+    told = ", ".join(f"{', '.join(of)} in {world}" for world, of in few.items())
+    return f"left out: {printable(told, 200)}" if told else ""
 
 
 def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
@@ -118,10 +136,4 @@ def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
             plain_logs(axes.xaxis)
     else:
         axes.set_xlim(min(0.0, *found, 0.0) - 0.05, 1.05)
-
-
-def _order(rows: Sequence[Row]) -> tuple[float, float]:
-    """What methods are sorted by: the largest bias, then the mean relative variance."""
-    worst = max((row.bias for row in rows if np.isfinite(row.bias)), default=np.inf)
-    spread = [row.relative for row in rows if np.isfinite(row.relative)]
-    return (0.0 if worst < EXACT else worst, float(np.mean(spread)) if spread else np.inf)
+        axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)

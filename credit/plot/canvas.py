@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -63,7 +64,7 @@ def look(series: int, member: int = 0) -> tuple[str, str]:
 
 
 LEAST_NUMBERS = 3
-"""Along a logarithmic axis; one alone does not say what a distance on it is."""
+"""Along an axis whose span holds them: one or two do not say what a distance on it is."""
 
 TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
 """For every text that may come from a log: a `$` in it is a `$`."""
@@ -118,6 +119,7 @@ def key_of_series(figure: Figure, names: Sequence[str], title: str = "") -> Lege
     looks = [look(number) for number in range(len(names))]
     handles = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5) for colour, marker in looks]
     labels = [printable(name, 40) for name in names]
+    title = textwrap.fill(title, int(15 * figure.get_figwidth()))  # as wide as the figure; one line was cut at its ends
     return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)), title=title)
 
 

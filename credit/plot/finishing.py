@@ -1,10 +1,11 @@
-"""The last touches of any picture: its size, its title, its type and the names of own methods."""
+"""The last touches of any picture: size, title, type, names of own methods, and curves that lie on each other."""
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import IO, TYPE_CHECKING, Literal, get_args
+
+import numpy as np
 
 from credit.plot.canvas import TEXT
 from credit.plot.narrow import make_room
@@ -14,11 +15,31 @@ from graphs.text import printable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Style", "refine", "short_names"]
+__all__ = ["Style", "lying_on", "refine", "shown_name", "write_figure"]
 
 Style = Literal["plain", "serif", "talk"]
 SERIF = ["STIXGeneral", "DejaVu Serif"]  # of the kind of Times; both come with matplotlib
 TALK = 1.4  # how much larger text and lines are on slides
+
+
+def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100) -> None:
+    """Write a figure without a date: a picture changes with its data alone.
+
+    Args:
+      figure: any.
+      file: to write to.
+      kind: "svg", "pdf", "png" or another name of matplotlib.
+      dpi: dots an inch.
+
+    Examples:
+      >>> import io, matplotlib.figure
+      >>> write_figure(matplotlib.figure.Figure(), io.BytesIO(), "svg")
+    """
+    from matplotlib import rc_context
+
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "credit"}):  # publishers refuse Type 3 fonts
+        figure.savefig(file, format=kind, dpi=dpi, metadata=dates.get(kind))
 
 
 def refine(
@@ -65,16 +86,37 @@ def refine(
     return figure
 
 
-def short_names(names: Sequence[str]) -> list[str]:
-    """Names to show: of own methods, MODULE:FUNCTION, the function alone, where no other name is the same.
+def shown_name(name: str, most: int = 32) -> str:
+    """The name of a method to show; your own MODULE:FUNCTION loses the beginning of a module that is too long.
 
     Examples:
-      >>> short_names(["rloo", "mine:centred", "mine:gae", "other:gae"])
-      ['rloo', 'centred', 'mine:gae', 'other:gae']
+      >>> shown_name("mine:gae"), shown_name("package.estimators:gae", 14)
+      ('mine:gae', '…stimators:gae')
     """
-    ends = [name.rpartition(":")[2] for name in names]
-    counts = collections.Counter(ends)
-    return [end if counts[end] == 1 else name for name, end in zip(names, ends, strict=True)]
+    return printable("…" + name[1 - most :] if ":" in name and len(name) > most else name, most)
+
+
+def lying_on(curves: Sequence[tuple[str, dict[str, np.ndarray]]], apart: float) -> list[str]:
+    """Which curves lie on an earlier one from end to end, and on how many tasks.
+
+    Args:
+      curves: names, and by task the heights along a curve, as shares of the axis; NaN where it has none.
+      apart: curves that are nowhere farther apart are drawn as one.
+
+    Examples:
+      >>> lying_on([("a", {"t": np.array([0.1, 0.2])}), ("b", {"t": np.array([0.1, 0.201])})], 0.01)
+      ['b ≈ a']
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, (name, of_tasks) in enumerate(curves):
+        for other, of_other in curves[:number]:
+            gaps = {task: np.abs(at - of_other[task]) for task, at in of_tasks.items() if task in of_other}
+            same = [task for task, gap in gaps.items() if np.isfinite(gap).any() and np.nanmax(gap) <= apart]
+            if same:
+                few = f" on {printable(same[0], 40)}" if len(same) == 1 else f" on {len(same)} tasks"
+                found.setdefault((other, "" if len(same) == len(of_tasks) else few), []).append(name)
+                break
+    return [f"{', '.join(names)} ≈ {other}{where}" for (other, where), names in found.items()]
 
 
 def _retitle(figure: Figure, title: str) -> None:

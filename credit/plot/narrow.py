@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import key
+from credit.plot.canvas import LEAST_NUMBERS, key
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
+    from matplotlib.axis import Axis, Tick
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
 __all__ = ["make_room"]
@@ -24,6 +27,8 @@ BESIDE = 0.35  # of the width: a legend that takes more stands below
 LEGEND, SMALL = 0.3, 6.0  # of the height: a legend below that takes more is set smaller, to so many points
 SMALLEST = 5.5  # points: what cannot be read smaller is left out
 LEAST = 0.7  # inches: a panel that is less high shows nothing
+ROW, DOT = 9.5, 3.0  # points: from one row of markers to the next at least, and the smallest marker
+PAGE = (7.0, 9.0)  # inches: what a page of a paper has for a picture
 TITLE = 0.95  # of the width: the title of a legend below takes no longer lines
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
@@ -45,35 +50,64 @@ def make_room(figure: Figure) -> None:
       >>> label.get_text().count("\\n") > 0
       True
     """
+    before = copy.deepcopy(figure)  # what is tried changes texts
+    if not _arrange(figure):
+        width, height = figure.get_size_inches()
+        room = _size_with_room(before)
+        raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {room}")
+    _thin_ticks([axes.xaxis for axes in figure.axes])
+    for axes in figure.axes:
+        _fit_cells(axes)
+        _fit_dots(axes)
+
+
+def _arrange(figure: Figure) -> bool:
+    """Move, stack, wrap and shrink until the panels have room, and say whether they have."""
     width, height = figure.get_size_inches()
     lines = {text: text.get_text() for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)}
-    fits = _fits(figure)
-    if not fits and height > width:
+    if _fits(figure):
+        if not _crowded(figure):
+            return True
+        _restore(lines, SMALL)
+        return _fits(figure) and not _crowded(figure)
+    if height > width:
         _stack(figure)
-        fits = _fits(figure)
-    if not fits:  # the broken lines may take the room
-        for text, before in lines.items():
-            text.set_text(before)
-        if not _fits(figure, wrap=False):
-            room = _size_with_room(figure)
-            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {room}")
-    for axes in figure.axes:
-        _thin_ticks(axes.xaxis)
-        _fit_cells(axes)
+        if _fits(figure):
+            return True
+    for _ in range(2):  # the broken lines may take the room
+        _restore(lines, SMALL)
+        if _fits(figure):
+            return not _crowded(figure)
+    return False
 
 
-def _fits(figure: Figure, *, wrap: bool = True) -> bool:
+def _labels(figure: Figure) -> list[list[Text]]:
+    """The labels along x, those along y and the titles that the panels have."""
+    kinds = zip(*((axes.xaxis.label, axes.yaxis.label, axes.title) for axes in figure.axes), strict=True)
+    shown = ([text for text in of_kind if text.get_text()] for of_kind in kinds)
+    return [of_kind for of_kind in shown if of_kind]
+
+
+def _restore(lines: dict[Text, str], points: float) -> None:
+    """Give texts the lines that they had, in type of no more than so many points."""
+    for text, before in lines.items():
+        text.set_text(before)
+        text.set_fontsize(min(points, float(text.get_fontsize())))
+
+
+def _fits(figure: Figure) -> bool:
     """Move and wrap what takes too much room, and say whether the panels have any left."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         _place_legends(figure)
-        figure.draw_without_rendering()
-        for axes in figure.axes:
-            _shrink_names(axes)
-        for _ in range(2 if wrap else 0):  # wrapping a label changes the room of other axes
-            figure.draw_without_rendering()
-            for axes in figure.axes:
-                _wrap_labels(axes)
+        for _ in range(2):  # wrapping a label changes the room of other axes, and that of names
+            for fit in (_shrink_names, _wrap_labels):
+                figure.draw_without_rendering()
+                for axes in figure.axes:
+                    fit(axes)
+        for of_kind in _labels(figure):  # a long word in one of them
+            for text in of_kind:
+                text.set_fontsize(min(float(other.get_fontsize()) for other in of_kind))
         caught.clear()
         figure.draw_without_rendering()
         if any("collapsed" in str(warning.message) for warning in caught):
@@ -83,14 +117,16 @@ def _fits(figure: Figure, *, wrap: bool = True) -> bool:
 
 
 def _size_with_room(figure: Figure) -> str:
-    """A higher size that the picture fits, in words."""
+    """A larger size that the picture fits, in words: as wide, or as wide as a page, and no higher than one."""
     width, height = figure.get_size_inches()
-    _stack(figure)
-    for factor in (1.25, 1.5, 2, 3):
-        figure.set_size_inches(width, factor * height)
-        if factor * height > width and _fits(figure, wrap=False):
-            return f"a larger size, such as {width:g}x{factor * height:g}"
-    return "a larger size"
+    sizes = [(width, factor * height) for factor in (1.25, 1.5, 2, 3)]
+    sizes += [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
+    for size in sizes:
+        tried = copy.deepcopy(figure)
+        tried.set_size_inches(*size)
+        if (size[1] <= PAGE[1] or height > PAGE[1]) and _arrange(tried):
+            return f"a larger size, such as {size[0]:g}x{size[1]:g}"
+    return "a larger size, or fewer panels"
 
 
 def _stack(figure: Figure) -> None:
@@ -112,22 +148,31 @@ def _place_legends(figure: Figure) -> None:
         width = legend.get_window_extent().width
         if width <= BESIDE * whole:
             continue
-        handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
-        size, title = float(legend.get_texts()[0].get_fontsize()), legend.get_title().get_text().replace("\n", " ")
-        family = legend.get_texts()[0].get_fontfamily()
-        legend.remove()
-        for columns, points in _arrangements(len(labels), size):
-            below = key(
-                figure, handles, labels, loc="outside lower center", ncols=columns, fontsize=points, title=title,
-                title_fontsize=points, columnspacing=1.0, handletextpad=0.5,
-            )  # fmt: skip
-            for text in (*below.get_texts(), below.get_title()):
-                text.set_fontfamily(family)
-            _wrap(below.get_title(), TITLE * whole, "width")  # not as beside the panels
+        figure.legends.remove(legend)  # `legend.remove` of a copy looks in the original
+        lowest = (np.inf, 1, SMALL)
+        for columns, points in _arrangements(len(legend.get_texts()), float(legend.get_texts()[0].get_fontsize())):
+            below = _below(figure, legend, columns, points)
             taken = below.get_window_extent()
-            if (columns, points) == (1, SMALL) or (taken.width <= whole and taken.height <= high):
+            if taken.width <= whole and taken.height <= high:
                 break
-            below.remove()
+            if taken.width <= whole:
+                lowest = min(lowest, (taken.height, columns, points))
+            figure.legends.remove(below)
+        else:
+            _below(figure, legend, *lowest[1:])
+
+
+def _below(figure: Figure, legend: Legend, columns: int, points: float) -> Legend:
+    """A legend below the panels with what another one, which was removed, says."""
+    labels, title = [text.get_text() for text in legend.get_texts()], legend.get_title().get_text().replace("\n", " ")
+    below = key(
+        figure, list(legend.legend_handles), labels, loc="outside lower center", ncols=columns, fontsize=points,
+        title=title, title_fontsize=points, columnspacing=1.0, handletextpad=0.5,
+    )  # fmt: skip
+    for text in (*below.get_texts(), below.get_title()):
+        text.set_fontfamily(legend.get_texts()[0].get_fontfamily())
+    _wrap(below.get_title(), TITLE * figure.bbox.width, "width")  # not as beside the panels
+    return below
 
 
 def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
@@ -138,14 +183,18 @@ def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
 
 
 def _shrink_names(axes: Axes) -> None:
-    """Set long names along the y axis smaller."""
+    """Set names along the y axis smaller that are long, or higher than the distance from one to the next."""
     labels = [label for label in axes.get_yticklabels() if label.get_visible() and label.get_text()]
     if not labels or axes.figure is None:
         return
-    widest, most = max(label.get_window_extent().width for label in labels), NAMES * axes.figure.bbox.width
-    if widest > most:
+    boxes = [label.get_window_extent() for label in labels]
+    apart = np.diff(np.sort([(box.y0 + box.y1) / 2 for box in boxes])).min(initial=np.inf)
+    share = min(
+        NAMES * axes.figure.bbox.width / max(box.width for box in boxes), apart / max(box.height for box in boxes)
+    )
+    if share < 1:
         size = float(labels[0].get_fontsize())
-        axes.tick_params(axis="y", which="major", labelsize=max(6.0, size * most / widest))
+        axes.tick_params(axis="y", which="major", labelsize=max(6.0, size * share))
 
 
 def _wrap_labels(axes: Axes) -> None:
@@ -185,21 +234,74 @@ def _wrap(text: Text, length: float, along: str) -> None:
         text.set_fontsize(max(6.0, float(text.get_fontsize()) * length / taken))
 
 
-def _thin_ticks(axis: Axis) -> None:
-    """Leave out numbers along an axis that would overlap the one before."""
-    ticks = [tick for tick in axis.get_major_ticks() if tick.label1.get_visible() and tick.label1.get_text()]
-    if not ticks or any(tick.label1.get_rotation() for tick in ticks):
+def _thin_ticks(every: Sequence[Axis]) -> None:
+    """Leave out numbers along axes that would overlap the one before, in the largest type that leaves three on most."""
+    known = [(axis, found) for axis in every if (found := _ticks(axis))]
+    if not known:
         return
+    before = min(float(found[0].label1.get_fontsize()) for _, found in known)
+    tried = {}
+    for points in (before, *(points for points in (7.0, SMALL) if points < before)):
+        for axis, _ in known if points < before else ():
+            axis.set_tick_params(labelsize=points)
+        tried[points] = [_apart(found) for _, found in known]
+    best = max(tried, key=lambda points: (sum(min(len(kept), LEAST_NUMBERS) for kept in tried[points]), points))
+    for (axis, found), kept in zip(known, tried[best], strict=True):
+        if best < before or len(tried) > 1:
+            axis.set_tick_params(labelsize=best)
+        if len(kept) < len(found):
+            axis.set_ticks([place for place, _ in kept], [label for _, label in kept])
+
+
+def _ticks(axis: Axis) -> list[Tick]:
+    """The ticks with a number in view, none of an axis whose numbers are turned."""
     low, high = sorted(axis.get_view_interval())
-    inside = [tick for tick in ticks if low <= tick.get_loc() <= high]
-    boxes = [tick.label1.get_window_extent() for tick in inside]
+    shown = [tick for tick in axis.get_major_ticks() if tick.label1.get_visible() and tick.label1.get_text()]
+    if any(tick.label1.get_rotation() for tick in shown):
+        return []
+    return [tick for tick in shown if low <= tick.get_loc() <= high]
+
+
+def _apart(ticks: Sequence[Tick]) -> list[tuple[float, str]]:
+    """Places and numbers of ticks, without those that would overlap the one before."""
     kept, end = [], -np.inf
-    for tick, box in zip(inside, boxes, strict=True):
+    for tick in ticks:
+        box = tick.label1.get_window_extent()
         if box.x0 > end:
             kept.append((float(tick.get_loc()), tick.label1.get_text()))
             end = box.x1 + 0.3 * box.height
-    if len(kept) < len(inside):
-        axis.set_ticks([place for place, _ in kept], [label for _, label in kept])
+    return kept
+
+
+def _dots(axes: Axes) -> tuple[list[Line2D], float]:
+    """The markers of a panel where those of several series stand beside each other in a row, and how far: of a row."""
+    from matplotlib.ticker import FixedLocator, ScalarFormatter
+
+    named = not isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter)
+    if not named or not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
+        return [], 1.0
+    lines = [line for line in axes.lines if line.get_linestyle() == "None" and line.get_marker() not in ("", "None")]
+    first = np.array([np.asarray(line.get_ydata(), float)[0] for line in lines if len(np.atleast_1d(line.get_ydata()))])
+    places = np.unique((first - np.round(first)).round(6))
+    return (lines, float(np.diff(places).min())) if len(places) > 1 else ([], 1.0)
+
+
+def _rows_apart(axes: Axes) -> float:
+    """Points from one row of a panel to the next."""
+    places = axes.transData.transform([(0, place) for place in axes.get_yticks()])[:, 1]
+    return float(np.abs(np.diff(places)).min(initial=np.inf)) * 72 / axes.figure.dpi if axes.figure else np.inf
+
+
+def _crowded(figure: Figure) -> bool:
+    """Whether rows of markers are so near that those of one lie on those of the next."""
+    return any(_rows_apart(axes) < ROW for axes in figure.axes if _dots(axes)[0])
+
+
+def _fit_dots(axes: Axes) -> None:
+    """Set markers smaller that would cover those of another series in the same row."""
+    lines, step = _dots(axes)
+    for line in lines:
+        line.set_markersize(min(float(line.get_markersize()), max(DOT, step * _rows_apart(axes))))
 
 
 def _cells(axes: Axes) -> Iterator[Text]:
@@ -207,7 +309,7 @@ def _cells(axes: Axes) -> Iterator[Text]:
 
 
 def _fit_cells(axes: Axes) -> None:
-    """Set the numbers in the cells of a matrix as large as a cell allows; leave them out where that is too small."""
+    """Set the numbers in the cells of a matrix as large as a cell allows; a bar of colours replaces those too small."""
     cells = [text for text in _cells(axes) if text.get_text()]
     if not cells:
         return
@@ -217,5 +319,10 @@ def _fit_cells(axes: Axes) -> None:
     if widest > room:
         size = float(cells[0].get_fontsize()) * room / widest
         for text in cells:
-            text.set_fontsize(size)
-            text.set_visible(size >= SMALLEST)
+            text.set_fontsize(max(size, SMALLEST))
+            text.set_visible(size >= SMALLEST or text.get_text() == "–")  # a colour does not say that there is none
+        if size < SMALLEST and axes.figure is not None:
+            bar = axes.figure.colorbar(axes.images[0], ax=axes, shrink=0.8, aspect=12, ticks=[-1, 0, 1])
+            family = cells[0].get_fontfamily()
+            bar.ax.tick_params(labelsize=7, labelfontfamily=family)
+            bar.outline.set_visible(False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.plot.canvas import CYCLE, GREY, INK, TEXT, key, new_figure, plain_axes
-from credit.plot.finishing import short_names
+from credit.plot.finishing import shown_name
 from graphs.text import printable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def draw_comparison(comparison: Comparison) -> Figure:
         (roles, "by role", comparison.roles, comparison.by_role, comparison.actions_by_role),
         (kinds, "by kind of decision", comparison.kinds, comparison.by_kind, comparison.actions_by_kind),
     ):
-        _draw_bars(axes, title, names, np.vstack([actions, shares]), ("actions", *short_names(comparison.methods)))
+        _draw_bars(axes, title, names, np.vstack([actions, shares]), ("actions", *map(shown_name, comparison.methods)))
     return figure
 
 
@@ -69,7 +69,7 @@ def _draw_matrix(axes: Axes, comparison: Comparison) -> None:
             text = f"{value:z.2f}" if np.isfinite(value) else "–"
             dark = bool(np.isfinite(value)) and abs(value) > 0.6
             axes.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else INK)
-    names = [printable(name, 22) for name in short_names(comparison.methods)]
+    names = [shown_name(name, 22) for name in comparison.methods]
     axes.set_xticks(range(m), names, rotation=45, ha="right", fontsize=8, **TEXT)
     axes.set_yticks(range(m), names, fontsize=8, **TEXT)
     axes.set_title("rank correlation of advantages\n(above the diagonal: within traces)", fontsize=9)

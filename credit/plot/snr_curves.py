@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from credit.plot.canvas import key, look, new_figure, plain_axes, plain_logs
-from credit.plot.finishing import short_names
+from credit.plot.finishing import lying_on, shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -31,6 +31,8 @@ AXES: dict[str, str] = {
 SLOPES = "slopes: in brackets half of the 99 % interval"
 BANDS = "bands: 99 %"
 PAIRS = "on shared draws the printed differences of pairs decide, not whether bands overlap"
+APART = 0.015
+"""Of the height: markers that are no farther apart hide each other."""
 DASHED: Any = (0, (4, 2))
 
 
@@ -164,12 +166,13 @@ def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: floa
 def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str) -> None:
     snr = np.asarray(curve.snr, np.float64)
     finite = np.isfinite(snr) & (snr > 0)
-    joined = "-" if curve.theory is None else "none"  # else the closed form joins them, and what departs from it shows
-    axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linewidth=1.2, linestyle=joined, zorder=4)
-    if curve.theory is not None:
+    axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linestyle="none", zorder=4)
+    if curve.theory is None:
+        axes.plot(x[finite], snr[finite], color=colour, linewidth=1.2, zorder=3)
+    else:  # it joins the points, so that what departs from it shows, and lies above lines that it coincides with
         theory = np.asarray(curve.theory, np.float64)
         known = np.isfinite(theory) & (theory > 0)
-        axes.plot(x[known], theory[known], color=colour, linestyle=DASHED, linewidth=1.2, zorder=3)
+        axes.plot(x[known], theory[known], color=colour, linestyle=DASHED, linewidth=1.2, zorder=3.5)
 
 
 def _joined(curve: Curve) -> Any:
@@ -182,6 +185,20 @@ def _slope(curve: Curve) -> str:
         return ""
     stated = f"{curve.slope:+z.2f}" if curve.slope_half is None else f"{curve.slope:+z.3f} ({curve.slope_half:.3f})"
     return f"  (slope {stated})".replace("-", "\N{MINUS SIGN}")
+
+
+def _lying(curves: Sequence[Curve]) -> list[str]:
+    """Which curves hide others at all lengths that both have, on the logarithmic axis that shows all of them."""
+    shown = np.log(np.concatenate([_positive(curve.snr) for curve in curves]))
+    height = float(np.ptp(shown)) or 1.0
+    lengths = sorted({float(length) for curve in curves for length in curve.length})
+    found = []
+    for curve in curves:
+        at = np.full(len(lengths), np.nan)
+        at[np.searchsorted(lengths, np.asarray(curve.length, np.float64))] = curve.snr
+        drawn = np.where(at > 0, at, np.nan)
+        found.append((printable(curve.name, 48), {"": np.log(drawn) / height}))
+    return lying_on(found, APART)
 
 
 def _positive(values: Array) -> np.ndarray:
@@ -207,9 +224,11 @@ def draw_snr_report(
       MissingExtraError: matplotlib is not installed.
       CreditError: no scheme has points at two lengths.
     """
+    from credit.bench.refusals import refused_caption
+
     drawn, groups = [], {line.group for line in report.fits}
     schemes = list(dict.fromkeys(line.scheme for line in report.fits))
-    shown = dict(zip(schemes, short_names(schemes), strict=True))
+    shown = {scheme: shown_name(scheme) for scheme in schemes}
     for line in report.fits:
         points = [p for p in report.points if p.scheme == line.scheme and p.group == line.group]
         if names is not None and line.scheme not in names:
@@ -230,9 +249,11 @@ def draw_snr_report(
             )
         )
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
+    asked = shown.keys() if names is None else shown.keys() & set(names)
+    refused = refused_caption((shown[p.scheme], p.answered) for p in report.points if p.scheme in asked)
     world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
     pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
-    stated = filter(None, (one, world, values, "" if equal_cost else SLOPES, BANDS, pairs))
+    stated = filter(None, (one, world, values, refused, "" if equal_cost else SLOPES, BANDS, pairs, *_lying(drawn)))
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(stated), 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)

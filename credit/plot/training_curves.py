@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.plot.canvas import CYCLE, key, new_figure, plain_axes
-from credit.plot.finishing import short_names
+from credit.plot.finishing import lying_on, shown_name
 from graphs.errors import CreditError
 from graphs.task_means import median_interval
 from graphs.text import printable
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["draw_training"]
 
 DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+APART = 0.008
+"""Of the height, about the width of a line: curves that are nowhere so far apart are drawn as one."""
+EDGE = "‡ rate at edge on some task"
+BANDS = 3
+"""Bands of more curves than these mix to one grey: then the first curve and the first of your own have one."""
 EVERY = 6  # points of a curve from one of its markers to the next; those of the next curve lie between them
 
 
@@ -31,12 +36,14 @@ def draw_training(
     columns: int = 4,
     group_size: int | None = None,
     values: str = "",
+    rates: Sequence[float] = (),
 ) -> Figure:
     """Draw the median learning curve of each signal, a panel for each task.
 
     A curve is (J − J₀) / (J* − J₀) at even places along the budget, from 0, the first policy, to 1, the best one. A
-    band is the 95 % interval of the median over seeds at each place; it takes five seeds, which allow 94 %. Dashes and
-    the places of the markers differ, so that curves which lie on each other are all seen.
+    band is the 95 % interval of the median over seeds at each place; it takes five seeds, which allow 94 %. Of more
+    than three signals the first and the first of your own have one. Dashes and the places of the markers differ, so
+    that curves which lie on each other are all seen; the legend says which do.
 
     Args:
       rows: of `credit.bench.training.training_runs.run_training`.
@@ -44,11 +51,14 @@ def draw_training(
       columns: the most panels beside each other.
       group_size: traces of a group in training, to be stated; None to leave it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
+      rates: the learning rates that were tried; a signal whose rate is the smallest or the largest of them is marked.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: there are no rows.
     """
+    from credit.bench.refusals import refused_caption
+
     if not rows:
         raise CreditError("rows is empty; expected results of run_training")
     signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
@@ -59,8 +69,10 @@ def draw_training(
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
     for panel in panels[len(tasks) :]:
         panel.set_visible(False)
-    names = [printable(name, 32) for name in short_names(list(signals))]
+    names = [*map(shown_name, signals)]
+    banded = _banded(signals)
     handles: dict[int, Any] = {}
+    medians: dict[str, dict[str, np.ndarray]] = {name: {} for name in signals}
     for panel, task in zip(panels, tasks, strict=False):
         plain_axes(panel)
         panel.set_title(printable(task, 40), fontsize=9, parse_math=False)
@@ -69,9 +81,11 @@ def draw_training(
             share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in of_cell])
             along = np.linspace(0, 1, share.shape[1])
             colour, marker = CYCLE[number % len(CYCLE)]
-            low, high = np.array([median_interval(at) for at in share.T]).T
-            panel.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0)
-            curve = panel.plot(along, np.median(share, axis=0), marker, color=colour, markersize=3.5, linewidth=1.2,
+            if signal in banded:
+                low, high = np.array([median_interval(at) for at in share.T]).T
+                panel.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0)
+            medians[signal][task] = np.median(share, axis=0)
+            curve = panel.plot(along, medians[signal][task], marker, color=colour, markersize=3.5, linewidth=1.2,
                                markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
     for panel in panels[: len(tasks) : columns]:  # the first of each line
@@ -79,18 +93,36 @@ def draw_training(
     for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)
-    drawn = _drawn(len({row["seed"] for row in rows}))
-    title = "; ".join(filter(None, ("" if group_size is None else f"groups of {group_size}", drawn, values)))
+    of = "their" if len(banded) == len(signals) else ", ".join(map(shown_name, banded))
+    drawn = _drawn(len({row["seed"] for row in rows}), of)
+    edge = _at_edge(rows, rates)
+    size = "" if group_size is None else f"groups of {group_size}"
+    lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART)
+    refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
+    title = "; ".join(filter(None, (size, drawn, values, refused, *lying, EDGE if edge & set(signals) else "")))
     title = textwrap.fill(title, int(11 * figure.get_figwidth()))  # as wide as the figure
-    labels = [names[number] for number in handles]
+    labels = [names[number] + " ‡" * (signals[number] in edge) for number in handles]
     key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
         fontsize=9, title=title, title_fontsize=9)  # fmt: skip
     return figure
 
 
-def _drawn(seeds: int) -> str:
-    """What curves over this many seeds are, and the bands around them."""
+def _at_edge(rows: Sequence[dict[str, Any]], rates: Sequence[float]) -> set[str]:
+    """Signals that had the smallest or the largest of several rates on some task."""
+    ends = {min(rates), max(rates)} if len(rates) > 1 else set()
+    return {row["signal"] for row in rows if row.get("learning_rate") in ends}
+
+
+def _banded(signals: Sequence[str]) -> list[str]:
+    """Signals whose curves have a band."""
+    own = [name for name in signals[1:] if ":" in name]
+    return list(signals) if len(signals) <= BANDS else [signals[0], *own[:1]]
+
+
+def _drawn(seeds: int, of: str) -> str:
+    """What curves over this many seeds are, and the bands around them, with whose those are."""
     if seeds == 1:
         return "one seed"
-    bands = "" if seeds < 5 else f", bands: their {94 if seeds == 5 else 95} % intervals"
+    share = 94 if seeds == 5 else 95
+    bands = "" if seeds < 5 else f", {share} % intervals" + ("" if of == "their" else f" of {of}")
     return f"medians of {seeds} seeds{bands}"

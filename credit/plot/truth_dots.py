@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.plot.canvas import CYCLE, INK, key_of_series, new_figure, plain_axes
-from credit.plot.finishing import short_names
+from credit.plot.finishing import shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -63,7 +63,7 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(label, fontsize=9)
-    names = [printable(name, 32) for name in short_names(methods)]
+    names = [*map(shown_name, methods)]
     panels[0].set_yticks(range(len(methods)), names, fontsize=8, parse_math=False)
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:

@@ -14,13 +14,13 @@ import numpy as np
 from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
 from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, on_host, spread
 from credit.ray.cluster import RETRIES, connected, results_of
+from credit.tables.column_values import nulls
 
 if TYPE_CHECKING:
     from estimators.base import Credit
 
 __all__ = ["RemoteRowAdvantages", "rows_advantage_task"]
 
-NUMBERS = ("reward", "event_reward")
 ON_CPU = {"env_vars": {"JAX_PLATFORMS": "cpu"}}  # the accelerator of the node is the trainer's
 
 
@@ -143,8 +143,10 @@ def _sent(reward: Any, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]
             sent[name] = {key: as_labels(values) for key, values in column.items()}
         elif name == "order":
             sent[name] = on_host(column)  # integers and times as they are: places are compared exactly
+        elif name == "event_reward":  # null counts 0, and NaN does not
+            sent[name] = np.ma.masked_array(as_numbers(name, column, n), nulls(column, n))
         else:
-            sent[name] = as_numbers(name, column, n) if name in NUMBERS else as_labels(column)
+            sent[name] = as_labels(column)
     return sent, n
 
 

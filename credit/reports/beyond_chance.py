@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["LEVEL", "beyond_chance"]
+from graphs.task_means import LEVEL
 
-LEVEL = 0.05
-"""Of the p-value below which a difference stands out."""
+__all__ = ["beyond_chance"]
 
 
 def beyond_chance(p: float | None, low: float | None, high: float | None, nothing: float = 0.0) -> bool:
     """Whether p is below 0.05, and the interval, where there is one, leaves out `nothing`.
 
-    Numbers of a permutation test and Student's interval may disagree where few differ, so both must say it. That is
-    never found more often than by the test alone.
+    An interval that leaves `nothing` out beside a greater p has one that was corrected (`graphs.task_means.as_tested`).
+    One that holds it beside a smaller p is Student's, which may be the wider where few differ. So both must say it, and
+    that is never found more often than by the test alone.
 
     Args:
       p: of the test, corrected; None or NaN without one.

@@ -43,6 +43,7 @@ class Durations(NamedTuple):
         team was at work, at the event by which one stepped in.
       idle: float64 [events], seconds in which nothing of the trace ran before the event began, where the log states how
         long its actions took: a tool runs until its result, and waiting for a person is left out. NaN in other traces.
+      begun, time, end: float64 [events], when what an event took began, its time, and when it ended.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
@@ -52,6 +53,9 @@ class Durations(NamedTuple):
     added: np.ndarray
     absent: np.ndarray
     idle: np.ndarray
+    begun: np.ndarray
+    time: np.ndarray
+    end: np.ndarray
     wall: np.ndarray
     reasons: list[str]
 
@@ -169,16 +173,18 @@ def durations(facts: EventFacts) -> Durations:
     idle[person] = 0.0
     absent: np.ndarray = np.zeros(n)
     waits: np.ndarray = np.zeros(m)
+    begun = np.where(np.isnan(own), time - interval, time)
+    begun[effect] = (time - interval)[effect]  # its caller was writing
     if person.any():
-        begun = np.where(np.isnan(own), time - interval, time)
-        begun[effect] = (time - interval)[effect]  # its caller was writing
         absent[person] = _waited(np.stack([begun, time, end]), trace, person, usable[trace])
         waits = np.bincount(trace, absent, m)
     if not usable.all():
         unusable = ~usable[trace]
-        event[unusable] = added[unusable] = absent[unusable] = idle[unusable] = np.nan
+        for numbers in (event, added, absent, idle, begun):
+            numbers[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, whole) - waits, np.nan)
-    return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
+    work = np.bincount(trace, event, m)
+    return Durations(event, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
 
 
 def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:

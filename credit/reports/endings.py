@@ -1,4 +1,4 @@
-"""Traces that end before their work is done, as far as the log tells: in an open call, at a limit or in an error."""
+"""Traces that end before their work is done, as far as logs tell: in a call or result, at a limit or in an error."""
 
 from __future__ import annotations
 
@@ -7,16 +7,36 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from credit.reports.clock import Clock, clock, first_of_each, last_of_each
+from credit.reports.durations import durations
+from credit.reports.event_facts import EventFacts
+from credit.reports.judged_traces import JudgedTraces
 from credit.reports.tool_calls import ToolCalls
+from graphs.event_graph import EventType
+from graphs.structure.host_ids import among, distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
 
-__all__ = ["CUT", "FAILED", "LIMITED", "UNENDED", "UNKNOWN_END", "Ending", "ended_early", "endings", "ends"]
+__all__ = [
+    "BROKEN_OFF",
+    "CUT",
+    "FAILED",
+    "LAST",
+    "LIMITED",
+    "UNENDED",
+    "UNKNOWN_END",
+    "Ending",
+    "ended_early",
+    "endings",
+    "ends",
+    "lasts",
+]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
 FAILED = "traces that end in an error of the run"
-UNENDED = "traces that lack spans above others"
+UNENDED = "traces that lack spans above others, or the end of the root"
+BROKEN_OFF = "traces that break off"
 """Ways to end early, as numbers of a trace that are 0 or 1."""
 
 UNKNOWN_END = "the trace ends early, so the log does not tell what its end would have used"
@@ -25,9 +45,23 @@ UNKNOWN_END = "the trace ends early, so the log does not tell what its end would
 _SAID = {
     CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
     LIMITED: (("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
-    UNENDED: (("lacks", "lack"), "spans above others, as the root: probably cut short, since no open span is exported"),
+    UNENDED: (("lacks", "lack"), "spans above others, or the end of the root: probably cut short"),
     FAILED: (("ends", "end"), "in an error of the API, the environment or the harness, as the log says"),
+    BROKEN_OFF: (
+        ("breaks", "break"),
+        "off where most others go on, in a result that no action read or without a stop: cut short, or at a limit",
+    ),
 }
+
+
+LAST = {
+    CUT: "the run ends in this call without a result",
+    LIMITED: "the run stops at a limit",
+    UNENDED: "the run lacks spans above others, or the end of the root",
+    FAILED: "the run ends in an error of its own",
+    BROKEN_OFF: "the run breaks off after this",
+}
+"""What is said of the event at which a trace ends so."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,13 +83,13 @@ class Ending:
     event: str
 
 
-def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarray | None = None) -> tuple[Ending, ...]:
+def endings(traces: Traces, calls: ToolCalls | None = None, judged: JudgedTraces | None = None) -> tuple[Ending, ...]:
     """How traces end early; none where no trace does, or where the log does not tell.
 
     Args:
       traces: what was read.
       calls: its tool calls, where they are known already.
-      succeeded: 1 or 0 [traces], NaN without an outcome; None where no outcomes tell failed from succeeded traces.
+      judged: which traces failed; None where no outcomes tell failed from succeeded traces.
 
     Examples:
       >>> import credit
@@ -71,11 +105,13 @@ def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarra
         verbs, how = _SAID[what]
         count, first, sides = len(rows), int(rows[0]), ""
         failed = passed = None
-        if succeeded is not None:
+        if judged is not None:
             (failed, of_failed), (passed, of_passed) = (
-                (int(np.sum(kind & (at >= 0))), int(kind.sum())) for kind in (succeeded == 0, succeeded == 1)
+                (int(np.sum(kind & (at >= 0))), int(kind.sum())) for kind in (judged.failed, judged.succeeded)
             )
-            sides = f". These are {failed} of {of_failed} failed ones and {passed} of {of_passed} succeeded ones"
+            bad, good = judged.kinds
+            others = f"{passed} of {of_passed} {good} ones"
+            sides = f". These are {failed} of {of_failed} {bad} ones{judged.failing} and {others}"
         tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
         name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
         place = f"{event}{f' of {tool}' if tool else ''}, trace {name}"
@@ -86,43 +122,100 @@ def endings(traces: Traces, calls: ToolCalls | None = None, succeeded: np.ndarra
     return tuple(found)
 
 
-def ended_early(traces: Traces, calls: ToolCalls | None = None) -> np.ndarray:
-    """Whether a real trace ends early, in any of the ways of `ends`: bool [number of real traces].
+def ended_early(
+    traces: Traces, calls: ToolCalls | None = None, times: Clock | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether a real trace ends early, in any of the ways of `ends`, and whether its log tells: bool [traces] each.
 
     Args:
       traces: what was read.
-      calls: its tool calls, where they are known already.
+      calls, times: its tool calls and its clock, where they are known already.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
-      >>> ended_early(rows.traces).tolist()
-      [False]
+      >>> [mask.tolist() for mask in ended_early(rows.traces)]
+      [[False], [False]]
     """
-    early: np.ndarray = np.any([at >= 0 for _, at, _ in ends(traces, calls or ToolCalls(traces))], axis=0)
-    return early
+    found = [(at >= 0, tells) for _, at, tells in ends(traces, calls or ToolCalls(traces), times)]
+    early, told = np.any(found, axis=0)
+    return early, told
 
 
-def ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Ways to end early, with the event at which each trace does, -1 where none, and whether its format tells.
 
-    A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it. A
-    format tells of such ends where calls have results in these logs, and of others where the log states one.
+    A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
+    the clock of the log (`credit.reports.clock`). A format tells of such ends where calls have results in these logs,
+    and of others where the log states one.
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    last = np.full(n.traces, -1)
-    acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
-    np.maximum.at(last, trace[acts], acts)
+    if times is None:
+        facts = EventFacts(traces)
+        times = clock(facts, durations(facts))
+    moment, acts = times.at, np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
+    last = last_of_each(trace, acts, moment, n.traces)
     tells = np.isin(formats, formats[trace[calls.calls]])
     rows = np.flatnonzero(calls.open)
-    rows = rows[rows >= last[trace[rows]]][::-1]
-    at = np.full(n.traces, -1)
-    at[trace[rows]] = rows  # the first of a trace
+    after = last[trace[rows]]  # of equal moments the row counts
+    rows = rows[(after < 0) | (moment[rows] > moment[after]) | ((moment[rows] == moment[after]) & (rows >= after))]
+    at = first_of_each(trace, rows, moment, n.traces)
     yield CUT, at, tells
-    final = np.searchsorted(trace, np.arange(n.traces), side="right") - 1
+    final = last_of_each(trace, np.arange(n.events), times.done, n.traces)
+    early = at >= 0
     for what, metric in ((LIMITED, AT_LIMIT), (UNENDED, CUT_SHORT), (FAILED, IN_ERROR)):
         told = traces.evidence.get(f"metrics.{metric}")
         has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
+        early |= has
         yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])
+    off, tells = _break_off(traces, calls, formats, final, ~early & (last >= 0))
+    yield BROKEN_OFF, np.where(off, final, -1), tells
+
+
+def lasts(traces: Traces, calls: ToolCalls) -> dict[int, tuple[int, str]]:
+    """Of each trace that ends early the event at which it does, and in words how, by the first way of `ends`."""
+    found: dict[int, tuple[int, str]] = {}
+    for what, at, _ in ends(traces, calls):
+        for trace in np.flatnonzero(at >= 0).tolist():
+            found.setdefault(trace, (int(at[trace]), LAST[what]))
+    return found
+
+
+def _break_off(
+    traces: Traces, calls: ToolCalls, formats: np.ndarray, final: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the traces that do not end early otherwise break off, and of which others tell: bool [traces] each.
+
+    A run that is killed while its model writes ends in the result before. Whole runs may end in one, too, as in that of
+    a tool that submits, and to stop may be a choice. So others tell: at most half of the traces of a format with
+    results, and with results of a tool, end in one; more than 4 of 5 of those with an agent that stops have a stop.
+    """
+    graph, n = traces.graph, traces.sizes
+    trace, kind = np.asarray(graph.trace_ids)[: n.events], np.asarray(graph.event_type)[: n.events]
+    rows, stop = np.flatnonzero(among(kind, (EventType.TOOL_RESULT, EventType.RETURN))), kind == int(EventType.STOP)
+    of, (tells, stops, unread) = trace[rows], np.zeros((3, n.traces), bool)
+    tells[of] = stops[trace[stop]] = True
+    last = (final[of] == rows) & ~stops[of]
+    unread[of[last]] = True
+
+    def most(of: np.ndarray, key: np.ndarray, so: np.ndarray, part: float) -> np.ndarray:
+        """Of traces with keys: those with a key of which more than a part in their format are so: int [found]."""
+        code = (formats[of] * (key.max(initial=0) + np.int64(1)) + key) * n.traces + of
+        kinds, of_kind = np.divmod(distinct(code), n.traces)
+        every = np.bincount(kinds, others[of_kind])
+        they = np.bincount(distinct(code[so & others[of]]) // n.traces, minlength=len(every))
+        found: np.ndarray = of_kind[(they > part * every)[kinds]]
+        return found
+
+    for key in (np.zeros_like(rows), calls.tools[calls.owners[rows]] + 1) if unread.any() else ():
+        tells[most(of, key, last, 0.5)] = False
+    off = unread & tells
+    if stops.any():
+        name, of = np.asarray(graph.agent_name_ids)[: n.agents], np.asarray(graph.agent_trace)[: n.agents]
+        ends = np.isin(name, name[np.asarray(graph.agent_ids)[: n.events][stop]])
+        stopped = most(of[ends], name[ends], stops[of[ends]], 0.8)
+        tells[stopped] = True
+        off[stopped] = ~stops[stopped]
+    return off & others, tells

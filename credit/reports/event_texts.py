@@ -29,6 +29,7 @@ from graphs.traces.batch import Traces
 __all__ = ["call_arguments", "command_of", "event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
+WINDOWS = (1 << 12, 1 << 16, WINDOW)  # tried in turn: most records are short, and a line may hold those of many events
 MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
@@ -57,6 +58,9 @@ NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "u
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
 """Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, nor is a time-out, so calls
 that differ in them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
+REDACTED = "__REDACTED__"
+"""What OpenInference writes in place of a content that is not to be recorded."""
+_DECODER = json.JSONDecoder()
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
@@ -79,26 +83,26 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
       >>> event_texts(rows.traces, np.array([0]), 20)
       ['']
     """
-    return list(_texts_of(traces, rows, limit, TRIED))
+    return [text or "" for text in _texts_of(traces, rows, limit, TRIED)]
 
 
-def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str | None]:
     """The arguments of calls by their rows, as calls compare: keys in one order, no `COMMENTS` beside a command.
 
-    They are "" where the log has none. What else a record says, such as how its call ended, is no argument.
+    They are None where the log has none. What else a record says, such as how its call ended, is no argument.
     """
     said = list(_texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,))))
-    of_text = {text: executed(text) for text in set(said)}
+    of_text = {text: None if text is None else executed(text) for text in set(said)}
     return [of_text[text] for text in said]
 
 
-def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
+def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str | None]:
     if not any(Path(file).is_file() for file in traces.events["file"].take(rows).unique().to_pylist()):
-        return itertools.repeat("", len(rows))
+        return itertools.repeat(None, len(rows))
     return _texts_of_records(traces, rows, limit, tried)
 
 
-def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
+def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str | None]:
     names = ("file", "offset", "line", "event", "status")
     columns = [traces.events[name].take(rows).to_pylist() for name in names]
     types = np.asarray(traces.graph.event_type)[rows].tolist()
@@ -125,7 +129,8 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
             value = _value(value.encode(), 0) if isinstance(value, str) else value  # JSON in JSON, of the ADK
             record = _Record(value, tried, is_row=not isinstance(content, bytes))
         failed = status == "error" and kind not in (EventType.TOOL_CALL, EventType.SPAWN)
-        yield printable(record.text(event, EventType(kind), several, failed), limit).strip()
+        text = record.text(event, EventType(kind), several, failed)
+        yield None if text is None else printable(text, limit).strip()
 
 
 def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[int, Any]:
@@ -265,8 +270,8 @@ class _Record:
                 return tuple(map(_spoken, texts))
         return ()
 
-    def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str:
-        """What the record says of an event; "" where it says nothing of its own."""
+    def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str | None:
+        """What the record says of an event; None where it says nothing of its own."""
         base = _PART.sub("", event)
         part = self._part(event, base)
         texts = () if part is None else self._texts(part, kind, failed)
@@ -275,7 +280,7 @@ class _Record:
             texts = self._whole(kind, failed and numbered is None)  # else the error may be another call's
         if kind in TRIED and numbered is not None and len(texts) > 1:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
-        return " ".join(text for text in texts if text.strip())
+        return " ".join(text for text in texts if text.strip()) if texts else None
 
     def _part(self, event: str, base: str) -> Any:
         """The part of the record that is an event's own; None where it names none."""
@@ -348,7 +353,8 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
 def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
     """A value under a key as texts: an object of arguments as JSON, others by the keys that they hold."""
     if isinstance(value, str):
-        yield value
+        if value != REDACTED:
+            yield value
     elif isinstance(value, list) and depth <= DEPTH:
         for item in value:
             yield from _strings(item, keys, depth + 1)
@@ -397,15 +403,13 @@ def _value(content: bytes, offset: int) -> Any:
     if not 0 <= offset < len(content):
         return None
     end = content.find(b"\n", offset, offset + WINDOW)
-    line = content[offset : end if end >= 0 else offset + WINDOW]  # of JSON lines, which spares the rest of the window
-    for decode in (msgspec.json.decode, json.loads):  # the second takes NaN and halves of characters, too
-        with contextlib.suppress(*JSON_ERRORS, ValueError):
-            return decode(line)
-    try:
-        record, _ = json.JSONDecoder().raw_decode(content[offset : offset + WINDOW].decode(errors="ignore").lstrip())
-    except (ValueError, RecursionError):
-        return None
-    return record
+    line = memoryview(content)[offset : end if end >= 0 else offset + WINDOW]
+    with contextlib.suppress(*JSON_ERRORS):
+        return msgspec.json.decode(line)
+    for size in WINDOWS:  # others may follow in its line; and this one takes NaN and halves of characters, too
+        with contextlib.suppress(ValueError, RecursionError):
+            return _DECODER.raw_decode(content[offset : offset + size].decode(errors="ignore").lstrip())[0]
+    return None
 
 
 def _events(record: Any) -> dict[str, Any]:

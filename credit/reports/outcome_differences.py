@@ -10,34 +10,40 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.beyond_chance import LEVEL, beyond_chance
-from credit.reports.endings import CUT, FAILED, LIMITED, UNENDED, ends
-from credit.reports.event_models import agent_models
+from credit.reports.beyond_chance import beyond_chance
+from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.judged_traces import below_their_own, enough_within, judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
+from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import least_success, unread_outcomes
+from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from graphs.dealing import dealt
 from graphs.errors import expect
-from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mean
-from graphs.text import counted, printable
+from graphs.structure.host_ids import consecutive
+from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, fact_of, holm, task_mean
+from graphs.text import counted, percent, printable
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import agent_models
 
-__all__ = ["WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
+__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
-OWNED = ("errors", "retries", "loops")
+UNMENDED = "failed calls that never succeeded"
+"""A run that gets by its errors has as many errors, and none of these."""
+
+OWNED = ("errors", UNMENDED, "retries", "loops")
 """Numbers of which it is asked whose they are."""
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
-FIRST = (*OWNED, CUT, LIMITED, UNENDED, FAILED)
+FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
@@ -75,7 +81,7 @@ class Difference:
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
-      owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
+      owners: of `OWNED` numbers that stand out, whose they are, where the log has several tools or agents.
     """
 
     what: str
@@ -101,23 +107,31 @@ class OutcomeDifferences:
     """What differs between failed and succeeded traces.
 
     Attributes:
-      failed, succeeded: how many traces; none of either where all outcomes are equal.
-      cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
+      failed, succeeded: how many traces; none of either where all outcomes are equal. With `of_task`, of tasks in which
+        outcomes differ.
+      cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal, and with `of_task`.
       median: of more than two different outcomes, of which `cut` is the first from there on, or the next above it where
         it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
+      of_task: as of `JudgedTraces`.
+      apart: whether only traces of one group are compared, and groups are finer than tasks: those of one model and
+        system. A system that succeeds more often and does more of something would else make success of it.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
       compared: how many failed and succeeded traces are of `tasks`; others are in no row.
-      agents: that take part in some traces with an outcome and not in others: its name, how many traces with it
-        succeeded, of how many, and how many without it, of how many; the largest difference first.
-      models: of traces that are compared with those of another model, by model: its name, how many failed, and of how
-        many. Empty where no model fails more often than another.
+      lacking: how many of these lack lines, so that most rows leave them out.
+      agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
+        name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
+        difference first.
+      models, systems: of traces in tasks of several models, by model: its name, how many failed, and of how many;
+        likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of the task.
       agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
         acts: its name and `models`, the largest difference first.
-      unread: what `unread_outcomes` says of traces that were refused; "" where none has a row of rewards.
+      unread: what `unread_outcomes` and `unscored_ends` say of traces whose outcomes are not among these; "" of none.
+      failing: which outcomes are failures (`JudgedTraces`).
+      sided: whether only traces of one side are compared.
     """
 
     failed: int
@@ -129,10 +143,16 @@ class OutcomeDifferences:
     rows: tuple[Difference, ...]
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
+    lacking: tuple[int, int] = (0, 0)
     models: Models = ()
     agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     unread: str = ""
+    of_task: bool = False
+    apart: bool = False
+    systems: Models = ()
+    failing: str = ""
+    sided: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -142,8 +162,13 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows
+            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """What traces of the two kinds are called."""
+        return ("worse", "better") if self.of_task else ("failed", "succeeded")
 
     def headline(self) -> str:
         """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
@@ -153,9 +178,11 @@ class OutcomeDifferences:
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
-        taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
-        for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
+        if self.of_task:
+            words = [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."]
+        for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
@@ -163,7 +190,7 @@ class OutcomeDifferences:
                     whose = f", mostly of {whose}" if whose else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
-                    means = [f"{100 * mean:.0f} %" if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
+                    means = [percent(mean) if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
@@ -176,9 +203,14 @@ class OutcomeDifferences:
 
     def _of_these(self) -> list[str]:
         """How many traces the rows are of, where some are in no task that is compared."""
-        failed, succeeded = self.compared
+        (failed, succeeded), (one, other) = self.compared, self.kinds
         some = 0 < failed + succeeded < self.failed + self.succeeded
-        return [f"{failed} failed and {succeeded} succeeded traces were compared."] if some else []
+        said = [f"{failed} {one} and {succeeded} {other} traces were compared."] if some else []
+        if any(self.lacking):
+            bad, good = self.lacking
+            lost = f"The log lacks lines of {bad} {one} and {good} {other} ones"
+            said.append(f"{lost}: what follows of counts and agents leaves these out.")
+        return said
 
     def _unread(self) -> list[str]:
         return [f"{self.unread}."] if self.unread else []
@@ -195,14 +227,14 @@ class OutcomeDifferences:
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            return [*self._verdict(), *self._by_model()]
-        advice = "; `--success-at` takes what you call a success"
-        taken = "" if math.isnan(self.median) else self._of_median() + advice
-        kinds = (
-            f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
-        )
+            taken = [self._taken()] if self.failing or self.of_task else []
+            return [*taken, *self._verdict(), *self._by_model()]
+        kinds = self._taken()
         if self.within:
-            kinds += f" Compared within {counted(self.tasks, 'task')} that have both."
+            kinds += f" Compared within {counted(self.tasks, 'task')} with both"
+            alike = ", only with traces of the same model and system" if self.apart else ""
+            of_side = " and side" if alike else ", only with traces of the same side"
+            kinds += f"{alike}{of_side if self.sided else ''}."
         elif self.tasks:
             kinds += (
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
@@ -214,33 +246,47 @@ class OutcomeDifferences:
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
         return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
 
+    def _taken(self) -> str:
+        """How many traces failed, and which outcomes that is."""
+        advice = "; `--success-at` takes what you call a success"
+        failed = counted(self.failed, "trace")
+        if self.of_task:
+            of = "group" if self.apart else "task"
+            least = f"below the median outcome of their {of}, or at it where that is the least"
+            return f"{failed} did worse ({least}), {self.succeeded} better{advice}."
+        taken = "" if math.isnan(self.median) else self._of_median() + advice
+        return f"{failed} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
+
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
         if not self.rows:
-            alike = "Failed and succeeded traces have the same length, agents, errors, tools and ends"
-            nothing = "only models differ" if self._by_model() else "nothing to compare"
+            alike = (
+                f"{' and '.join(self.kinds).capitalize()} traces have the same length, agents, errors, tools and ends"
+            )
+            nothing = "only models or systems differ" if self._by_model() else "nothing to compare"
             return [f"{alike}: {nothing}."] if self.failed and self.succeeded else []
         once = [row for row in self.rows if not row.same_as]
+        verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
         found = sum(row.stands_out for row in once)
         looked = counted(len(once), "number")
+        none = f"None of the {looked} that were looked at differs"
+        none = "The one number that was looked at does not differ" if len(once) == 1 else none
         tested = [row.least for row in once if math.isfinite(row.p)]
         can_differ = min(holm(tested, least=tested), default=1.0) < LEVEL
         if found:
-            verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
         elif can_differ:
-            said = f"None of the {looked} that were looked at differs beyond chance."
+            said = f"{none} beyond chance."
         elif tested:
-            said = (
-                f"{counted(self.tasks, 'task')} are too few to tell {counted(len(tested), 'number')} apart from chance."
-            )
+            few = f"{counted(self.tasks, 'task')} {'is' if self.tasks == 1 else 'are'} too few"
+            said = f"{few} to tell {counted(len(tested), 'number')} apart from chance."
         elif any(math.isfinite(row.least) for row in self.rows):
-            said = f"None of the {looked} that were looked at differs in enough traces for a test."
+            said = f"{none} in enough traces for a test."
         else:
             said = (
-                f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
-                f"with both kinds, or {LEAST_TASKS} tasks of each kind."
+                f"Too few for a test, which takes {LEAST_TASKS} {self.kinds[0]} and {LEAST_TASKS} {self.kinds[1]} "
+                f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
         return [said]
 
@@ -261,19 +307,24 @@ class OutcomeDifferences:
         ]
         more = ["…"] * (len(self.agents) > most)
         mixes = "an agent may be called where a task is hard"
-        return [f"Traces that succeeded: {'; '.join(shown + more)} ({mixes})."] if shown else []
+        which = "did better" if self.of_task else "succeeded"
+        return [f"Traces that {which}: {'; '.join(shown + more)} ({mixes})."] if shown else []
 
     def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
-        """That rows may tell models apart, where one fails more often than another, of traces and of these agents."""
-        mixes, lines = "; the model may be why the rest differs" if self.rows else "", []
-        for agent, models in (("", self.models), *self.agent_models[:agents]):
+        """That rows may tell models or systems apart, where one fails more often, of traces and of these agents."""
+        lines = []
+        every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
+        for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
+            mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.apart) else ""
             shown = [
-                f"{printable(name, 60)} {100 * bad / every:.0f} % of {every}" for name, bad, every in models[:most]
+                f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
             ] + ["…"] * (len(models) > most)
-            alone = 0 if agent else sum(self.compared) - sum(every for _, _, every in models)
-            others = f"; {counted(alone, 'other trace')} in tasks of one model" if alone else ""
+            alone = 0 if agent or self.apart else sum(self.compared) - sum(every for _, _, every in models)
+            others = f"; {counted(alone, 'other trace')} in tasks of one {what}" if alone else ""
             of = f" of {printable(agent, 60)}" if agent else ""
-            lines += [f"Failed by model{of}: {', '.join(shown)}{mixes}{others}."] if models else []
+            failed, few = self.kinds[0].capitalize(), ", in tasks with several" if self.within else ""
+            failed += " within their task" if self.of_task and self.apart and not agent else ""
+            lines += [f"{failed} by {what}{of}{few}: {', '.join(shown)}{mixes}{others}."] if models else []
         return lines
 
     def of_units(self, by: str) -> str:
@@ -284,7 +335,8 @@ class OutcomeDifferences:
             if row.stands_out and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
         told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows.values()]
-        return f"Failed and succeeded traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
+        kinds = " and ".join(self.kinds).capitalize()
+        return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
     def folded(self) -> list[tuple[Difference, list[str]]]:
         """A row of each fact with a test, and the numbers of others that say the same; else each row alone.
@@ -306,21 +358,27 @@ class OutcomeDifferences:
 
 
 def outcome_differences(
-    traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
+    traces: Traces,
+    *,
+    success_at: float | None = None,
+    calls: ToolCalls | None = None,
+    side: np.ndarray | None = None,
 ) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
-    A trace failed if its outcome is below `least_success`. With
-    U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
-    task gives v_g = U_g / (n_g m_g), and the chance is the mean of v. The test is that of stratified ranks: outcomes
-    might have been dealt otherwise among the traces of a task (`graphs.dealing`). It takes `LEAST_TASKS` failed and
-    as many succeeded traces in tasks with both kinds. Where there are fewer, tasks of one kind are compared instead,
-    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both.
+    Which traces failed `judged_traces` says.
+    With U_g the number of pairs of a failed and a succeeded trace of group g in which the failed one has more, ties
+    half, a group gives v_g = U_g / (n_g m_g), a task the mean of its groups, and the chance is the mean over tasks. The
+    test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
+    (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
+    there are fewer, a task's groups count as one. Where there are fewer still, tasks of one kind are compared instead,
+    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then.
 
     Args:
       traces: what was read.
-      success_at: the least outcome of a success; None for `least_success`.
+      success_at: the least outcome of a success, as of `judged_traces`.
       calls: its tool calls, where they are known already.
+      side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
@@ -332,27 +390,31 @@ def outcome_differences(
       (1, 'events', 2.0, 1.0)
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    unread = "; ".join(map(str, unread_outcomes(traces, success_at)))
-    scored = np.flatnonzero(np.isfinite(outcome))
-    known, cut = outcome[scored], least_success(outcome, success_at)
-    failed = ~(known >= cut)
-    if failed.all() or not failed.any():
-        counts, equal = (int(failed.sum()), int((~failed).sum())), math.nan
+    calls = calls or ToolCalls(traces)
+    judged = judged_traces(traces, success_at, side)
+    lost = *unread_outcomes(traces, success_at), *unscored_ends(traces, success_at, calls=calls)
+    unread = "; ".join(map(str, lost))
+    scored, cut, of_task = judged.rows, judged.cut, judged.of_task
+    known = np.asarray(traces.reward, np.float64)[scored]
+    if not judged.both:
+        counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
-    median = float(np.median(known)) if success_at is None and len(np.unique(known)) > 2 else float("nan")
+    failed, told = judged.failed[scored], (judged.failed | judged.succeeded)[scored]
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
-    both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
-    in_both = both[task]
-    alone = np.unique(task[~in_both & failed]), np.unique(task[~in_both & ~failed])
-    within = _enough_within(np.bincount(task, failed)[both], np.bincount(task, ~failed)[both]) or (
-        bool(both.any()) and min(map(len, alone)) < LEAST_TASKS
+    within, unit = judged.unit is not None, task if judged.unit is None else judged.unit
+    both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
+    kept = both[unit]
+    if judged.unit is None:
+        alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
+        within = bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS
+        kept = kept if within else ~kept
+    of_sides = (
+        task if side is None else np.unique(np.stack([task, side[scored]]), axis=1, return_inverse=True)[1].ravel()
     )
-    kept = both[task] if within else ~both[task]
+    apart = judged.unit is not None and bool(unit.max() > of_sides.max())
     found, shown_of, facts = [], {}, {}
-    calls = calls or ToolCalls(traces)
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls):
@@ -361,22 +423,26 @@ def outcome_differences(
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
         shown = used & kept if (used & kept).any() else used
-        paired = (np.bincount(task, shown & failed) > 0) & (np.bincount(task, shown & ~failed) > 0)
+        paired = (np.bincount(unit, shown & failed) > 0) & (np.bincount(unit, shown & ~failed) > 0)
         if within and paired.any():  # a killed run may lack the number, and with it its task
-            shown &= paired[task]
+            shown &= paired[unit]
         shown_of[what] = shown & failed, shown & ~failed
-        bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
+        bad, good = (_mean(value[kind], unit[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept
+        numbers = _compared(value[compared], failed[compared], unit[compared], task[compared], within)
+        *_, least, differing = numbers
+        if not differing and least >= 1:  # one number in each task
+            continue
         facts[what] = fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
-        numbers = _compared(value[compared], failed[compared], task[compared], within)
         found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
             kinds = [scored[kind] for kind in shown_of[row.what]]
-            owners = _owners(traces, of_calls[row.what], calls, kinds, row.failed - row.succeeded)
+            units = [unit[kind] for kind in shown_of[row.what]]
+            owners = _owners(traces, of_calls[row.what], calls, kinds, units, row.failed - row.succeeded)
             rows[i] = dataclasses.replace(row, owners=owners)
 
     def order(row: Difference) -> tuple[bool, float, float]:
@@ -386,46 +452,53 @@ def outcome_differences(
         return not row.stands_out, -size, -apart
 
     rows.sort(key=order)
-    tasks = int(both.sum()) if within else int((~both).sum())
-    both_kinds = int(failed.sum()), int((~failed).sum())
+    both_kinds = int((told & failed).sum()), int((told & ~failed).sum())
+    lost = kept & lacking[scored]
+    lacking_of = int((lost & failed).sum()), int((lost & ~failed).sum())
     compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
-    compared_rows = scored[kept]
-    mixed = _by_model(traces.traces["model"].take(compared_rows).to_pylist(), failed[kept], task[kept], within)
+    compared_rows, asked, below = scored[kept], kept | apart, failed
+    if of_task and apart:  # a worse half of each group says nothing of the groups
+        below, asked = below_their_own(known, task)
+    models, systems = (
+        _by_model(
+            traces.traces[name].take(scored[asked]).to_pylist(), below[asked], (task if apart else unit)[asked], within
+        )
+        for name in ("model", "system")
+    )
     mixed_of: list[tuple[str, Models]] = []
     for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
         took = np.isin(compared_rows, [*used])
         names = [" + ".join(sorted(filter(None, used[row]))) for row in compared_rows[took].tolist()]
-        if models := _by_model(names, failed[kept][took], task[kept][took], within):
-            mixed_of.append((agent, models))
+        if mixed := _by_model(names, failed[kept][took], unit[kept][took], within):
+            mixed_of.append((agent, mixed))
     mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
-    parts = _by_agent(traces, scored, ~failed)
+    parts = _by_agent(traces, scored[told], ~failed[told], calls)
+    median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
-        *both_kinds, cut, median, within, tasks, tuple(rows),
-        compared=compared_of, models=mixed, agent_models=tuple(mixed_of), agents=parts, unread=unread,
+        *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
+        compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
+        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=side is not None,
+        failing="" if of_task else judged.failing,
     )  # fmt: skip
 
 
-def _by_agent(traces: Traces, scored: np.ndarray, good: np.ndarray) -> tuple[tuple[str, int, int, int, int], ...]:
+def _by_agent(
+    traces: Traces, scored: np.ndarray, good: np.ndarray, calls: ToolCalls
+) -> tuple[tuple[str, int, int, int, int], ...]:
     """`OutcomeDifferences.agents`, of agents with an action."""
-    graph, n = traces.graph, traces.sizes.events
-    rows = np.flatnonzero(np.asarray(graph.action_mask)[:n])
-    agent = np.asarray(graph.agent_ids)[rows]
-    names, of = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
-    acts = np.zeros((len(names), traces.sizes.traces), bool)
-    acts[of[agent], np.asarray(graph.trace_ids)[rows]] = True
-    acts = acts[:, scored]
-    every, won = acts.sum(axis=1), (acts & good).sum(axis=1)
-    others, rest = len(scored) - every, int(good.sum()) - won
+    names, acts, tells = taking_part(traces, calls)
+    having, lost = (acts & tells)[:, scored], (~acts & tells)[:, scored]
+    (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
     apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
     shown = [i for i in np.argsort(-apart, kind="stable").tolist() if every[i] and others[i]]
-    return tuple((str(names[i]), int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
+    return tuple((names[i], int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
 
 
 def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
-    """`OutcomeDifferences.models`, the most traces first."""
-    names, model = np.unique(
-        np.array([name or "none stated" for name in models], object).astype(str), return_inverse=True
-    )
+    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model."""
+    stated = np.array([bool(name) for name in models], bool)
+    names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
+    failed, task = failed[stated], task[stated]
     stratum = task if within else np.zeros_like(task)
     several = np.bincount(np.unique(np.stack([stratum, model]), axis=1)[0], minlength=stratum.max(initial=0) + 1) > 1
     mixed = several[stratum]
@@ -435,21 +508,16 @@ def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray
     return () if alike else tuple(found)
 
 
-def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
-    """Whether tasks of both kinds allow a test, by their numbers of failed and succeeded traces."""
-    return len(failed) >= LEAST_TASKS or min(int(failed.sum()), int(succeeded.sum())) >= LEAST_TASKS
-
-
-def _mean(value: np.ndarray, task: np.ndarray) -> float:
-    """The mean over tasks of the means over their traces."""
-    if not len(value):
-        return float("nan")
-    _, task = np.unique(task, return_inverse=True)
-    return float((np.bincount(task, value) / np.bincount(task)).mean())
+def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
+    """The mean over tasks of the means over their groups of the means over traces."""
+    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
+    value = np.bincount(unit, value) / np.bincount(unit)
+    _, of = np.unique(task[first], return_inverse=True)
+    return float((np.bincount(of, value) / np.bincount(of)).mean()) if len(value) else math.nan
 
 
 def _compared(
-    value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool
+    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, within: bool
 ) -> tuple[float, float, float, float, float, int]:
     """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
     nan = math.nan
@@ -459,19 +527,25 @@ def _compared(
         value, failed = np.bincount(task, value) / size, np.bincount(task, failed) > 0
         chance, low, high = chance_above(value[failed], value[~failed])
         enough, tasks = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS, len(value)
-        task = np.zeros(tasks, np.int64)
-    _, task = np.unique(task, return_inverse=True)
-    n, m = np.bincount(task, failed), np.bincount(task, ~failed)
-    usable = (n > 0) & (m > 0)  # a task may lack the number in all traces of a kind
-    pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, task)
+        unit = np.zeros(tasks, np.int64)
+    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
+    n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)
+    usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
+    pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, unit)
     if within:
-        above = ((np.bincount(task, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
+        above = ((np.bincount(unit, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
+        _, of = np.unique(task[first][usable], return_inverse=True)
+        groups = np.bincount(of)
+        pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
+        above = np.bincount(of, above, len(groups)) / groups
         chance, low, high, _ = task_mean(above, 0.5)
-        enough, tasks = _enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
+        enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
     if not enough:
         return chance, nan, nan, nan, nan, tasks
-    p, least = dealt(rank / pairs[task], failed, task)
-    return chance, max(low, 0.0), min(high, 1.0), p if least < LEVEL else nan, least, tasks
+    p, least = dealt(rank / pairs[unit], failed, unit)
+    p = p if least < LEVEL else nan
+    low, high = as_tested((low, high), p, 0.5)
+    return chance, max(low, 0.0), min(high, 1.0), p, least, tasks
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
@@ -487,6 +561,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
     states, of_calls = has_statuses(traces), _of_calls(calls)
     yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
+    yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
@@ -522,9 +597,10 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
     for name in _frequent(called, trace[calls.rows]):
         yield f"calls of {name}", count(calls.rows[called == name])
-    follows = trace[calls.rows[1:]] == trace[calls.rows[:-1]]
-    rows = calls.rows[1:][follows]
-    order = np.array([f"{a}, then {b}" for a, b in zip(called[:-1][follows], called[1:][follows], strict=True)], object)
+    agent = np.asarray(graph.agent_ids)[calls.rows]
+    earlier, later = consecutive(agent)  # of one agent: what others call between, or at once, is no order of its
+    rows = calls.rows[later]
+    order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
 
@@ -532,11 +608,17 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 def _of_calls(calls: ToolCalls) -> dict[str, np.ndarray]:
     """The events of `OWNED`."""
     loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    return dict(zip(OWNED, (np.flatnonzero(calls.counted), calls.rows[calls.retry], loops), strict=True))
+    rows = np.flatnonzero(calls.counted), calls.unmended, calls.rows[calls.retry], loops
+    return dict(zip(OWNED, rows, strict=True))
 
 
 def _owners(
-    traces: Traces, rows: np.ndarray, calls: ToolCalls, kinds: list[np.ndarray], difference: float
+    traces: Traces,
+    rows: np.ndarray,
+    calls: ToolCalls,
+    kinds: list[np.ndarray],
+    units: list[np.ndarray],
+    difference: float,
 ) -> tuple[Owner, ...]:
     """The tool and the agent, of several, that more than half of a difference between kinds of traces is of."""
     trace, task = np.asarray(traces.graph.trace_ids), task_ids(traces)
@@ -551,7 +633,7 @@ def _owners(
         for name in dict.fromkeys(names) if len(several[kind]) > 1 else ():
             its = trace[rows[[one == name for one in names]]]
             count = np.bincount(its, minlength=traces.sizes.traces).astype(np.float64)
-            bad, good = (_mean(count[of_kind], task[of_kind]) for of_kind in kinds)
+            bad, good = (_mean(count[kind], of, task[kind]) for kind, of in zip(kinds, units, strict=True))
             if name and (bad - good) / difference > 0.5:
                 found.append(Owner(kind, name, bad, good))
     return tuple(found)

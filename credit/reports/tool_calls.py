@@ -121,6 +121,33 @@ class ToolCalls:
         """Retries of each trace, NaN where calls lack the arguments to tell: float [traces]."""
         return self._where_told(self.rows[self.retry], self.untold)
 
+    @property
+    def unmended(self) -> np.ndarray:
+        """The last error of each call of an agent, arguments and all, that failed and did not succeed later."""
+        return self._failed_last[0]
+
+    def unmended_counts(self) -> np.ndarray:
+        """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces]."""
+        return self._where_told(*self._failed_last)
+
+    @functools.cached_property
+    def _failed_last(self) -> tuple[np.ndarray, list[int]]:
+        """`unmended`, and errors of which that is not known: a later success may be of the same call."""
+        rows, kind, said = self._of_failing
+        ended = ~self.open[rows] | self.errors[rows]
+        rows, kind, said = rows[ended], kind[ended], said[ended]
+        wrong, named = self.errors[rows], said >= 0
+        works, nameless = (np.full(kind.max(initial=-1) + 1, -1) for _ in range(2))  # last successes, by agent and tool
+        np.maximum.at(works, kind[~wrong], rows[~wrong])
+        np.maximum.at(nameless, kind[~wrong & ~named], rows[~wrong & ~named])
+        _, call = np.unique(np.stack([kind, np.where(named, said, -1 - rows)]), axis=1, return_inverse=True)
+        last = np.zeros(len(rows), np.int64)
+        np.maximum.at(last, call.ravel(), rows)
+        failed = wrong & np.where(named, last[call.ravel()] == rows, self.counted[rows])
+        untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
+        unknown: list[int] = rows[untold].tolist()
+        return rows[failed & ~untold], unknown
+
     @functools.cached_property
     def _retries(self) -> tuple[np.ndarray, np.ndarray]:
         """Which calls are retries, and which may be; sorted out where it is asked for: costs need results alone."""
@@ -130,7 +157,7 @@ class ToolCalls:
         np.minimum.at(first, kind[wrong], rows[wrong])
         np.minimum.at(nameless, kind[wrong & (said < 0)], rows[wrong & (said < 0)])
         # Each call before its outcome, which for one without a result is its own row.
-        call = self._call_of[rows]
+        call = self.owners[rows]
         key = np.concatenate([kind, kind]) * (said.max(initial=0) + np.int64(2)) + np.concatenate([said, said]) + 1
         at, ends = np.concatenate([call * 2, rows * 2 + 1]), np.repeat([False, True], len(rows))
         failed = np.concatenate([wrong, wrong])
@@ -154,8 +181,8 @@ class ToolCalls:
         The last is an integer of the call, equal where arguments are, -1 where the log has none, or a result does not
         say whose it is: int [outcomes] each.
         """
-        call = self._call_of[self._outcomes]
-        tool, called = self._tool_ids[call] + 1, np.isin(call, self.rows)
+        call = self.owners[self._outcomes]
+        tool, called = self.tools[call] + 1, np.isin(call, self.rows)
         _, kind = np.unique(self._agent[call] * (tool.max(initial=0) + np.int64(1)) + tool, return_inverse=True)
         fails = ((tool > 0) | called) & (np.bincount(kind, self.errors[self._outcomes]) > 0)[kind]
         said = np.full(len(call), -1, np.int64)
@@ -168,12 +195,12 @@ class ToolCalls:
         return names
 
     @functools.cached_property
-    def _tool_ids(self) -> np.ndarray:
+    def tools(self) -> np.ndarray:
         """An integer for each name of a tool, -1 where an event has none: int [events]."""
         return _ids(self._traces.events["tool"])
 
     @functools.cached_property
-    def _call_of(self) -> np.ndarray:
+    def owners(self) -> np.ndarray:
         """The call that an event is the result of, or the event itself: int [events]."""
         calls = np.arange(len(self._agent))
         calls[self.results] = self.calls
@@ -198,7 +225,7 @@ class ToolCalls:
 
     def call_of(self, row: int) -> int:
         """The call that an event is the result of, or the event itself."""
-        return int(self._call_of[row])
+        return int(self.owners[row])
 
     def failures(self) -> list[Failures]:
         """Errors of a call again and in a row, in order of the first of them."""
@@ -299,7 +326,7 @@ class ToolCalls:
             return told
 
         steps = Steps(self.rows, self._agent[self.rows], self._message[self.rows], after)
-        tool = self._tool_ids[steps.rows]
+        tool = self.tools[steps.rows]
         # By their tools, so that only the records of these are looked up.
         maybe = covered(repeated(steps.keys(tool)), len(steps.agent))
         asked = np.flatnonzero(maybe[steps.step])
@@ -315,10 +342,31 @@ class ToolCalls:
         That is its arguments, or else the reference of its content, which is the same where the content is.
         """
         said = _ids(self._traces.events["content_ref"].take(calls))
-        texts = call_arguments(self._traces, calls, LONGEST)
-        ids: dict[str, int] = {"": -1}
-        found = np.array([ids.setdefault(text, len(ids)) for text in texts] if any(texts) else -1, np.int64)
-        return np.where(found > 0, found + said.max(initial=0), said)
+        ids: dict[str, int] = {}
+        texts = self._arguments(calls)
+        found = np.array([-1 if text is None else ids.setdefault(text, len(ids)) for text in texts], np.int64)
+        return np.where(found >= 0, found + said.max(initial=-1) + 1, said)
+
+    def _arguments(self, calls: np.ndarray) -> list[str | None]:
+        """The arguments of each call; None where the log has none.
+
+        An empty text is an argument where another call of a log of that format and system has a text. Where all are
+        empty, contents may have been kept out of the log.
+        """
+        traces = self._traces
+        texts = call_arguments(traces, calls, LONGEST)
+        if "" not in texts:
+            return texts
+        names = zip(*(traces.traces[name].to_pylist() for name in ("format", "system")), strict=True)
+        number: dict[tuple[str, str], int] = {}
+        of_trace = np.array([number.setdefault(of, len(number)) for of in names], np.int64)
+        log = of_trace[np.asarray(traces.graph.trace_ids)[: len(self._agent)]]
+        stated = list(zip(log[calls].tolist(), texts, strict=True))
+        doubtful = {of for of, text in stated if text == ""} - {of for of, text in stated if text}
+        rest = self.rows[np.isin(log[self.rows], [*doubtful])]
+        others = zip(log[rest].tolist(), call_arguments(traces, rest, LONGEST), strict=True)
+        doubtful -= {of for of, text in others if text}
+        return [None if text == "" and of in doubtful else text for of, text in stated]
 
 
 def _ids(names: pa.ChunkedArray) -> np.ndarray:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.clock import Clock, clock, last_of_each
 from credit.reports.durations import Durations, durations
 from credit.reports.endings import UNKNOWN_END, ended_early
 from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
+from graphs.event_types import EdgeType, EventType
 from graphs.structure.host_ids import by_id
 from graphs.structure.topology import TeamForms
 
@@ -19,6 +21,7 @@ __all__ = [
     "NO_ACTION",
     "STATED_COST",
     "UNLINKED",
+    "UNREAD",
     "TeamCounts",
     "TeamFacts",
     "TraceMetric",
@@ -31,6 +34,7 @@ __all__ = [
 
 NO_ACTION = "the trace has no action"
 UNLINKED = "the log states no edge between its agents"
+UNREAD = "no edge says that an agent read what another one did, as where they hand work over in files"
 
 AMOUNTS = frozenset(
     {
@@ -122,6 +126,11 @@ class TeamFacts(EventFacts):
         return durations(self)
 
     @functools.cached_property
+    def clock(self) -> Clock:
+        """When each event begins and ends among those of its trace."""
+        return clock(self, self.durations)
+
+    @functools.cached_property
     def seconds_on_path(self) -> np.ndarray:
         """The greatest sum of seconds along a chain of causes, the least time on unlimited machines: float64 [traces].
 
@@ -167,22 +176,49 @@ class TeamFacts(EventFacts):
     @functools.cached_property
     def unended(self) -> tuple[np.ndarray, str]:
         """The traces whose last action is not their answer, and why: bool [traces]."""
-        return ended_early(self.traces, self.calls), UNKNOWN_END
+        return ended_early(self.traces, self.calls, self.clock)[0], UNKNOWN_END
+
+    @functools.cached_property
+    def work(self) -> tuple[np.ndarray, np.ndarray]:
+        """Senders and receivers of edges over which work of an agent may reach another; a start hands none over."""
+        senders, receivers = self.edges
+        graph, kind = self.traces.graph, np.asarray(self.traces.graph.event_type)
+        edge_type = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
+        work = (edge_type != int(EdgeType.SPAWN)) & (kind[senders] != int(EventType.SPAWN))
+        work &= (self.agent[senders] != self.agent[receivers]) & (self.counts.acts[self.agent[senders]] > 0)
+        return senders[work], receivers[work]
+
+    @functools.cached_property
+    def hidden_work(self) -> tuple[np.ndarray, str]:
+        """The traces in which no agent's last action reads what another one did, but what it was asked, and why those
+        of several agents do not tell who is useful: bool [traces].
+        """
+        senders, receivers = self.work
+        one, other = self.agent[senders], self.agent[receivers]
+        start = np.zeros(len(self.agent), bool)
+        start[receivers[np.asarray(self.traces.graph.agent_parent)[other] != one]] = True
+        ends = self._last_actions(self.agent, self.traces.graph.num_agents)
+        read = np.zeros(self.traces.sizes.traces, bool)
+        read[self.trace[ends & self.order.reachable(start)]] = True
+        return (self.counts.members > 1) & ~read, UNREAD
 
     @functools.cached_property
     def reaching_answer(self) -> np.ndarray:
         """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A].
 
-        What is not known of the traces that are `unended`.
+        What is not known of the traces that are `unended`, or whose agents have `hidden_work`.
         """
-        chosen = np.flatnonzero(self.action)
-        answer = np.full(self.traces.sizes.traces, -1)
-        answer[self.trace[chosen]] = chosen  # the last assignment is the last action
-        target = np.zeros(len(self.agent), bool)
-        target[answer[answer >= 0]] = True
+        answers = self._last_actions(self.trace, self.traces.sizes.traces)
         useful = np.zeros(self.traces.graph.num_agents, bool)
-        useful[self.agent[self.order.reachable(target, backward=True)]] = True
+        useful[self.agent[self.order.reachable(answers, backward=True)]] = True
         return useful
+
+    def _last_actions(self, ids: np.ndarray, count: int) -> np.ndarray:
+        """The events that are the last action to be done of one of `count` traces or agents: bool [N]."""
+        last = last_of_each(ids, np.flatnonzero(self.action), self.clock.done, count)
+        found = np.zeros(len(ids), bool)
+        found[last[last >= 0]] = True
+        return found
 
 
 def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from graphs.errors import CreditError
-from graphs.floats import COARSE, KEPT, RELATIVE, WHOLE, rounded_differences, rounding, single_sums
+from graphs.floats import (
+    COARSE,
+    KEPT,
+    RELATIVE,
+    WHOLE,
+    outweighed_results,
+    rounded_differences,
+    rounding,
+    single_sums,
+)
+from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
+
+if TYPE_CHECKING:
+    from graphs.event_graph import EventGraph
 
 __all__ = [
     "UNRESOLVED",
@@ -18,8 +32,12 @@ __all__ = [
     "coarse_beside",
     "distinguishable",
     "exact_outcomes",
+    "first_names",
     "group_differences",
     "of_agents",
+    "outweighed",
+    "precision_note",
+    "precision_notes",
     "refuse_coarse",
     "returns",
 ]
@@ -218,3 +236,71 @@ def coarse_beside(traces: Traces) -> np.ndarray:
         size = np.maximum(np.abs(most), np.abs(least))
         is_coarse |= (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
     return is_coarse
+
+
+def outweighed(
+    graph: EventGraph, reward: Any, taken: Mapping[str, Any], results: Any, answered: Any, *, own_outcome: bool
+) -> np.ndarray:
+    """Groups whose results single precision rounds by over 1 %, beside the evidence that a method took: bool [groups].
+
+    Outcomes alone are looked at by `group_differences`, which knows what they were in double precision. A mean over
+    runs without an agent (`solo_reward`) is no level of the method that reads it.
+
+    Args:
+      graph: the batch.
+      reward: float [T].
+      taken: evidence of the call by name; [E] or [T], NaN where there is none; in double precision where it is known.
+      results: float [E], credit minus baseline.
+      answered: bool [E], events with a result.
+      own_outcome: whether outcomes and rewards at events are among the numbers, as of `Credit.own_outcome`.
+    """
+    of_trace, real = np.asarray(graph.group_ids), np.asarray(graph.trace_mask)
+    of_event, groups = of_trace[np.asarray(graph.trace_ids)], int(of_trace[real].max(initial=-1)) + 1
+    levels = LIKE_OUTCOMES.intersection(taken) - {"solo_reward"}
+    arrays = {name: taken[name] for name in levels if taken[name] is not None}
+    if not arrays:
+        return np.zeros(groups, bool)
+    paid = {"reward": reward, **{name: taken[name] for name in ("event_reward",) if taken.get(name) is not None}}
+    numbers, key, unit = [], [], 0.0
+    for name, column in {**(paid if own_outcome else {}), **arrays}.items():
+        at_events = name in EVENT_EVIDENCE
+        amounts, of = np.asarray(column, np.float64), of_event if at_events else of_trace
+        stated = np.isfinite(amounts) & (np.asarray(graph.event_mask) if at_events else real)
+        numbers.append(amounts[stated])
+        key.append(of[stated])
+        unit = max(unit, np.max(np.abs(amounts[stated]), initial=0)) if name in paid else unit
+    known = np.asarray(answered)
+    found = np.asarray(results, np.float64)[known]
+    return outweighed_results(
+        np.concatenate(numbers), np.concatenate(key), found, of_event[known], groups, unit or np.inf
+    )
+
+
+def precision_notes(traces: Traces, rounded: np.ndarray | bool = False) -> list[str]:
+    """A line for each way in which single precision changes differences between outcomes, and the groups.
+
+    `rounded`: further groups, bool [groups], as of `outweighed`.
+    """
+    found: dict[str, list[str]] = {}
+    names = dict.fromkeys(traces.traces["group"].to_pylist())
+    near = coarse_beside(traces)
+    near |= rounded[: len(near)] if isinstance(rounded, np.ndarray) else rounded
+    groups = zip(names, group_differences(traces).unresolved, near.tolist(), strict=True)
+    for name, why, beside in groups:
+        if why or beside:
+            found.setdefault(why or "coarse", []).append(name)
+    return [precision_note(groups, why) for why, groups in found.items()]
+
+
+def precision_note(groups: list[str], why: str = "coarse") -> str:
+    """The line on these groups, by a key of `UNRESOLVED`."""
+    return f"{counted(len(groups), 'group')} whose {UNRESOLVED[why]}: {first_names(groups)}"
+
+
+SHOWN = 20  # names listed before "…"
+
+
+def first_names(names: list[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from credit.reports.missing_lines import lacking_events
+from credit.reports.missing_lines import lacking_agents
 from credit.reports.trace_events import EventRow, event_rows
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
@@ -49,6 +49,7 @@ class _View:
     agents: list[dict[str, Any]]
     row: dict[str, Any]
     rows: np.ndarray
+    lacking: np.ndarray
 
 
 def render(
@@ -89,6 +90,7 @@ def render(
         agents=traces.agents.take(agents).to_pylist(),
         row=traces.traces.slice(index, 1).to_pylist()[0],
         rows=rows,
+        lacking=lacking_agents(traces)[agents],
     )
     parts = [_header(traces, view, index), _agents(traces, view, most)]
     if len(view.agents) > 1:
@@ -192,11 +194,10 @@ def _agents(traces: Traces, view: _View, most: int) -> RenderableType:
     graph, num = view.graph, len(view.agents)
     events = np.bincount(graph.agent_ids, minlength=num)
     actions = np.bincount(graph.agent_ids[graph.action_mask], minlength=num)
-    lacking = np.bincount(graph.agent_ids[lacking_events(traces)[view.rows]], minlength=num)
     tokens = {name: _sums(traces, view, name) for name in ("input_tokens", "tokens")}
     table = _table(f"agents ({num})", "agent", "name", "role", "parent", "#events", "#actions", "#tokens in", "#out")
     for i, agent in enumerate(view.agents[:most]):
-        parent, lacks = int(graph.agent_parent[i]), lacking[i] > 0
+        parent, lacks = int(graph.agent_parent[i]), bool(view.lacking[i])
         table.add_row(
             _text(agent["agent"], 40),
             _text(agent["name"], 40),
@@ -248,11 +249,13 @@ def _forest(view: _View, most: int) -> RenderableType:
 
 
 def _types(view: _View) -> RenderableType:
-    table = _table(f"events ({len(view.ids)})", "type", "#events", "#actions")
+    lacks = bool(view.lacking.any())  # a missing line may be of any type
+    table = _table(f"events ({at_least(str(len(view.ids)), lacks)})", "type", "#events", "#actions")
     for kind in EventType:
         of_kind = view.graph.event_type == kind
         if of_kind.any():
-            table.add_row(kind.name.lower(), str(of_kind.sum()), str((of_kind & view.graph.action_mask).sum()))
+            counts = (str(of_kind.sum()), str((of_kind & view.graph.action_mask).sum()))
+            table.add_row(kind.name.lower(), *(at_least(count, lacks) for count in counts))
     return table
 
 

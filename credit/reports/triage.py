@@ -8,21 +8,22 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from credit.reports.call_loops import Loop
-from credit.reports.endings import Ending, endings
+from credit.reports.endings import Ending, endings, lasts
 from credit.reports.event_texts import command_of, event_texts
-from credit.reports.missing_lines import lacking_events, lacking_traces
+from credit.reports.judged_traces import judged_traces
+from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import least_success
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import counted, printable
+from graphs.text import printable
 from graphs.traces.batch import Traces
 
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
@@ -63,7 +64,8 @@ class Workload:
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
-      lacks_lines: whether lines of it are missing, so that all counts are lower bounds (`lacking_events`).
+      lacks_lines: whether lines of it may be missing, so that sums are lower bounds (`lacking_units`).
+      lacks_traces: whether it may act in more traces.
     """
 
     agent: str
@@ -78,6 +80,7 @@ class Workload:
     actions_with_tokens: int
     seconds: float
     lacks_lines: bool
+    lacks_traces: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +96,9 @@ class Suspect:
       outcome: of its trace; None where it has none.
       text: the beginning of its text, then behind `←` of its tool's input, or of the command there; "" where the log
         has neither.
-      traces: that have such an event: of the same agent, why and input, or text where the log has no input.
+      traces: that have one of the same cause, of the agent and its tool; one where each event is named.
+      failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
+        are, and of actions of most tokens.
     """
 
     trace: str
@@ -105,6 +110,8 @@ class Suspect:
     outcome: float | None
     text: str
     traces: int
+    failed: int | None = None
+    succeeded: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +123,7 @@ class ToolUse:
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
       seconds: what its calls and their results took, NaN as of `Workload`.
-      lacks_lines: whether a trace that calls it lacks lines.
+      lacks_lines, lacks_traces: as of `Workload`.
     """
 
     tool: str
@@ -127,6 +134,7 @@ class ToolUse:
     loops: int | None
     seconds: float
     lacks_lines: bool
+    lacks_traces: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,9 +143,11 @@ class Triage:
 
     Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
 
-    `quiet` is "" where these are errors and loops, of which `left_out` are neither among them nor alike. Otherwise it
-    says that there are none, and what the events are: the actions of most tokens, if the log has counts. `endings` are
-    how traces end early. `slowest` names the tool that more than half of the seconds of work are of; "" without one.
+    `quiet` is "" where there are errors or loops. Else it says that there are none, and, where no trace ends early,
+    what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
+    same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
+    seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
+    called as `kinds`; None where these are not of both.
     """
 
     agents: tuple[Workload, ...]
@@ -147,6 +157,29 @@ class Triage:
     quiet: str
     endings: tuple[Ending, ...]
     slowest: str
+    failed: int | None = None
+    succeeded: int | None = None
+    kinds: tuple[str, str] = ("failed", "succeeded")
+
+    def look_first(self) -> str:
+        """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
+        if self.quiet and not self.endings:
+            return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
+        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet]) if self.quiet else ""
+
+    def commonness(self) -> str:
+        """What the shares of failed and succeeded traces beside a cause are, and what its place has to do with them."""
+        if not any(one.traces > 1 and one.failed is not None for one in self.suspects):
+            return ""
+        none = [not (one.failed or one.succeeded) for one in self.suspects]
+        bad, good = self.kinds
+        early = "The most common early end of traces of neither kind comes first, then causes"
+        return (
+            f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
+            f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
+            f"{early if none[0] else 'Causes come'} by the lower end of the one-sided 95 % interval of the difference, "
+            f"where that is above 0, then the more serious ones; causes no more common in {bad} ones come last."
+        )
 
 
 def triage(
@@ -156,22 +189,28 @@ def triage(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
+    side: np.ndarray | None = None,
 ) -> Triage:
     """Count what went wrong, without any outcome.
 
     Args:
       traces: what was read.
-      most: how many events to name, of those alike the first; None for all.
+      most: how many causes to name, by the first event of each; None for all events.
       success_at: the outcome from which a trace succeeded; None for `least_success`.
       calls: its tool calls, where they are known already.
+      side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
 
     Returns:
-      Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop; only
-      where there are none, the actions that generated the most tokens. Those of traces that succeeded come last:
-      where all outcomes are equal, of those above 0. A run of errors is of one tool and one agent (`Failures`). Calls
-      that failed again come first, then longer runs, then errors after which the tool did not succeed again, then those
-      after which only other calls of it did, then later ones.
+      Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
+      errors, then the first call of each loop; only where there are none, the actions that generated the most tokens.
+      Those of traces that succeeded come last: where all outcomes are equal, of those above 0. A run of errors is of
+      one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
+      after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
+      A cause is a way to end, or a kind of errors or loops of an agent and a tool, however often they came in a trace.
+      Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
+      their shares where that is above 0, then in the order above; those of no larger share of failed ones come last.
+      Before all comes the way to end of most traces of neither kind, if it is of no other.
 
     Examples:
       >>> import credit
@@ -184,23 +223,19 @@ def triage(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
-    told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
-    loops = [(loop.rows[0], _loop_words(loop)) for loop in calls.loops if told.isdisjoint(loop.rows)]
-    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    cut = least_success(outcome, success_at)
-    succeeded = outcome > 0 if math.isnan(cut) else outcome >= cut
-    passed = None if math.isnan(cut) else np.where(np.isfinite(outcome), succeeded, np.nan)
+    judged = judged_traces(traces, success_at, side)
     texts = texts or functools.partial(event_texts, traces)
-    suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)
+    kinds = judged.failed, judged.succeeded
+    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts)
     states = has_statuses(traces)
     took = TeamFacts(traces).durations.event
     agents, tools = _workloads(traces, calls, took), _tools(traces, calls, failures, took)
-    quiet, early = "", endings(traces, calls, passed)
+    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
         quiet = f"Nothing {'else ' if early else ''}stands out: {errors}, and there is no loop{among}."
-        quiet += " Most tokens were generated here:" if suspects else ""
+        quiet += " Most tokens were generated here:" if suspects and not early else ""
     return Triage(
         agents,
         tools,
@@ -209,6 +244,9 @@ def triage(
         quiet,
         early,
         _slowest(agents, tools),
+        failed=int(judged.failed.sum()) if judged.both else None,
+        succeeded=int(judged.succeeded.sum()) if judged.both else None,
+        kinds=judged.kinds,
     )
 
 
@@ -243,15 +281,18 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    states, lacking = has_statuses(traces), lacking_traces(traces)
+    states, place = has_statuses(traces), {tool: i for i, tool in enumerate(used)}
+    unit = np.full(traces.sizes.events, -1)
+    unit[called] = [place[named[row]] for row in called.tolist()]
+    lacking = lacking_units(traces, unit, len(used), of_agents=False)
     known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
     rows = []
     for tool, n in used.items():
         errors = failed[tool] if tool in known else None
         retries = None if errors is None or tool in untold else again[tool]
         loops = None if tool in unknown else looped[tool]
-        lacks = bool(lacking[list(where[tool])].any())
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), lacks))
+        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]])
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), *lacks))
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
 
 
@@ -294,7 +335,7 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(took, name_of, width).tolist(),
-        (np.bincount(name_of[lacking_events(traces)], minlength=width) > 0).tolist(),
+        *(bound.tolist() for bound in lacking_units(traces, name_of, width, of_agents=True)),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=_order))
@@ -336,12 +377,11 @@ def _suspects(
     traces: Traces,
     calls: ToolCalls,
     failures: list[Failures],
-    loops: list[tuple[int, str]],
     most: int | None,
-    succeeded: np.ndarray,
+    kinds: tuple[np.ndarray, np.ndarray],
     texts: Callable[[np.ndarray, int], list[str]],
 ) -> tuple[tuple[Suspect, ...], int]:
-    """The events, and how many more there are."""
+    """The events, and how many more there are. `kinds` are failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -355,13 +395,16 @@ def _suspects(
         in_a_row = run.streak if run.same == 1 else 0
         return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
 
-    outcome = np.asarray(traces.reward, np.float64)[: n.traces]
-    found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
-    found = sorted(found + sorted(loops, key=lambda loop: loop[0]), key=lambda one: bool(succeeded[trace[one[0]]]))
-    reasons: dict[int, str] = {}
-    for row, why in found:
-        reasons.setdefault(row, why)
-    tokens = None if reasons else traces.evidence.get("tokens")
+    outcome, (failed, succeeded) = np.asarray(traces.reward, np.float64)[: n.traces], kinds
+    told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
+    loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
+    found = [
+        *(_Found(row, words, of_all=True) for row, words in lasts(traces, calls).values()),
+        *map(_of_failures, sorted(failures, key=seriousness)),
+        *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
+    ]
+    found.sort(key=lambda one: bool(succeeded[trace[one.row]]))
+    tokens = None if found else traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
@@ -369,17 +412,36 @@ def _suspects(
         # All actions of a name and a count, of the first `most` of these: fewer would cut those alike in two.
         name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[ranked]]
         _, begin, of = np.unique(np.stack([name, amount[ranked]]), axis=1, return_index=True, return_inverse=True)
-        for row in ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist():
-            reasons[row] = f"generated {int(amount[row])} tokens"
+        chosen = ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist()
+        found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
-    owners = {row: calls.call_of(row) for row in reasons}
-    asked = dict(zip(reasons, texts(np.array([*owners.values()], np.int64), ARGUMENTS), strict=True))
-    alike: dict[tuple[str, str, str | int], list[int]] = {}
-    for row, why in reasons.items():
-        same = row if most is None else command_of(asked[row]) or row
-        alike.setdefault((why, names[int(graph.agent_ids[row])], same), []).append(row)
-    shown = list(alike.values())[:most]
-    own = texts(np.array([row for row, *_ in shown], np.int64), ARGUMENTS + EXCERPT)
+    of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
+    causes: dict[tuple[str, str, str], list[_Found]] = {}
+    for cause, one in zip(of_each, found, strict=True):
+        causes.setdefault(cause, []).append(one)
+    where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in causes.items()}
+    common = {cause: (int(failed[having].sum()), int(succeeded[having].sum())) for cause, having in where.items()}
+
+    apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
+    ways = [cause for cause, of in causes.items() if of[0].of_all and common[cause] == (0, 0)]
+    untold = max(ways, key=lambda cause: len(where[cause]), default=None)  # these may be why there is no outcome
+
+    def place(cause: tuple[str, str, str]) -> tuple[int, float]:
+        """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
+        bad, good = common[cause]
+        if not apart or not bad + good:
+            return -int(apart and cause == untold), 0.0
+        above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
+        return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
+
+    named = (
+        [*causes.items()] if most is not None else [(cause, [one]) for cause, one in zip(of_each, found, strict=True)]
+    )
+    named = sorted(named, key=lambda of: place(of[0]))[:most]
+    shown = [(cause, sorted(of, key=lambda one: not failed[trace[one.row]])) for cause, of in named]
+    rows = [of[0].row for _, of in shown]
+    owners = [calls.call_of(row) for row in rows]
+    asked, own = texts(np.array(owners, np.int64), ARGUMENTS), texts(np.array(rows, np.int64), ARGUMENTS + EXCERPT)
     suspects = tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -387,14 +449,32 @@ def _suspects(
             agent=names[int(graph.agent_ids[row])],
             tool=traces.events["tool"][row].as_py() or "",
             position=row - int(first[trace[row]]),
-            why=reasons[row],
+            why=_why(of_cause),
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
-            text=_words(asked[row], "" if owners[row] == row else text),
-            traces=len({int(trace[one]) for one in (row, *others)}),
+            text=_words(said, "" if owner == row else text),
+            traces=len({int(trace[one.row]) for one in of_cause}),
+            failed=common[cause][0] if apart else None,
+            succeeded=common[cause][1] if apart else None,
         )
-        for (row, *others), text in zip(shown, own, strict=True)
+        for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
     )
-    return suspects, 0 if tokens is not None else len(reasons) - sum(map(len, shown))
+    return suspects, 0 if tokens is not None else len(found) - len(shown)
+
+
+def _surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
+    """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
+
+    Reference: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
+    """
+    z = 1.645  # the normal quantile of 95 %
+
+    def to_end(count: int, n: int, side: int) -> float:
+        """The distance of a share from an end of its interval."""
+        share = count / n
+        middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+        return abs((middle + side * half) / (1 + z * z / n) - share)
+
+    return bad / failed - good / succeeded - math.hypot(to_end(bad, failed, -1), to_end(good, succeeded, 1))
 
 
 def _words(asked: str, came: str) -> str:
@@ -403,22 +483,41 @@ def _words(asked: str, came: str) -> str:
     return " ← ".join(filter(None, (came, printable(command_of(asked), CALL if came else EXCERPT))))
 
 
-def _failure_words(run: Failures) -> str:
-    tool = "" if run.tool is None else f" of {run.tool}"
+class _Found(NamedTuple):
+    """An event to look at and why: words with a number of times among them, where there is one.
+
+    Findings whose `begin` and `end` are the same have one cause, for one agent unless it is `of_all`.
+    """
+
+    row: int
+    begin: str
+    times: int = 0
+    end: str = ""
+    place: str = ""
+    of_all: bool = False
+
+
+def _why(of_cause: list[_Found]) -> str:
+    """Why to look at the first of these, and how often it came at most."""
+    first, most = of_cause[0], max(one.times for one in of_cause)
+    up_to = "up to " if any(one.times != most for one in of_cause) else ""
+    return f"{first.place}{first.begin}{f' {up_to}{most}' if most else ''}{first.end}"
+
+
+def _of_failures(run: Failures) -> _Found:
+    row, tool = run.rows[0], "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
         then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
-        return f"error{tool}; the same call failed {run.same} times{then}"
+        return _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}")
     if run.streak > 1:
-        place = "first" if run.place == 1 else f"number {run.place}"
-        return f"{place} of {counted(run.streak, 'error')}{tool} in a row"
+        place = "first of" if run.place == 1 else f"number {run.place} of"
+        return _Found(row, "", run.streak, f" errors{tool} in a row", place)
     if run.tool is None:
-        return "error"
-    if not run.recovered:
-        return f"error{tool}; no later call succeeded"
-    return f"error{tool}; " + AFTERWARDS[run.mended]
+        return _Found(row, "error")
+    return _Found(row, f"error{tool}; {AFTERWARDS[run.mended] if run.recovered else 'no later call of it succeeded'}")
 
 
-def _loop_words(loop: Loop) -> str:
+def _of_loop(loop: Loop) -> _Found:
     steps = len(loop.rows) // loop.times
     calls = f"{steps} calls" if steps > 1 else f"call{'s' * (len(loop.tools) > 1)}"
-    return f"the same {calls} of {', '.join(loop.tools)} {loop.times} times in a row"
+    return _Found(loop.rows[0], f"the same {calls} of {', '.join(loop.tools)}", loop.times, " times in a row")

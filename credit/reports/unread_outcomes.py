@@ -1,4 +1,4 @@
-"""What a success is, and what a table of rewards states of traces that were refused: a result lacks these.
+"""Whose outcomes a result lacks: traces that were refused, and killed runs without an outcome.
 
 Who is not read is seldom a matter of chance, since broken runs leave broken logs.
 """
@@ -12,15 +12,29 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from credit.reports.endings import ended_early
+from credit.reports.judged_traces import failing, judged_traces, least_success
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import Problem
 from graphs.reading.tables.joins import REFUSED_ROW
+from graphs.task_means import LEAST_TASKS
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["NO_SIDE", "UnreadOutcomes", "least_success", "unread_outcomes"]
+__all__ = [
+    "NO_SIDE",
+    "UnreadOutcomes",
+    "UnscoredEnds",
+    "unread_line",
+    "unread_outcomes",
+    "unscored_ends",
+    "unscored_line",
+]
 
 
 NO_SIDE = "an unknown side"
+LOWER = "lower", "higher"
+"""What refused traces are called that cannot be worse or better than others of their task."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,21 +45,34 @@ class UnreadOutcomes:
       side: the name of their side, `NO_SIDE` where nothing tells it, "" where no sides are compared.
       traces: how many they are.
       succeeded, failed: of these; a long list of problems (`graphs.problem_log`) counts others alone.
+      failing: which outcomes are failures (`failing`).
+      kinds: what these are called: lower and higher where traces that were read failed by their task's own cut
+        (`JudgedTraces.of_task`), since the task of one that was not read is not known.
     """
 
     side: str
     traces: int
     succeeded: int
     failed: int
+    failing: str = ""
+    kinds: tuple[str, str] = ("failed", "succeeded")
 
     def __str__(self) -> str:
         """The sentence that stands with each result over outcomes."""
-        of = f" of {self.side}" if self.side else ""
-        were = "were" if self.traces > 1 else "was"
-        untold = self.traces - self.succeeded - self.failed
+        return unread_line([self])
+
+
+def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
+    """One sentence on all sides; "" where no outcome was left out."""
+    who, told = [], []
+    for row in rows:
+        who.append(f"{counted(row.traces, 'trace')}{f' of {row.side}' if row.side else ''}")
+        untold = row.traces - row.succeeded - row.failed
         more = f", {untold} more are not listed" if untold else ""
-        told = f"by --rewards their outcomes: {self.succeeded} succeeded, {self.failed} failed{more}"
-        return f"{counted(self.traces, 'trace')}{of} {were} not read; {told}"
+        of = f"{row.side} " if len(rows) > 1 else ""
+        told.append(f"{of}{row.succeeded} {row.kinds[1]}, {row.failed} {row.kinds[0]}{row.failing}{more}")
+    were = "were" if sum(row.traces for row in rows) > 1 else "was"
+    return f"{' and '.join(who)} {were} not read; by --rewards their outcomes: {'; '.join(told)}" if rows else ""
 
 
 def unread_outcomes(
@@ -58,8 +85,8 @@ def unread_outcomes(
 
     Args:
       traces: what was read.
-      success_at: the least outcome of a success; None for `least_success` of the traces that were read, or of all where
-        these have one outcome.
+      success_at: the least outcome of a success; None for the cut of `judged_traces`, or that of all outcomes where
+        those that were read are equal.
       sides: of these traces, each a place in `names`; nothing tells those of others.
       names: of the sides.
     """
@@ -68,8 +95,9 @@ def unread_outcomes(
         return []
     stated = np.array([float(row.value) for row in rows])
     read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    cut = least_success(read, success_at)
-    cut = least_success(np.concatenate([read, stated])) if math.isnan(cut) else cut
+    judged = judged_traces(traces, success_at)
+    outcome = np.concatenate([read, stated]) if math.isnan(judged.cut) else read
+    cut = least_success(outcome, success_at)
     succeeded = stated > 0 if math.isnan(cut) else stated >= cut
     by_side: dict[int, list[tuple[Problem, bool]]] = collections.defaultdict(list)
     for row, good in zip(rows, succeeded.tolist(), strict=True):
@@ -80,27 +108,89 @@ def unread_outcomes(
             sum(row.count for row, _ in of_side),
             sum(good for row, good in of_side if row.count == 1),
             sum(not good for row, good in of_side if row.count == 1),
+            failing(outcome, success_at),
+            LOWER if judged.of_task else judged.kinds,
         )
         for side, of_side in sorted(by_side.items())
     ]
 
 
-def least_success(outcome: np.ndarray, success_at: float | None = None) -> float:
-    """The least outcome of a trace that succeeded; NaN where all outcomes are equal.
+@dataclasses.dataclass(frozen=True)
+class UnscoredEnds:
+    """Traces without an outcome, many of which end early (`ended_early`), unlike those with one.
+
+    Attributes:
+      side: the name of their side; "" where no sides are compared.
+      early, unscored: how many traces without an outcome end early, and of how many.
+      early_failed, failed: the same of failed ones.
+      early_succeeded, succeeded: of succeeded ones.
+      failing, kinds: which these are, and what they are called (`JudgedTraces`).
+    """
+
+    side: str
+    early: int
+    unscored: int
+    early_failed: int
+    failed: int
+    early_succeeded: int
+    succeeded: int
+    failing: str = dataclasses.field(default="", kw_only=True)
+    kinds: tuple[str, str] = dataclasses.field(default=("failed", "succeeded"), kw_only=True)
+
+    def __str__(self) -> str:
+        """The sentence that stands with each success."""
+        return unscored_line([self])
+
+
+def unscored_line(rows: Sequence[UnscoredEnds]) -> str:
+    """One sentence on all sides; "" where traces without an outcome end as the others do."""
+    told = []
+    for row in rows:
+        of = f" of {row.side}" if row.side else ""
+        end = "end" if row.unscored > 1 else "ends"
+        failed = f"{row.early_failed} of {row.failed} {row.kinds[0]}{row.failing}"
+        others = f"{failed} and {row.early_succeeded} of {row.succeeded} {row.kinds[1]} ones"
+        told.append(f"{row.early} of {counted(row.unscored, 'trace')}{of} without an outcome {end} early, {others}")
+    rest = "outcomes are of the rest, too high if these failed more often, too low if less often"
+    if rows and rows[0].kinds[0] == "worse":
+        rest = "outcomes are of the rest, too high if these did worse, too low if better"
+    return f"{', and '.join(told)}: {rest}" if rows else ""
+
+
+def unscored_ends(
+    traces: Traces,
+    success_at: float | None = None,
+    side: np.ndarray | None = None,
+    names: Sequence[str] = ("",),
+    calls: ToolCalls | None = None,
+) -> list[UnscoredEnds]:
+    """Of each side, traces without an outcome that end early, more than twice the part of those with one.
+
+    More than half of them must, or `LEAST_TASKS`: a few runs may be killed whatever their outcome.
 
     Args:
-      outcome: float [traces]; NaN where a trace has none.
-      success_at: what a person calls a success, which is taken then; None for the median of the outcomes, or the next
-        above it where the median is the least.
-
-    Examples:
-      >>> least_success(np.array([0.0, 1.0, np.nan]))
-      1.0
+      traces: what was read.
+      success_at: the least outcome of a success, as of `unread_outcomes`.
+      side: of each trace a place in `names`, -1 for none: int [traces]; None for one side.
+      names: of the sides.
+      calls: its tool calls, where they are known already.
     """
-    if success_at is not None:
-        return success_at
-    known = outcome[np.isfinite(outcome)]
-    if not len(known) or np.ptp(known) == 0:
-        return float("nan")
-    middle = float(np.median(known))
-    return float(known[known > known.min()].min() if middle <= known.min() else known[known >= middle].min())
+    unscored = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
+    if unscored.all() or not unscored.any():
+        return []
+    judged = judged_traces(traces, success_at)
+    early, _ = ended_early(traces, calls)
+    found = []
+    for number, name in enumerate(names):
+        of = np.ones(len(unscored), bool) if side is None else side == number
+        counts = [
+            int(np.sum(of & kind & has))
+            for kind in (unscored, judged.failed, judged.succeeded)
+            for has in (early, True)
+        ]
+        one = UnscoredEnds(name, *counts, failing=judged.failing, kinds=judged.kinds)
+        others, rest = one.early_failed + one.early_succeeded, one.failed + one.succeeded
+        many = 2 * one.early > one.unscored or one.early >= LEAST_TASKS
+        if rest and many and one.early * rest > 2 * others * one.unscored:
+            found.append(one)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
-from credit.telling_apart import place_note, tells_apart
+from credit.telling_apart import alike_by, place_note, tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import ROUNDING, TaskMean, holm, task_mean
@@ -146,21 +146,27 @@ def _units(
     return sorted(units, key=order)
 
 
-def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True, first: str = "", place: str = "") -> str:
+def alike_note(
+    units: list[Unit],
+    method: str,
+    by: Kind,
+    told: bool = True,
+    first: str = "",
+    place: str = "",
+    apart: Sequence[str] = (),
+) -> str:
     """The line that says why no unit differs from the rest of its traces; "" where one does.
 
-    `told` is what `tells_apart` says of the method, `place` what `place_note` does, and `first` what failed and
-    succeeded traces tell of units.
+    `told` is what `tells_apart` says of the method, `place` what `place_note` does, `apart` are the methods of
+    `apart_by_events`, and `first` is what failed and succeeded traces tell of units.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
     if told and place and len(units) > 1:
-        return f"By {method} no {by} is compared with the rest of its traces."
+        return f"By {method} no {by} is compared with the rest of its traces: {place[0].lower()}{place[1:]}"
     if not told and len(units) > 1:
-        within = (
-            f"Nothing in the log tells what one {by} did from what another did. By {method} {by}s differ at most by "
-            "who took part, turns or length. `credit choose` names what could be logged."
-        )
+        within = alike_by(method, f"one {by}", f"{by}s", apart)
+        within += "" if apart else " `credit choose` names what could be logged."
         return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."

@@ -12,6 +12,7 @@ from estimators.base import REASONS, Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
@@ -27,11 +28,10 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), agent_name (shared by instances),
-    role, turn (number within the trace), type, action, tool, tokens (generated), time, task, model, policy_version,
-    reward (the trace's outcome), credit, baseline, scale, advantage, valid, and reason, in words, where valid is False.
-    Join on task: group is its name alone where all traces of the batch have one model, and has the model behind it
-    elsewhere. What the log does not state is null.
-    Zeros are positive.
+    role, turn (number within the trace), type, action, tool, tokens (generated), time, task, model (of the agent),
+    policy_version, reward (the trace's outcome), credit, baseline, scale, advantage, valid, and reason, in words, where
+    valid is False. Join on task: group is its name alone where all traces of the batch have one model, and has the
+    model behind it elsewhere. What the log does not state is null. Zeros are positive.
 
     Args:
       traces: what was read, or the `Rows` of `credit.from_columns`.
@@ -61,7 +61,7 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
         "tokens": _counts(traces, "tokens"),
         "time": traces.events["time"],
         "task": _words(traces.traces["task"], trace),
-        "model": _words(traces.traces["model"], trace),
+        "model": _models(traces),
         "policy_version": _counts(traces, "policy_version").take(pa.array(trace)),
         "reward": pa.array(np.asarray(traces.reward)[trace], from_pandas=True),
     }
@@ -125,6 +125,13 @@ def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
         "type": _words(TYPE_NAMES, kind),
         "action": pa.array(np.asarray(graph.action_mask[:events])),
     }
+
+
+def _models(traces: Traces) -> pa.Array:
+    """The model of each event: of an agent, which may have another one than its trace; null where none is stated."""
+    names, model = event_models(traces)
+    known = pa.array([name or None for name in names], pa.string())
+    return known.take(pa.array(model))
 
 
 def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.DictionaryArray:

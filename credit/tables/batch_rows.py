@@ -39,7 +39,11 @@ class RowNames:
       groups: id of each group.
       team: the agent instances.
       rounded: whether single precision changes differences of outcomes, or of returns, of each group: bool [groups].
-      coarse: the same in words, one warning each.
+      noise: of each group whose returns are equal with rewards of rows, how large a result is rounding; else 0. It is
+        not `rounded`: a method that divides by a spread makes something of what single precision tells apart.
+      alike: groups of equal returns that differ in single precision, in words.
+      coarse: `rounded` in words, one warning each.
+      exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
     """
 
     graph: EventGraph
@@ -49,7 +53,10 @@ class RowNames:
     groups: pa.Array
     team: Team
     rounded: np.ndarray
+    noise: np.ndarray
+    alike: tuple[str, ...] = ()
     coarse: tuple[str, ...] = ()
+    exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def labels_alike(self) -> list[str]:
         """Groups, traces and agents whose labels a person would take for one, in words."""
@@ -88,6 +95,14 @@ class Rows:
     def tokens(self) -> np.ndarray | None:
         """int32 [E], tokens that each row generated; None where they were not given."""
         return self.evidence.get("tokens")
+
+    def known(self, taken: Mapping[str, Any]) -> dict[str, Any]:
+        """Evidence that a method was given, in double precision where it came from columns that had it."""
+        exact = self.names.exact
+        return {
+            name: exact[name] if name in exact and array is self.evidence[name] else array
+            for name, array in taken.items()
+        }
 
     @functools.cached_property
     def traces(self) -> Traces:

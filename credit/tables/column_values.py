@@ -5,6 +5,7 @@ Everything goes through Arrow, whose dictionaries turn strings into dense ids wi
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ __all__ = [
     "finite",
     "in_range",
     "named",
+    "nulls",
     "numbers",
     "renumber",
     "truths",
@@ -206,6 +208,19 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
     return amounts
 
 
+def nulls(values: Any, n: int) -> np.ndarray:
+    """Rows of a column of numbers that state none, bool [N]: null, None or masked. NaN is a number that went wrong.
+
+    In a column of pandas NaN is null, which files made of it have.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.getmaskarray(values)
+    if isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object):
+        return np.array([entry is None for entry in values], bool)
+    ask = getattr(values, "is_null", getattr(values, "isna", None))
+    return np.zeros(n, bool) if ask is None else np.asarray(ask(), bool)
+
+
 def truths(column: str, values: Any, n: int) -> np.ndarray:
     """Truth values as bool [N], from True and False or 1 and 0.
 
@@ -254,6 +269,7 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
     except OverflowError:
         raise ColumnError(column, [], "has an integer beyond 64 bits; expected integers below 2⁶³, or texts") from None
     except (pa.ArrowException, TypeError, ValueError) as error:
+        _refuse_mixed(column, values)
         raise ColumnError(column, [], f"cannot be read as one column of one type: {error}") from None
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
@@ -263,6 +279,26 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
     if len(array) == 0:
         raise ColumnError(column, [], "has no rows; expected at least one")
     return array
+
+
+def _refuse_mixed(column: str, values: Any) -> None:
+    """Refuse the first entry that is of another type than those before it, if there is one."""
+    entries = list(values) if isinstance(values, list | tuple) or getattr(values, "ndim", 0) == 1 else []
+
+    def mixes(count: int) -> bool:
+        try:
+            pa.array(entries[:count], from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return True
+        return False
+
+    row = bisect.bisect_left(range(1, len(entries) + 1), True, key=mixes)  # more entries mend no mixture
+    if row == len(entries):
+        return
+    before = next((entry for entry in entries[:row] if entry is not None and entry == entry), None)  # NaN is none
+    found = f"{excerpt(entries[row])} is of type {type(entries[row]).__name__}"
+    beside = "" if before is None else f", and {excerpt(before)} before it of type {type(before).__name__}"
+    raise ColumnError(column, [row], f"{found}{beside}; expected texts or numbers, all of one type")
 
 
 def _with_kernels(array: pa.Array) -> pa.Array:

@@ -28,24 +28,25 @@ from credit.tables.column_values import (
     finite,
     in_range,
     named,
+    nulls,
     numbers,
     renumber,
     truths,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rows_in_order
+from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order
 from credit.tables.row_segments import Segments
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError
+from graphs.errors import CreditError, PrecisionWarning
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
-from graphs.floats import COARSE, rounded_differences, single_sums
+from graphs.floats import COARSE, exact_sums, rounded_differences, rounding_of_equals, single_sums
 from graphs.frozen_agents import with_trainable
 from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import outcome_again
+from graphs.traces.batch_notes import counted_as_nothing, outcome_again
 from graphs.traces.evidence import Evidence
 from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVIDENCE
@@ -96,11 +97,14 @@ def from_columns(
         none. It then enters no baseline and gets no credit.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
-      event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
+      event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again. Null
+        counts 0, and a warning says in how many rows; NaN is refused, but of pandas, where it is null.
       turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
-      order: the place of each row within its trace, integers, floats or times. Rows of one place keep the order given.
-        Default: they stand in it.
+      order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
+        once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
+        rows of one place keep the order given.
+        Default: rows stand one after the other, in the order given.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
         `graphs.event_types.ACTION_TYPES`.
@@ -123,7 +127,8 @@ def from_columns(
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
         the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
         of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again; or a row
-        stands behind a later turn; or no trace has an outcome; or ids differ only in case, blanks or Unicode's form.
+        stands behind a later turn, or has a null `event_reward`; or no trace has an outcome; or ids differ only in
+        case, blanks or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -140,8 +145,8 @@ def from_columns(
       [1.0, -1.0]
     """
     result = built_from_columns(locals())
-    for words in result[2].names.coarse:
-        warnings.warn(words, stacklevel=3)
+    for words in (*result[2].names.coarse, *result[2].names.alike):
+        warnings.warn(words, PrecisionWarning, stacklevel=3)
     for alike in result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     if words := copied_rows(result[2])[1]:
@@ -152,6 +157,10 @@ def from_columns(
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)
+    earned = event_reward if row_reward is None else row_reward
+    earned = (evidence or {}).get("event_reward") if earned is None else earned
+    if none := 0 if earned is None else int(nulls(earned, len(rows.event)).sum()):
+        warnings.warn(f"'event_reward' is {counted_as_nothing(none, len(rows.event))}", stacklevel=3)
     if event_reward is not None:
         event = np.sort(rows.event)
         trace = graph.trace_ids[event]
@@ -172,10 +181,11 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         turn, order, event_type, action, edges, tokens, evidence, events, traces, agents,
     ) = (given.get(name) for name in _PARAMETERS)  # fmt: skip
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
-    by_trace, trace_names = _by_trace(trace, order)
-    n, order = len(by_trace.order), by_trace.order
+    by_trace, trace_names = _by_trace(trace, order, role if agent is None else agent, instance)
+    n, places, order = len(by_trace.order), order, by_trace.order
     if "event_reward" in columns:
-        columns["event_reward"] = numbers("event_reward", columns["event_reward"], n)
+        earned = columns["event_reward"]
+        columns["event_reward"] = np.where(nulls(earned, n), 0.0, numbers("event_reward", earned, n))
     group_codes, group_names = named("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = team_of_rows(role if agent is None else agent, role, parent, instance, by_trace)
@@ -216,21 +226,32 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         _check_agent_rewards(arrays["agent_reward"][:n], team.by_agent)
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
-    graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"))
+    rounds = None if places is None else pad_array(rounds_of_places(places, order), to.events, -1)
+    graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"), rounds)
     names = trace_names.to_pylist() if arrays.keys() & {"node", "context"} else None
     graph = with_clusters(graph, **tree, stated=stated, names=names)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
-    rounded = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
-    coarse = [f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}"] if rounded.any() else []
+    rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
+    alike = _coarse(rounded & (noise > 0))
+    rounded = rounded & (noise == 0)
+    coarse = _coarse(rounded)
+    exact: dict[str, np.ndarray] = {}
     for name in LIKE_OUTCOMES & columns.keys():
-        beside = _rounded_beside(outcome, numbers(name, columns[name], n)[order], by_trace, group_ids)
+        amounts = numbers(name, columns[name], n)[order]
+        of = by_trace.ids if name in TRACE_EVIDENCE else slice(n)
+        if not np.array_equal(arrays[name][of], amounts, equal_nan=True):
+            exact[name] = np.full(len(arrays[name]), np.nan)
+            exact[name][of] = amounts
+        beside = _rounded_beside(outcome, amounts, by_trace, group_ids)
         if beside.any():
             groups = counted(int(beside.sum()), "group")
             coarse.append(f"{groups} whose outcomes and {name!r} {COARSE}")
             rounded = rounded | beside
     padded = pad_array(outcome.astype(np.float32), to.traces)
-    names = RowNames(graph, padded, order, trace_names, group_names, team, rounded, tuple(coarse))
+    names = RowNames(
+        graph, padded, order, trace_names, group_names, team, rounded, noise, tuple(alike), tuple(coarse), exact
+    )
     return graph, padded, Rows(position, to.events, arrays, names)
 
 
@@ -254,10 +275,10 @@ def _row_evidence(
     return dict(evidence or {}) | stated
 
 
-def _by_trace(trace: Any, places: Any) -> tuple[Segments, pa.Array]:
+def _by_trace(trace: Any, places: Any, agent: Any, instance: Any) -> tuple[Segments, pa.Array]:
     """The rows in the order of events, split into traces, and the ids of the traces."""
     ids, names = named("trace", trace)
-    order = rows_in_order(np.ones(len(ids), bool), places, len(ids))
+    order = rows_in_order(np.ones(len(ids), bool), places, len(ids), ids, agent, instance)
     ids = ids[order]
     if np.any(ids[1:] < ids[:-1]):
         by_id = np.argsort(ids, kind="stable")
@@ -292,19 +313,27 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")
 
 
-def _rounded(outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray) -> np.ndarray:
+def _coarse(rounded: np.ndarray) -> list[str]:
+    return [f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}"] if rounded.any() else []
+
+
+def _rounded(
+    outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Where single precision changes differences of outcomes, or of returns, within groups, int [T]: bool [groups].
 
-    Some methods compare outcomes, float64 [T]; others add what the rows earned besides, float64 [N].
+    Some methods compare outcomes, float64 [T]; others add what the rows earned besides, float64 [N]. Also the noise of
+    groups whose returns are equal, of `rounding_of_equals`.
     """
     known, groups = np.isfinite(outcome), int(group.max()) + 1
     rounded = rounded_differences(outcome[known], group[known], groups)
-    if steps is not None:
-        ordered = steps[by_trace.order]
-        earned = outcome + np.bincount(by_trace.ids, ordered, by_trace.count)
-        single = single_sums(outcome, ordered, by_trace.ids)
-        rounded = rounded | rounded_differences(earned[known], group[known], groups, single[known])
-    return rounded
+    if steps is None:
+        return rounded, np.zeros(groups)
+    ordered = steps[by_trace.order]
+    earned, sizes = exact_sums(outcome, ordered, by_trace.ids)
+    single = single_sums(outcome, ordered, by_trace.ids)[known]
+    noise = rounding_of_equals(earned[known], sizes[known], group[known], groups, single)
+    return rounded | rounded_differences(earned[known], group[known], groups, single), noise
 
 
 def _rounded_beside(outcome: np.ndarray, numbers: np.ndarray, by_trace: Segments, group: np.ndarray) -> np.ndarray:

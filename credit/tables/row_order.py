@@ -14,7 +14,7 @@ from graphs.traces.turn_numbers import numbered_turn
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
 
-__all__ = ["order_of_turns", "rows_in_order"]
+__all__ = ["order_of_turns", "rounds_of_agents", "rounds_of_places", "rows_in_order", "ties"]
 
 
 def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None, str]:
@@ -28,7 +28,7 @@ def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None,
     Args:
       rows: of the batch.
       turn: the column, or None.
-      stated: whether `order=` was passed, which leaves nothing open.
+      stated: whether `order=` was passed, which leaves nothing open but `ties`.
     """
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
@@ -75,14 +75,86 @@ def _places_of_turns(names: pa.Array) -> np.ndarray | None:
     return np.array(numbers)
 
 
-def rows_in_order(mask: np.ndarray, order: Any, n: int) -> np.ndarray:
-    """The rows of a mask in their order.
+def rows_in_order(
+    mask: np.ndarray, order: Any, n: int, trace: Any = None, agent: Any = None, instance: Any = None
+) -> np.ndarray:
+    """The rows of a mask in their order; those of a trace at one place by the names of their agents, then of instances.
+
+    In a batch such rows may stand as they ended. What an agent chose decides that, and where turns are numbered along
+    the trace it would decide what the choice is compared with, which biases. Traces stand by their first rows.
 
     Raises:
       ColumnError: a row without a place.
     """
     rows = np.flatnonzero(mask)
-    return rows if order is None else rows[np.argsort(_places(order, rows, n), kind="stable")]
+    if order is None or not len(rows):  # a batch in which no row has a reward
+        return rows
+    places = _places(order, rows, n)
+    stable = np.argsort(places, kind="stable")
+    named = [(name, column) for name, column in (("instance", instance), ("agent", agent)) if column is not None]
+    if not named:
+        return rows[stable]
+    codes = _of_rows("trace", trace, rows)[0]
+    first = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
+    first[codes[stable[::-1]]] = np.arange(len(rows))[::-1]  # the last assignment is the first row
+    return rows[np.lexsort((*(_ranks(name, column, rows) for name, column in named), first[codes], places))]
+
+
+def _ranks(name: str, column: Any, rows: np.ndarray) -> np.ndarray:
+    """The place of each row's name among those of all rows, sorted: int [len(rows)]."""
+    codes, names = _of_rows(name, column, rows)
+    ranks = np.empty(len(names), np.int64)
+    ranks[pa.compute.array_sort_indices(names).to_numpy()] = np.arange(len(names))
+    of_rows: np.ndarray = ranks[codes]
+    return of_rows
+
+
+def _of_rows(name: str, column: Any, rows: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+    """`factorise` of some rows: what others hold, such as padding, is no fault."""
+    of_rows = column[rows] if type(column) is np.ndarray else as_arrow(name, column, None).take(pa.array(rows))
+    return factorise(name, of_rows)
+
+
+def rounds_of_places(column: Any, rows: np.ndarray) -> np.ndarray:
+    """A number for the place of each of some rows, int32, alike for neighbours at one place.
+
+    Raises:
+      ColumnError: as of `rows_in_order`.
+
+    Examples:
+      >>> rounds_of_places([0.5, 2.0, 0.5], np.array([0, 2, 1])).tolist()
+      [0, 0, 1]
+    """
+    places = _places(column, rows, len(column))
+    begins = np.concatenate([np.zeros(min(1, len(rows)), bool), places[1:] != places[:-1]])
+    return np.cumsum(begins, dtype=np.int32)
+
+
+def ties(rows: Rows, places: np.ndarray) -> bool:
+    """Whether rows of an agent of a trace have one place, by `rounds_of_places`: they stand as in the batch."""
+    graph, entered, of_event = rows.names.graph, len(rows.event), places[rows.names.rows]
+    agent = np.asarray(graph.agent_ids)[:entered]
+    return bool(((agent[1:] == agent[:-1]) & (of_event[1:] == of_event[:-1])).any())
+
+
+def rounds_of_agents(rows: Rows, places: np.ndarray | None, context: Any) -> int:
+    """How many rounds of a trace have rows of several agents: at one place (`rounds_of_places`), or in one context.
+
+    Args:
+      rows: of the batch.
+      places: of `rounds_of_places`; None where no order is stated.
+      context: the column, or None.
+    """
+    entered = len(rows.event)
+    trace, agent = (np.asarray(ids)[:entered] for ids in (rows.names.graph.trace_ids, rows.names.graph.agent_ids))
+    rounds = 0
+    for column in (places, None if context is None else factorise("context", context)[0]):
+        if column is not None:
+            at = np.asarray(column)[rows.names.rows]
+            visits = np.unique(np.stack([trace, at, agent])[:, at >= 0], axis=1)
+            _, agents = np.unique(visits[:2], axis=1, return_counts=True)
+            rounds += int(np.count_nonzero(agents > 1))
+    return rounds
 
 
 def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:

@@ -30,7 +30,7 @@ def log_numbers(
         credit/traces, /groups          counts
         credit/groups_that_teach        share of groups in which an action has an answer other than 0
         credit/groups_of_one            share of groups of one trace
-        credit/refused                  share of actions without an answer of the method
+        credit/refused                  share of actions that are trained without an answer of the method
         credit/advantage_mean, _std     over the actions with an answer
         credit/snr, /alignment/NAME     see `credit.watching.step_numbers`
         credit/ledger/...               of the ledger that the methods compose
@@ -57,7 +57,7 @@ def log_numbers(
     others = {name: run(traces, name) for name in compare}
     corpus, n = survey(traces), traces.sizes.events
     action = np.asarray(traces.graph.action_mask)[:n]
-    answered = np.asarray(result.valid)[:n] & action
+    answered, trained = np.asarray(result.valid)[:n] & action, int(np.asarray(traces.graph.trained_mask)[:n].sum())
     group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids)[:n]]
     _, teach, _ = groups_answered(group, answered, np.asarray(result.advantage)[:n])
     advantage = np.asarray(result.advantage, np.float64)[:n][answered]
@@ -66,7 +66,7 @@ def log_numbers(
         "credit/groups": float(corpus.groups),
         "credit/groups_that_teach": int(teach.sum()) / corpus.groups,
         "credit/groups_of_one": len(corpus.singletons) / corpus.groups,
-        "credit/refused": 1 - len(advantage) / max(int(action.sum()), 1),
+        "credit/refused": 1 - len(advantage) / trained if trained else 0.0,
         "credit/advantage_mean": float(advantage.mean()) if len(advantage) else 0.0,
         "credit/advantage_std": float(advantage.std()) if len(advantage) else 0.0,
     }

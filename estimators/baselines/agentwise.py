@@ -149,7 +149,8 @@ def dr_mas(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       by: the key, as of `grpo`: "agent_name", task and agent name (the paper's), or None for the task alone.
-      population: "row" (the paper's), or "trace": one sample for each trace and key, the mean of its rows' scores.
+      population: "row" (the paper's): each row is a sample. "trace": the rows that a trace has of one key are a sample,
+        whose R_i is the mean of theirs, and all get its number.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
       eps: added to the standard deviation.
       ddof: 1 divides the squares by n − 1, 0 by n.
@@ -157,7 +158,7 @@ def dr_mas(
         that rows of one trace alone are compared with each other under each choice, unless `population` is "trace".
 
     Returns:
-      `Credit` at level "event" (population "row"), estimand "scale" ("total" for `by=None`).
+      `Credit` at level "event", or of population "trace" at that of the key; estimand "scale", "total" for `by=None`.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
@@ -215,8 +216,9 @@ def dr_mas_rloo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       by: the key, as of `grpo`: "agent_name", task and agent name (the paper's), or None for the task alone.
-      population: "row" (the paper's), or "trace": the first row of each trace enters the mean, and every row subtracts
-        it from its own score, as the released code does.
+      population: "row" (the paper's): each row is a sample. "trace": the first row that a trace has of a key is its
+        sample, and every row subtracts the mean of the other traces' samples from its own score, as the released code
+        does.
       singleton: what a key with one member gets; the released code keeps the raw reward ("raw"). A member is a row, so
         that rows of one trace alone are compared with each other under each choice, unless `population` is "trace".
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.clusters import clusters_of
@@ -72,6 +73,9 @@ def max_rl(
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
     n, mean, _ = statistics(m)
+    # Of returns that add up to 0 the mean is what their rounding leaves, which is no divisor.
+    rounding = 4 * np.finfo(mean.dtype).eps * segment_sum(jnp.abs(m.score), m.key, m.score.shape[0], m.member_mask)
+    mean = jnp.where(jnp.abs(mean) > rounding, mean, 0)
     x, alone = m.score[m.of_event], (n[m.key] < 2)[m.of_event]
     n, mean = n[m.key][m.of_event], mean[m.key][m.of_event]
     subtracted, reason = settle_alone(m, m.member_mask[m.of_event], alone, x, mean, singleton)

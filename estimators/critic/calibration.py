@@ -207,11 +207,12 @@ def predict_counts(weights: np.ndarray, columns: np.ndarray, head: str) -> np.nd
 
 
 def _mean_and_width(values: np.ndarray) -> tuple[float, float]:
-    """Mean over tasks and the half-width of Student's 95 % interval; infinite where `task_mean` states none."""
+    """Mean over tasks and the longer side of its 95 % interval; infinite where `task_mean` states none."""
     mean = float(np.mean(values))
-    if np.count_nonzero(values) < LEAST_TASKS or np.isnan(low := mean_interval(values, mean)[0]):
-        return mean, float("inf")
-    return mean, mean - low
+    low, high = mean_interval(values, mean)
+    return mean, float("inf") if np.count_nonzero(values) < LEAST_TASKS or np.isnan(low) else max(
+        mean - low, high - mean
+    )
 
 
 def _loss(predicted: np.ndarray, outcome: np.ndarray, head: str) -> np.ndarray:

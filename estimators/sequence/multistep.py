@@ -142,7 +142,7 @@ def gae(
         successor it is "trace". A trace of several events without an edge is invalid. Rewards of a joint turn count at
         its last action along "trace", else at the event where the log states them.
       bootstrap: float [T], V of the state in which a trace was truncated, used as V after its last action; NaN where
-        the trace ended, with V = 0. The outcome of a truncated trace is its reward so far.
+        the trace ended, with V = 0. The outcome of a truncated trace is its reward so far; γ V added to it is the same.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.

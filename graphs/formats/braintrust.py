@@ -24,13 +24,13 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
+from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span, is_whole
+from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import Traced, order_by_start, sole_channel
 from graphs.reading.decode import decode, decode_record, object_text
@@ -109,7 +109,9 @@ _ORIGIN = msgspec.json.Decoder(_Origin | None)
 _SCORES = msgspec.json.Decoder(dict[str, float | None] | None)
 _VALUE = msgspec.json.Decoder()
 
-_KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "score": Kind.JUDGE, "classifier": Kind.JUDGE}
+_KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "score": Kind.JUDGE, "classifier": Kind.JUDGE} | dict.fromkeys(
+    ("function", "eval", "task", "automation", "facet", "preprocessor", "review", "log", ""), Kind.OTHER
+)
 
 
 class _Stated(msgspec.Struct):
@@ -145,11 +147,12 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 refused.add(error.problem.trace)
                 yield error.problem
         source.release()
-    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
+    beside = roots_of(trace.spans.values() for trace in traces.values())
+    askers = asking_nodes(trace.spans.values() for trace in traces.values())
     for trace_id, trace in traces.items():
         if trace_id not in refused:
             try:
-                yield _record(trace_id, trace, beside_whole)
+                yield _record(trace_id, trace, beside, askers)
             except TraceError as error:
                 yield error.problem
 
@@ -170,9 +173,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     stated = object_text(row.metadata)
     metadata = decode(_METADATA, stated, field="metadata", **where) if stated.startswith(b"{") else _Metadata()
     metrics = decode(_METRICS, object_text(row.metrics), field="metrics", **where) or _Metrics()
-    kind = Kind.JUDGE if attributes.purpose == "scorer" else _KINDS.get(attributes.type or "", Kind.OTHER)
+    kind, unknown = kind_of("score" if attributes.purpose == "scorer" else attributes.type or "", _KINDS)
     parent = row.span_parents[0] if row.span_parents else ""
-    span = Span(row.span_id, parent, kind, place, name=attributes.name or "")
+    span = Span(row.span_id, parent, kind, place, name=attributes.name or "", unknown=unknown)
     span.failed = bytes(row.error) not in (b"null", b'""')
     span.start = math.nan if metrics.start is None else metrics.start
     span.end = math.nan if metrics.end is None else metrics.end
@@ -202,10 +205,10 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
 
 
-def _record(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> TraceRecord:
+def _record(trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozenset[str]) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
-    keep_agents(listed)
+    keep_agents(listed, askers)
     around = trace.nearest(lambda span_id: spans[span_id].kind in (Kind.AGENT, Kind.TOOL))
     agents = {span.id: span.name for span in listed if span.kind is Kind.AGENT}
     for span_id, name in agents.items():  # a turn of an agent states the agent's name, too, and so does a part of it
@@ -215,7 +218,7 @@ def _record(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> TraceR
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
     record.system = next((one.system for one in stated.values() if one.system), "")
     fields = "span_id", "span_parents"
-    _set_rewards(write_spans(record, listed, "workflow", fields, beside_whole=beside_whole), trace)
+    _set_rewards(write_spans(record, listed, "workflow", fields, beside=beside), trace)
     return record
 
 

@@ -33,7 +33,8 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
-from graphs.formats.common.responses import OUTPUTS, Item, Responses, Usage
+from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.responses import OUTPUTS, Item, Responses
 from graphs.formats.common.sessions import Session, Writer, check_session, once, records, write_nested
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
@@ -102,7 +103,7 @@ class _Context(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    last_token_usage: Usage | None = None
+    last_token_usage: ChatUsage | None = None
 
 
 class _Item(msgspec.Struct):
@@ -148,7 +149,7 @@ class _Step(NamedTuple):
     time: float
     field: str = ""
     item: Item | None = None
-    usage: Usage | None = None
+    usage: ChatUsage | None = None
     model: str | None = None
     is_human: bool = False
     ended: tuple[tuple[str, str, str], ...] = ()

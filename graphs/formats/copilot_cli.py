@@ -21,7 +21,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.sessions import check_session
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
@@ -192,11 +192,14 @@ class _Session:
         if key not in self.calls:
             self.team.agent(agent, agent)
             used = self.usage.pop((agent, data.api_call_id), None) if data.api_call_id else None
-            used = used or _Usage(output_tokens=data.output_tokens)
+            recorded = None if used is None else ChatUsage(
+                used.input_tokens, used.output_tokens, cache_read_tokens=used.cache_read_tokens,
+                cache_write_tokens=used.cache_write_tokens,
+            )  # fmt: skip
+            counts, unlike = call_counts(recorded, ChatUsage(output_tokens=data.output_tokens))
+            self.record.unlike_counts += [(unlike, place)] if unlike else []
             self.calls[key] = self.team.call(
-                agent, name, place, time=time, model=model or None,
-                tokens=used.output_tokens,
-                **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
+                agent, name, place, time=time, model=model or None, **counts,
             )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])

@@ -25,13 +25,13 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
-from graphs.formats.common.input_tokens import InputDetails, read_counts
+from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
+from graphs.formats.common.input_tokens import ChatUsage, InputDetails, call_counts, usage_of
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span, add_span, is_whole
+from graphs.formats.common.span_tree import Kind, Roots, Span, add_span, kind_of, roots_of
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -52,24 +52,24 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
+class _Usage(ChatUsage):
+    total_cost: Any = None
+
+
 class _Metadata(OfNode):
     lc_agent_name: str | None = None
     ls_model_name: str | None = None
+    usage_metadata: _Usage | None = None
 
 
 class _Extra(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-    total_cost: Any = None
-    input_token_details: InputDetails | None = None
-
-
 class _Outputs(msgspec.Struct):
     usage_metadata: _Usage | None = None
+    generations: Any = None
+    llm_output: Any = None
 
 
 class _Stats(msgspec.Struct):
@@ -121,7 +121,9 @@ _FEEDBACK = msgspec.json.Decoder(_Feedback)
 _METADATA = msgspec.json.Decoder(_Metadata | None)
 _OUTPUTS = msgspec.json.Decoder(_Outputs)
 
-_KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "retriever": Kind.TOOL, "embedding": Kind.TOOL}
+_KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "retriever": Kind.TOOL, "embedding": Kind.TOOL} | dict.fromkeys(
+    ("chain", "prompt", "parser", ""), Kind.OTHER
+)
 
 
 def sniff(head: bytes) -> bool:
@@ -177,11 +179,12 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield problem
         source.release()
     orphans = _place_feedback(feedback, traces)
-    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
+    beside = roots_of(trace.spans.values() for trace in traces.values())
+    askers = asking_nodes(trace.spans.values() for trace in traces.values())
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
         if trace_id not in refused:
-            yield _record(trace_id, trace, beside_whole)
+            yield _record(trace_id, trace, beside, askers)
     yield from orphans  # last: they do not affect the traces that were read
 
 
@@ -233,8 +236,8 @@ def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _
 
 
 def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
-    kind, name = _KINDS.get(run.run_type, Kind.OTHER), run.name
-    span = Span(run.id, run.parent_run_id or parent, kind, place, name=name)
+    (kind, unknown), name = kind_of(run.run_type, _KINDS), run.name
+    span = Span(run.id, run.parent_run_id or parent, kind, place, name=name, unknown=unknown)
     if kind is Kind.TOOL and name.startswith(_TRANSFER) and name != _TRANSFER:
         span.kind, span.target = Kind.HANDOFF, name.removeprefix(_TRANSFER)
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
@@ -245,27 +248,43 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:
-        tokens, read, details = run.completion_tokens, run.prompt_tokens, run.prompt_token_details
-        outputs_text, usage = object_text(run.outputs), _Usage()
-        if tokens is None and read is None and outputs_text.startswith(b"{"):
-            usage = decode(_OUTPUTS, outputs_text, field="outputs", **where).usage_metadata or usage
-            tokens, read, details = usage.output_tokens, usage.input_tokens, usage.input_token_details
-        details = details or InputDetails()
-        span.columns = {"tokens": tokens, **read_counts(read, details.cached, details.cache_creation)}
+        text = object_text(run.outputs)
+        outputs = decode(_OUTPUTS, text, field="outputs", **where) if text.startswith(b"{") else _Outputs()
+        said, usage = _inside(outputs.generations, 0, 0, "message"), metadata.usage_metadata if metadata else None
+        free = {
+            "generations[0][0].message.usage_metadata": _inside(said, "usage_metadata"),
+            "generations[0][0].message.kwargs.usage_metadata": _inside(said, "kwargs", "usage_metadata"),
+            "llm_output.token_usage": _inside(outputs.llm_output, "token_usage"),
+        }
+        span.columns, span.unlike_counts = call_counts(
+            ChatUsage(run.prompt_tokens, run.completion_tokens, prompt_tokens_details=run.prompt_token_details),
+            outputs.usage_metadata,
+            usage,
+            *(usage_of(msgspec.json.encode(value), field=f"outputs.{field}", **where) for field, value in free.items()),
+        )
         span.model = (metadata.ls_model_name if metadata else None) or ""
-        span.money = stated_money(run.total_cost, usage.total_cost)
+        priced = (run, outputs.usage_metadata, usage)
+        span.money = stated_money(*(place.total_cost for place in priced if place is not None))
     return span
 
 
-def _record(trace_id: str, trace: _Trace, beside_whole: bool) -> TraceRecord | Problem:
+def _inside(value: Any, *path: str | int) -> Any:
+    """What stands at a path within a value of any form; None where nothing does."""
+    for step in path:
+        known: Any = dict(enumerate(value)) if isinstance(value, list) else value
+        value = known.get(step) if isinstance(known, dict) else None
+    return value
+
+
+def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = next((name for run in trace.runs.values() if (name := run.session_name or run.session_id)), "")
     try:
         spans = _in_order(trace, trace_id)
-        keep_agents(spans)
+        keep_agents(spans, askers)
         fields = "id", "parent_run_id"
-        _set_rewards(write_spans(record, spans, "workflow", fields, beside_whole=beside_whole), trace)
+        _set_rewards(write_spans(record, spans, "workflow", fields, beside=beside), trace)
     except TraceError as error:
         return error.problem
     return record

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.formats.common.chat import Chat
-from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
@@ -144,8 +144,9 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
         time = math.nan if extra.timestamp is None else extra.timestamp
         if message.role == "assistant" or message.object == "response":
             calls = [(action.tool_call_id, _tool(action.command)) for action in _actions(message, extra)]
-            usage = message.usage or _usage(extra, where, field, name)
-            chat.reply(str(index), where, calls, time=time, **usage.columns)
+            counts, unlike = call_counts(message.usage, _usage(extra, where, field, name))
+            record.unlike_counts += [(unlike, where)] if unlike else []
+            chat.reply(str(index), where, calls, time=time, **counts)
             waiting = len(calls)
         elif message.role == "tool" or message.type == "function_call_output" or (message.role == "user" and waiting):
             if extra.interrupt_type is None:
@@ -174,10 +175,10 @@ def _tool(command: str) -> str:
     return found.group().rsplit("/", 1)[-1] if found else "bash"
 
 
-def _usage(extra: _Extra, place: Place, field: str, trace: str) -> ChatUsage:
+def _usage(extra: _Extra, place: Place, field: str, trace: str) -> ChatUsage | None:
     """The tokens of a reply; a response that could not be written as JSON is a text."""
     if not bytes(extra.response).startswith(b"{"):
-        return ChatUsage()
+        return None
     response_field = f"{field}.extra.response"
     response = decode(_RESPONSE, extra.response, file=place.file, line=place.line, field=response_field, trace=trace)
-    return response.usage or ChatUsage()
+    return response.usage

@@ -22,9 +22,9 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
-from graphs.formats.common.span_tree import Kind, Span, add_span, is_whole
+from graphs.formats.common.span_tree import Kind, Span, add_span, kind_of, roots_of
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record
@@ -43,15 +43,6 @@ _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    input_tokens_details: InputDetails | None = None
-    prompt_tokens_details: InputDetails | None = None
-
-
 class _Data(msgspec.Struct):
     type: str
     name: str | None = None
@@ -61,7 +52,7 @@ class _Data(msgspec.Struct):
 
 
 class _CallData(msgspec.Struct):
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     model: str | None = None
 
 
@@ -99,6 +90,8 @@ _KINDS = {
     "function": Kind.TOOL,
     "handoff": Kind.HANDOFF,
     "guardrail": Kind.GUARD,
+    **dict.fromkeys(("custom", "mcp_tools", "task", "turn"), Kind.OTHER),
+    **dict.fromkeys(("speech", "speech_group", "transcription"), Kind.OTHER),
 }
 _NAMED = {"agent": "name", "function": "name", "handoff": "to_agent"}
 
@@ -186,27 +179,22 @@ class _Log:
         where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
         exported = decode_record(_SPAN, raw, **where)
         data = decode(_DATA, exported.span_data, field="span_data", **where)
-        kind, name_field = _KINDS.get(data.type, Kind.OTHER), _NAMED.get(data.type)
+        (kind, unknown), name_field = kind_of(data.type, _KINDS), _NAMED.get(data.type)
         name = (data.to_agent if kind is Kind.HANDOFF else data.name) or ""
         if name_field and not name:
             field, expected = f"span_data.{name_field}", "a non-empty string"
             raise TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected, trace))
-        span = Span(exported.id, exported.parent_id or "", kind, place, name=name, target=name)
+        span = Span(exported.id, exported.parent_id or "", kind, place, name=name, target=name, unknown=unknown)
         span.start, span.end = seconds(exported.started_at), seconds(exported.ended_at)
         span.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(exported.error) != b"null"
         if kind is Kind.CALL:
             call = decode(_CALL_DATA, exported.span_data, field="span_data", **where)
-            usage = call.usage or _Usage()
-            span.model = call.model or ""
-            span.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
-            span.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
-            details = usage.input_tokens_details or usage.prompt_tokens_details or InputDetails()
-            span.columns["cached_tokens"] = details.cached
+            span.model, span.columns = call.model or "", (call.usage or ChatUsage()).columns
         add_span(self._trace(trace, place).spans, span, "id", trace)
 
     def records(self) -> Iterator[TraceRecord | Problem]:
         """The traces; each is forgotten once it has been handed out."""
-        beside_whole = any(is_whole(trace.spans.values()) for trace in self.traces.values())
+        beside = roots_of(trace.spans.values() for trace in self.traces.values())
         for name in list(self.traces):
             trace = self.traces.pop(name)
             if name in self.refused:
@@ -214,12 +202,8 @@ class _Log:
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
             try:
                 spans = order_by_start(trace.spans.values(), name, "started_at")
-                write_spans(record, spans, trace.name or "workflow", beside_whole=beside_whole)
+                write_spans(record, spans, trace.name or "workflow", beside=beside)
             except TraceError as error:
                 yield error.problem
             else:
                 yield record
-
-
-def _first(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)

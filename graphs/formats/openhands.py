@@ -19,7 +19,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
-from graphs.formats.common.input_tokens import ChatUsage, read_counts
+from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
@@ -51,23 +51,13 @@ _FAILED = {"edit": _EDITOR, "read": _EDITOR, "run_ipython": _CELL}
 
 
 class _Usage(ChatUsage):
-    cache_read_tokens: _Count | None = None
-    cache_write_tokens: _Count | None = None
     response_id: str | None = None
     model: str | None = None
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The counts as evidence of the call; in the words of metrics those of a cache are a part of prompt_tokens."""
-        if self.cache_read_tokens is None and self.cache_write_tokens is None:
-            return super().columns
-        counts = read_counts(self.prompt_tokens, self.cache_read_tokens, self.cache_write_tokens)
-        return {"tokens": self.completion_tokens} | counts
 
 
 class _Response(msgspec.Struct):
     id: str | None = None
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     model: str | None = None
 
 
@@ -313,12 +303,15 @@ class _History:
         name = (response.id if response is not None else None) or ""
         if name in self.calls:
             return self.calls[name]
-        usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
-        model = usage.model or (response.model if response is not None and not self.is_of_one else None)
+        usage = self.usages.get(name)
+        counts, unlike = call_counts(usage, None if response is None else response.usage)
+        self.record.unlike_counts += [(unlike, place)] if unlike else []
+        named = None if self.is_of_one or response is None else response.model
+        model = usage.model if usage and usage.model else named
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            model=model or None, **usage.columns,
+            model=model or None, **counts,
         )  # fmt: skip
         if name:
             self.calls[name] = position

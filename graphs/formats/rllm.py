@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.chat import Message, OpenCalls, decode_messages
+from graphs.formats.common.chat import ROLES, SILENT, Message, OpenCalls, decode_messages
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import real_folder
 from graphs.reading.copied_files import without_copied_files
@@ -184,12 +184,14 @@ def _write(
         reply, replied = (messages.pop(), places.pop()) if has_reply else (Message("assistant"), place)
         old = len(known) if messages[: len(known)] == known else 0
         for position, (message, where) in enumerate(zip(messages[old:], places[old:], strict=True), old):
-            answered = calls.take(message.tool_call_id) if message.role == "tool" else None
+            answered = calls.take(message.tool_call_id) if message.role in ("tool", "function") else None
             if answered is not None:
                 team.result(instance, f"{name}/{position}", where, answers=answered[0], tool=answered[1])
-            elif message.role == "user":
+            elif message.role in ("user", "human", "environment"):
                 team.agent(user, "user", "user", outside=True)
                 team.input(user, f"{name}/{position}", instance, where)
+            elif message.role not in (*SILENT, "assistant", "tool", "function"):
+                record.refuse("bad-value", f"{field}[{position}].role", message.role, ROLES)
         known = [*messages, reply]
         ids, log_probs = step.response_ids or [], step.logprobs or []
         if log_probs and len(log_probs) != len(ids):

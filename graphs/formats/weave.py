@@ -25,18 +25,19 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
+from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
-from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Kind, Span, is_whole
+from graphs.formats.common.scores import Score, is_written_number, place_scores
+from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import Traced, order_by_start, sole_channel
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Place, documents
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
@@ -121,7 +122,7 @@ _JUDGEMENTS = {"wandb.runnable.": "output", "wandb.annotation.": "value"}
 
 _KINDS = {
     "agent": Kind.AGENT, "llm": Kind.CALL, "tool": Kind.TOOL, "search": Kind.TOOL, "guardrail": Kind.GUARD,
-    "scorer": Kind.JUDGE,
+    "scorer": Kind.JUDGE, "": Kind.OTHER,
 }  # fmt: skip
 
 
@@ -163,11 +164,14 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 refused.add(error.problem.trace)
                 yield error.problem
         source.release()
-    beside_whole = any(is_whole(trace.spans.values()) for trace in traces.values())
+    beside = roots_of(trace.spans.values() for trace in traces.values())
+    for trace in traces.values():
+        _find_calls(trace)
+    askers = asking_nodes(trace.spans.values() for trace in traces.values())
     for trace_id, trace in traces.items():
         if trace_id not in refused:
             try:
-                yield from _records(trace_id, trace, beside_whole)
+                yield from _records(trace_id, trace, beside, askers)
             except TraceError as error:
                 yield error.problem
 
@@ -177,13 +181,14 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     match = _NAME.match(call.op_name)
     name = match["name"] if match else call.op_name
     attributes = decode(_ATTRIBUTES, object_text(call.attributes), field="attributes", **where)
-    kind = (attributes.weave.kind if attributes and attributes.weave else None) or ""
-    span = Span(call.id, call.parent_id or "", _KINDS.get(kind, Kind.OTHER), place, name=name)
+    stated_kind = (attributes.weave.kind if attributes and attributes.weave else None) or ""
+    kind, unknown = kind_of(stated_kind, _KINDS)
+    span = Span(call.id, call.parent_id or "", kind, place, name=name, unknown=unknown)
     span.start, span.end, span.failed = seconds(call.started_at), seconds(call.ended_at), bool(call.exception)
     summary = decode(_SUMMARY, object_text(call.summary), field="summary", **where)
-    stated = _Stated((summary.usage if summary else None) or {}, bool(kind))
+    stated = _Stated((summary.usage if summary else None) or {}, bool(stated_kind))
     if summary and summary.weave:
-        stated.feedback = list(_judgements(summary.weave.feedback or []))
+        stated.feedback = list(_judgements(summary.weave.feedback or [], where))
         stated.costs = summary.weave.costs
     if attributes and attributes.run and span.kind is Kind.TOOL:  # `op_name` begins with the class of LangChain
         span.name = attributes.run
@@ -205,40 +210,59 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
                 stated.system = model.removeprefix(_REFERENCE)
         if output.startswith(b"{"):
             scores = decode(_OUTPUT, output, field="output", **where).scores or {}
-            stated.scores = dict(_numbers({key: _VALUE.decode(value) for key, value in scores.items()}))
+            stated.scores = dict(_numbers({key: _VALUE.decode(value) for key, value in scores.items()}, where))
     elif name.startswith(_EVALUATION):
         span.kind = Kind.JUDGE
     return span, stated
 
 
-def _judgements(feedback: list[_Feedback]) -> Iterator[tuple[str, float, str, int]]:
+def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tuple[str, float, str, int]]:
     """The numbers of a call's feedback, by the names of scorer and key."""
     for number, item in enumerate(feedback):
         for kind, key in _JUDGEMENTS.items():
             if item.type.startswith(kind):
                 payload = _VALUE.decode(object_text(item.payload))
                 stated = payload.get(key) if isinstance(payload, dict) else None
-                for name, value in _numbers({item.type.removeprefix(kind): stated}):
+                for name, value in _numbers({item.type.removeprefix(kind): stated}, where):
                     yield name, value, f"{item.id}/{name}" if item.id else "", number
 
 
-def _numbers(scores: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers among scores, true as 1, by the names of scorer and key; texts and lists are no scores."""
-    for key, value in scores.items():
-        if isinstance(value, dict):
-            yield from _numbers(value, f"{prefix}{key}.")
-        elif isinstance(value, bool | int | float) and math.isfinite(value):
-            yield f"{prefix}{key}", float(value)
+def _numbers(scores: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """The numbers among scores, true as 1, by the names of scorer and key; texts and lists are no scores.
+
+    Raises:
+      TraceError: "bad-value", a scorer has no number but a text that states one. Beside a number it is a detail.
+    """
+    for scorer, output in scores.items():
+        parts = list(_parts(scorer, output))
+        numbers = [(name, float(part)) for name, part in parts if isinstance(part, bool | int | float)]
+        for name, part in () if numbers else parts:
+            if is_written_number(part):
+                expected = "a number or a truth, not a text of one: a scorer without either gives no reward"
+                raise TraceError(
+                    Problem("bad-value", where["file"], where["line"], name, excerpt(part), expected, where["trace"])
+                )
+        yield from ((name, number) for name, number in numbers if math.isfinite(number))
 
 
-def _records(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> Iterator[TraceRecord | Problem]:
+def _parts(name: str, output: Any) -> Iterator[tuple[str, Any]]:
+    """What a scorer returned, by the names of scorer and key."""
+    if not isinstance(output, dict):
+        yield name, output
+        return
+    for key, value in output.items():
+        yield from _parts(f"{name}.{key}", value)
+
+
+def _records(
+    trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozenset[str]
+) -> Iterator[TraceRecord | Problem]:
     """The trace, or its examples and, where it has events of its own, what is left of it.
 
     Raises:
       TraceError: as `order_by_start`.
     """
     spans, stated = trace.spans, trace.stated
-    _find_calls(trace)
     examples = trace.nearest(lambda span_id: spans[span_id].name in _EXAMPLE)
     parts: dict[str, list[Span]] = {}
     for span in order_by_start(spans.values(), trace_id, "started_at"):
@@ -257,14 +281,14 @@ def _records(trace_id: str, trace: Traced[_Stated], beside_whole: bool) -> Itera
         name = example or trace_id
         if example:  # the evaluation around it is no caller outside the log
             spans[example].parent = ""
-        keep_agents(within)
+        keep_agents(within, askers)
         _silence_scorers(within, example, of.scores or {})
         record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
         record.logged_as = trace_id
         record.system = of.system
         record.rewards |= of.scores or {}
         try:
-            written = write_spans(record, within, "workflow", ("id", "parent_id"), beside_whole=beside_whole)
+            written = write_spans(record, within, "workflow", ("id", "parent_id"), beside=beside)
             feedback = (
                 Score(name, value, span.place, span.id, score_id, number)
                 for span in within

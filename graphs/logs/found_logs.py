@@ -33,6 +33,7 @@ from graphs.reading.near_misses import PARQUET, is_archive, resemblance
 from graphs.reading.results import is_result
 from graphs.reading.source import Source, unreadable
 from graphs.text import counted, excerpt, one_of
+from graphs.traces.copies import REPEATED_LINES
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -119,6 +120,11 @@ class Corpus:
                     item = _advised(item, attaches)
                 if not ((isinstance(item, Problem) and item in reported) or item in copies):
                     yield item
+            for source in members:
+                for line, count in source.again:
+                    value = f"the first {counted(count, 'line')} again, in their order"
+                    expected = "each line once: what states no id of its own counts twice"
+                    yield Problem(REPEATED_LINES, source.name, line, "content", value, expected)
             for source in members if is_silent else ():
                 expected = f"at least one trace in the format {name!r}"
                 yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)

@@ -22,6 +22,7 @@ from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import is_parquet
 from graphs.text import excerpt, near_names
+from graphs.traces.copies import REPEATED_LINES
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 
@@ -33,6 +34,7 @@ __all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and
 
 DEFAULT_CHANNEL = "team"
 _SHOWN = 10  # channels that are named
+_WARNED = frozenset(("unordered-rows", REPEATED_LINES))  # notes on what may make numbers wrong
 
 
 @checked_kinds("rewards", "groups")
@@ -104,7 +106,7 @@ def read(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
         errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
     )  # fmt: skip
-    if wrong := [problem for problem in traces.problems if problem.is_failure or problem.kind == "unordered-rows"]:
+    if wrong := [problem for problem in traces.problems if problem.is_failure or problem.kind in _WARNED]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
         text = f"problems of reading, which `problems` of the result has ({kinds}), the first of them: {wrong[0]}"
         warnings.warn(text, UnreadWarning, stacklevel=3)  # the caller, past the check of arguments

@@ -24,7 +24,6 @@ REFUSE, ATTACH = "refuse", "root"
 ORPHANS = (KEEP, ATTACH, REFUSE)
 """What may be done with traces of spans that name parents which are not in the log."""
 
-_LATEST = 1e11  # seconds since 1970: in the year 5138, and of the clocks of today in milliseconds in 1973
 _REWARDS_OF_EVENTS = ("event_reward", "agent_reward")
 
 
@@ -44,7 +43,8 @@ def apply_run_states(
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The items, a note for each run that failed or whose outcome was withdrawn, and one note on all earlier outcomes.
 
-    A trace with spans that stand twice has a note with their number.
+    A trace with spans that stand twice has a note with their number, a file with spans of an unknown kind one for each
+    kind, and one with calls of which it states different counts one.
 
     A run that is both and is not left out has the note on its withdrawn outcome only.
 
@@ -54,13 +54,18 @@ def apply_run_states(
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
     """
     first, count = None, 0  # of traces that also state an earlier outcome
-    untimely, late = None, 0  # of traces with times that cannot be seconds
     rootless, called = None, 0  # of traces below a span that the log lacks, where no trace shows what a root is
+    unknown: dict[tuple[str, str], tuple[int, int]] = {}  # kind and file -> its first line there, and how many spans
+    unlike: dict[str, tuple[str, int, int]] = {}  # file -> the first counts there, their line, and of how many calls
     for item in items:
+        for counts, (file, line, _) in item.unlike_counts if isinstance(item, TraceRecord) else ():
+            before = unlike.get(file, (counts, line, 0))
+            unlike[file] = *before[:2], before[2] + 1
+        for kind, (file, line, _) in item.unknown if isinstance(item, TraceRecord) else ():
+            known = unknown.get((kind, file), (line, 0))
+            unknown[kind, file] = min(known[0], line), known[1] + 1
         if isinstance(item, TraceRecord) and item.earlier_outcomes:
             first, count = first or item, count + 1
-        if isinstance(item, TraceRecord) and any([time > _LATEST for time in item.times]):
-            untimely, late = untimely or item, late + 1
         if isinstance(item, TraceRecord) and item.outside:
             rootless, called = rootless or item, called + 1
         if isinstance(item, TraceRecord) and item.repeated:
@@ -74,6 +79,10 @@ def apply_run_states(
             item.lost_part()
             expected = "all spans: probably cut short, since what ends too early exports no open span"
             yield _note("cut-short", "missing", item, item.missing, expected)
+        if isinstance(item, TraceRecord) and item.open:
+            item.metrics[CUT_SHORT] = 1.0
+            expected = "one, as others of the log have: probably cut short"
+            yield _note("cut-short", "end", item, item.open, expected)
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue
@@ -92,10 +101,12 @@ def apply_run_states(
             if item.error:
                 item.metrics[IN_ERROR] = 1.0
             yield item
-    if untimely is not None:
-        expected = "seconds since 1970: if these are milliseconds or less, all durations are too long by 1,000 or more"
-        note = _note("time-unit", "time", untimely, str(next(t for t in untimely.times if t > _LATEST)), expected)
-        yield dataclasses.replace(note, count=late)
+    for (kind, file), (line, count) in unknown.items():
+        expected = "a kind of span that the format knows: this span is no event, and the spans in it are read"
+        yield Problem("unknown-kind", file, line, "kind", excerpt(kind), expected, count=count)
+    for file, (counts, line, count) in unlike.items():
+        expected = "one number of a call: it stands in several places, of which the first counts"
+        yield Problem("unlike-counts", file, line, "usage", excerpt(counts), expected, count=count)
     if rootless is not None:
         expected = (
             "a root span: read as called from outside this log, since no trace here has one. "

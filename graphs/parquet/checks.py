@@ -25,6 +25,7 @@ __all__ = ["checked_batches", "checked_metadata", "is_list"]
 _MAGIC = 4  # bytes of the magic at both ends of a file
 _TAIL = 8  # bytes of the length of the metadata and of the magic behind it
 _BLOCK = 1 << 20  # bytes looked at together
+_ROWS = 1024  # of a batch: Arrow's 65,536 are in memory before their texts can be counted
 _SEAM = re.compile(b"PAR1(?=PAR1)")  # the end of a file and the begin of another
 _ARROW_SCHEMA = b"ARROW:schema"  # key of the second copy of the schema, which Arrow's writers add
 
@@ -175,6 +176,6 @@ def checked_batches(file: pq.ParquetFile, columns: Collection[str]) -> Iterator[
     Raises:
       pa.ArrowException, OSError: the file is damaged.
     """
-    for batch in file.iter_batches(columns=columns):
+    for batch in file.iter_batches(_ROWS, columns=columns):
         batch.validate(full=True)
         yield batch

@@ -19,6 +19,7 @@ from graphs.parquet.checks import checked_batches, is_list
 __all__ = ["PackedError", "bounded_batches", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
 
 _WIDEST = 16  # bytes of a number, a date or the reference to a text
+_WAITING = 64  # batches, so that a file of few rows is refused before any of them is read
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
 _DICTIONARY = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 
@@ -69,12 +70,16 @@ def bounded_batches(file: pq.ParquetFile, columns: Collection[str], most: int) -
       PackedError: the texts have more.
       pa.ArrowException, OSError: the file is damaged.
     """
-    left = most
+    left, waiting = most, list[Any]()
     for batch in checked_batches(file, columns):
         left -= sum(_summed(_plain, column) for column in batch.columns)
         if left < 0:
             raise PackedError(f"more texts than the file states; expected at most {most} bytes")
-        yield batch
+        waiting.append(batch)
+        if len(waiting) == _WAITING:
+            yield from waiting
+            waiting.clear()
+    yield from waiting
 
 
 def _summed(leaf: Callable[[pa.Array], int | None], array: pa.Array) -> int:

@@ -1,4 +1,7 @@
-"""Copies of files, whole or cut, for readers whose records have no ids: a file that another begins with is not read."""
+"""Copies of files, whole or cut, for readers whose records have no ids: a file that another begins with is not read.
+
+Neither is one that follows in it, as in all shards of a run joined to one file beside them.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,19 @@ def without_copied_files(sources: Iterable[Source], *, older: bool = False) -> t
     alike: dict[bytes, list[int]] = {}
     for index, source in enumerate(sources):
         try:
-            head = source.head(_HEAD).lstrip()
+            begin = _begin(source.head(_HEAD))
         except OSError:
             continue  # its reader names what is wrong
-        end = head.find(b"\n", _LEAST)
-        if head:
-            alike.setdefault(head[:end] if end >= 0 else head, []).append(index)
+        if begin:
+            alike.setdefault(begin, []).append(index)
     many = collections.Counter(os.path.dirname(source.name) for source in sources)
     copies: dict[int, Source] = {}
     for same in alike.values():
         if len(same) > 1:
             most_first = sorted(same, key=lambda index: -many[os.path.dirname(sources[index].name)])
             copies |= _copies(most_first, sources, older)
+    for original in [] if older else [*dict.fromkeys(copies.values())]:
+        copies |= _joined(original, sources, alike)
     kept = [source for index, source in enumerate(sources) if index not in copies]
     return kept, [_note(sources[index], copies[index]) for index in sorted(copies)]
 
@@ -63,6 +67,27 @@ def _copies(same: Sequence[int], sources: Sequence[Source], older: bool) -> dict
             begins = _digests(data, sorted({known[other][0] for other in shorter}))
             found |= {other: sources[index] for other in shorter if begins.get(known[other][0]) == known[other][1]}
     return found
+
+
+def _joined(whole: Source, sources: Sequence[Source], alike: dict[bytes, list[int]]) -> dict[int, Source]:
+    """By index, the sources whose contents a file consists of, from its begin on. Two are in memory."""
+    data, at, found = _data(whole) or b"", 0, dict[int, Source]()
+    while at < len(data):
+        parts = [index for index in alike.get(_begin(data[at : at + _HEAD]), ()) if sources[index] is not whole]
+        lengths = {index: len(part) for index in parts if (part := _data(sources[index])) and data.startswith(part, at)}
+        if not lengths:
+            break
+        found |= dict.fromkeys(lengths, whole)
+        at += max(lengths.values())
+        at += len(data[at : at + _HEAD]) - len(data[at : at + _HEAD].lstrip())
+    return found
+
+
+def _begin(head: bytes) -> bytes:
+    """What is compared of a file that begins so."""
+    head = head.lstrip()
+    end = head.find(b"\n", _LEAST)
+    return head[:end] if end >= 0 else head
 
 
 def _data(source: Source) -> bytes | None:

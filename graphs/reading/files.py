@@ -78,15 +78,19 @@ def model_names(models: Iterable[str | None]) -> str:
 def name_models(record: TraceRecord) -> None:
     """Name the trace's model, unless its log does: from its calls, which keep their own where they ask several.
 
-    The model is that of the agents that no other started: whether one starts a sub-agent, and of which model, is its
-    choice, and no other policy.
+    The model is that of the agent that begins, of those that no other started: whom it calls, and of which model, is a
+    choice of the team, and no other policy. A trace whose log lacks what stood above its agents has none: the one that
+    begins may be another.
     """
     stated = record.columns.get("model")
-    if not stated:
+    if not stated or record.missing:
         return
     models, instances = set(stated), record.instances
-    main = {model for agent, model in zip(record.agents, stated, strict=False) if not instances[agent].parent}
-    record.model = record.model or model_names(main) or model_names(models)
+    of_names: dict[str, set[str | None]] = {}
+    for agent, model in zip(record.agents, stated, strict=False):
+        if model and not instances[agent].parent:
+            of_names.setdefault(instances[agent].name, set()).add(model)
+    record.model = record.model or model_names(next(iter(of_names.values()), models))
     if len(models - {None}) < 2:
         record.columns.pop("model", None)
 

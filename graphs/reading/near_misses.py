@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +17,11 @@ import msgspec
 __all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
+_LISTED = re.compile(rb'"events"\s*:\s*\[\s*\{')
+_BY_AGENT = re.compile(
+    rb'"(events|steps|turns|actions|messages|trajector(?:y|ies))"\s*:\s*\{\s*"[^"]{1,60}"\s*:\s*\[\s*\{'
+)
+"""A list for each agent, which states no order between the agents."""
 _LEAST = 0.5  # share of a format's columns that must be there
 _CLOSE = 0.4  # share of the best format's weight at which another one is as likely
 
@@ -144,12 +149,16 @@ def resemblance(
     likely = max(structs[best], key=lambda struct: (len(struct.all & keys), -len(struct.needed - keys)))
     unique_keys = {key for key in shared[best] if holders[key] == 1}
     resembles = weight[best] >= least and bool(unique_keys) and len(likely.all & keys) >= 2
+    by_agent = None if resembles else _BY_AGENT.search(head)
+    if by_agent is not None:
+        what = "in the format native (docs/formats/native.md) one list of the events of all agents, in their order"
+        return f"{by_agent[1].decode()} by agent", f"{what}, each with the keys id, type and agent; or {_ACTIONS}"
     if products:
         product = max(products, key=lambda product: len(product.keys))
         if len(product.keys) > 1 or not resembles:
             return product.name, product.advice
     if not resembles:
-        return None
+        return _own_events(head, keys, structs.get("native", ()))
     close = [name for name in sorted(weight, key=lambda name: -weight[name]) if weight[name] >= _CLOSE * weight[best]]
     if len(close) > 1:
         return f"like {' or '.join(close)}", f"the records of one format: {', '.join(close)}; or {_ACTIONS}"
@@ -158,6 +167,17 @@ def resemblance(
         return f"like {best}", f"in the format {best} the keys {', '.join(missing)}"
     advice = f"; --format {best} reads it as such" if unique_keys & likely.needed else f"; or {_ACTIONS}"
     return f"like {best}", f"in the format {best} its records at the top of the file, or one a line{advice}"
+
+
+def _own_events(head: bytes, keys: Collection[str], native: Sequence[_Keys]) -> tuple[str, str] | None:
+    """What rollouts of one's own lack, a record with a list of events that name an agent or a type, to be native."""
+    missing = [", ".join(sorted(struct.needed - set(keys))) for struct in native]
+    if not (_LISTED.search(head) and {"agent", "type"} & set(keys) and any(missing)):
+        return None
+    whose = zip(missing, ("each trace", "each event"), strict=False)
+    lacks = " and ".join(f"{names} of {of}" for names, of in whose if names)
+    outcome = "" if "rewards" in keys else ', and the outcome as "rewards": {"team": NUMBER}'
+    return "like native", f"in the format native (docs/formats/native.md) the keys {lacks}{outcome}; or {_ACTIONS}"
 
 
 class _Keys(NamedTuple):

@@ -21,7 +21,16 @@ from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, SMALL_ARCHIVE, Limits
 
-__all__ = ["Lost", "Source", "TooLargeError", "TooPackedError", "is_packed", "unreadable", "without_compression"]
+__all__ = [
+    "Lost",
+    "Source",
+    "TooLargeError",
+    "TooPackedError",
+    "is_packed",
+    "repeated_lines",
+    "unreadable",
+    "without_compression",
+]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -32,6 +41,7 @@ _SKIPPED, _SKIPPED_REST = [bytes([first]) for first in range(0x50, 0x60)], b"\x2
 _CHUNK = 1 << 20
 _FIRST = 1 << 12  # bytes of the first lines, which are often looked at alone
 _REASON = 200  # characters of why a file cannot be read: a sentence
+_UNLIKE = 4  # lines that follow in one order again
 _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
 
 
@@ -90,6 +100,7 @@ class Source:
       lost: by offset, the records that cannot be read or that pass the limits. Iteration over records fills it.
         `graphs.reading.damage` reports them and refuses the traces that they may belong to.
       beside: further files, which were found by the place of this one.
+      again: what `repeated_lines` found in its content, once a reader has released it.
     """
 
     name: str
@@ -98,6 +109,7 @@ class Source:
     is_named: bool = False
     lost: Losses = dataclasses.field(default_factory=Losses, compare=False, repr=False)
     beside: list[Source] = dataclasses.field(default_factory=list, compare=False, repr=False)
+    again: list[tuple[int, int]] = dataclasses.field(default_factory=list, compare=False, repr=False)
 
     @functools.cached_property
     def data(self) -> bytes:
@@ -171,6 +183,8 @@ class Source:
 
         Standard input is kept: nothing could bring it back.
         """
+        if "data" in self.__dict__:
+            self.again[:] = repeated_lines(self.data)
         if self.path is not None:
             self.__dict__.pop("data", None)
 
@@ -218,6 +232,40 @@ class Source:
             size = min(4 * size, most)
             yield start, data[start:end]
             start = end + 1
+
+
+def repeated_lines(data: bytes) -> list[tuple[int, int]]:
+    """Where the lines that a file begins with follow on themselves, as of a file that was appended to itself.
+
+    Runs may be equal, and few of them in one order again by chance: so lines count from `_UNLIKE` different ones on.
+
+    Returns:
+      The line at which they begin again and how many they are, or nothing.
+
+    Examples:
+      >>> repeated_lines(b"a\\nb\\nc\\nd\\n" * 2), repeated_lines(b"a\\na\\n" * 9)
+      ([(5, 4)], [])
+    """
+    begin, unlike = 0, set[bytes]()
+    while len(unlike) < _UNLIKE:
+        end = data.find(b"\n", begin)
+        if end < 0:
+            return []
+        unlike.add(data[begin:end].strip())
+        begin = end + 1
+    first, at = data[: begin - 1], begin
+    while (at := data.find(first, at)) > 0:
+        size = at
+        while data[size - 1 : size].isspace():
+            size -= 1
+        if (
+            size < at
+            and data.startswith(memoryview(data)[:size], at)
+            and data[at + size : at + size + 1].strip() == b""
+        ):
+            return [(data.count(b"\n", 0, at) + 1, data.count(b"\n", 0, size) + 1)]
+        at += 1
+    return []
 
 
 def without_compression(file: str) -> str:

@@ -66,6 +66,15 @@ class EdgeOrder:
         previous = self._forward.walked(np.zeros_like(weight), weight)
         return previous + weight, previous
 
+    def latest(self, time: np.ndarray) -> np.ndarray:
+        """The greatest number of each event and of all events with a path to it: [E].
+
+        Examples:
+          >>> EdgeOrder(np.array([0, 1]), np.array([2, 2])).latest(np.array([1.0, 5.0, 2.0])).tolist()
+          [1.0, 5.0, 5.0]
+        """
+        return self._forward.walked(time, np.zeros_like(time))
+
     def reachable(self, start: np.ndarray, *, backward: bool = False, ends: np.ndarray | None = None) -> np.ndarray:
         """Events with a path from one of the events `start`, those included: bool [E].
 

@@ -24,12 +24,13 @@ from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
+from graphs.traces.clock_units import time_notes
 from graphs.traces.copies import without_copies
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
-from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
+from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
-from graphs.traces.record import TraceRecord, check, check_columns
+from graphs.traces.record import CUT_SHORT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import join_tokens
@@ -189,9 +190,16 @@ def _join(
     event_counts, times = columns.counts("event_ends"), columns.joined("times", n.events)
     team = {name: columns.strings(f"agent_{name}s") for name in ("id", "name", "role")}
     tasks = [heading.group_id for heading in headings]
-    policies = [heading.model for heading in headings], [heading.system for heading in headings]
-    groups = pa.array(group_names(tasks, *policies, group_by), pa.string())
-    graph = _graph(columns, starts, n, to, event_counts, times, team, groups)
+    events = _event_table(columns, times, event_counts, lengths)
+    graph = _graph(columns, starts, n, to, event_counts, times, team)
+    models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
+    cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
+    of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
+    of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
+    models = [model or next(iter(agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
+    policies = of_their_task(tasks, with_models_of_agents(tasks, models, systems, of_agents), systems, cut)
+    groups = pa.array(group_names(tasks, policies, systems, group_by), pa.string())
+    graph = dataclasses.replace(graph, group_ids=pad_array(_codes(groups), to.traces))
     evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
     evidence |= evidence_of_traces(headings, to.traces)
     outcome = evidence.get(f"rewards.{channel}")
@@ -203,15 +211,16 @@ def _join(
         graph=clustered(graph, evidence, [heading.trace_id for heading in headings]),
         reward=pad_array(reward, to.traces),
         evidence=evidence,
-        events=_event_table(columns, times, event_counts, lengths),
+        events=events,
         agents=pa.table(
             {"agent": team["id"], "name": team["name"], "role": team["role"]}
             | {"parent": np.asarray(graph.agent_parent)[: n.agents], "trace": np.asarray(graph.agent_trace)[: n.agents]}
         ),
-        traces=_trace_table(headings, groups),
+        traces=_trace_table(headings, groups, models),
         problems=(
             *problems,
             *batch_notes(headings, graph, reward, evidence, problems, names),
+            *time_notes(headings, times, event_counts),
         ),
         ignored=ignored,
         tokens=tokens,
@@ -226,9 +235,8 @@ def _graph(
     event_counts: np.ndarray,
     times: np.ndarray,
     team: Mapping[str, pa.Array],
-    groups: pa.Array,
 ) -> EventGraph:
-    """The padded arrays of all parts, without what evidence adds.
+    """The padded arrays of all parts, without groups and what evidence adds.
 
     Args:
       columns: of the parts.
@@ -238,7 +246,6 @@ def _graph(
       event_counts: events of each trace.
       times: seconds of each event, NaN where it has none.
       team: "name" and "role" of each instance.
-      groups: the name of each trace's group.
     """
     rows = np.arange(n.traces, dtype=np.int32)
     trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
@@ -259,9 +266,28 @@ def _graph(
         agent_parent=columns.joined("parents", to.agents, starts.agents),
         agent_trace=pad_array(np.repeat(rows, columns.counts("agent_ends")), to.agents),
         agent_mask=_mask(n.agents, to.agents),
-        group_ids=pad_array(_codes(groups), to.traces),
+        group_ids=np.zeros(to.traces, np.int32),
         trace_mask=_mask(n.traces, to.traces),
     )
+
+
+def _models_of_agents(
+    graph: EventGraph, n: Sizes, models: Sequence[str], called: pa.ChunkedArray, names: Sequence[str]
+) -> list[dict[str, str]]:
+    """Of each trace the models of each agent that acts and that no other started, joined as those of a trace, in the
+    order in which they begin; nothing where no event has a model of its own."""
+    found: list[dict[str, set[str]]] = [{} for _ in models]
+    if called.null_count < n.events:
+        agent, parent = np.asarray(graph.agent_ids)[: n.events], np.asarray(graph.agent_parent)[: n.agents]
+        acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events] & (parent == np.arange(n.agents))[agent])
+        coded = called.combine_chunks().dictionary_encode()
+        code = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        pairs, first = np.unique(np.stack([agent[acts], code[acts]]), axis=1, return_index=True)
+        stated, traces = coded.dictionary.to_pylist(), np.asarray(graph.agent_trace).tolist()
+        for instance, own in pairs.T[np.argsort(first)].tolist():
+            trace = traces[instance]
+            found[trace].setdefault(names[instance], set()).add(models[trace] if own < 0 else stated[own])
+    return [{name: " + ".join(sorted(filter(None, of))) for name, of in agents.items()} for agents in found]
 
 
 def _event_table(columns: _Columns, times: np.ndarray, counts: np.ndarray, lengths: list[int]) -> pa.Table:
@@ -350,14 +376,14 @@ def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa
     return pa.chunked_array(chunks, kind).combine_chunks()
 
 
-def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:
+def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -> pa.Table:
     string = pa.string()
     return pa.table(
         {
             "trace": pa.array([heading.trace_id for heading in headings], string),
             "group": groups,
             "task": pa.array([heading.group_id for heading in headings], string),
-            "model": pa.array([heading.model or None for heading in headings], string),
+            "model": pa.array([model or None for model in models], string),
             "format": pa.array([heading.format for heading in headings], string),
             "file": pa.array([heading.file for heading in headings], string),
             "line": pa.array([heading.line for heading in headings], pa.int32()),

@@ -9,22 +9,26 @@ import numpy as np
 
 from graphs.errors import Problem
 from graphs.event_graph import EventGraph
+from graphs.joint_rewards import with_joint_rewards
 from graphs.look_alikes import look_alikes
 from graphs.text import counted
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 
-__all__ = ["WITHIN_VERSION", "batch_notes", "outcome_again"]
+__all__ = ["OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
 
-WITHIN_VERSION = (
-    "groups of task and version (--groups FILE) compare within one; where a method's `by` takes keys, so does its key "
-    "with policy_version, as by=task,policy_version of rloo; a trace that is alone there{} gets no advantage by most "
-    "methods, or its outcome with singleton=raw where a method has that"
+OF_VERSIONS = (
+    "a loss that weighs each trace by its ratio to the policy that is trained; the mean of other traces is an "
+    "unbiased baseline, whatever their versions"
 )
-"""The advice for groups of several versions of the policy, with room for how many traces are alone."""
+"""What several versions of the policy in a group ask for: nothing of the method, and a weight of the loss."""
 
 NEARLY = 0.9
 """The part of the traces from which on a last reward that is the outcome is called a copy."""
+
+
+SEVERAL = 4
+"""From how many numbers on it is no chance that all are outcomes: a bonus of 1 beside outcomes of 0 and 1 often is."""
 
 
 def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
@@ -32,7 +36,8 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
 
     Trainers copy the outcome to every row, or to the last one after rewards of steps; environments pay it in steps,
     often on the last one, and log their sum as the outcome. Copies are not called so where all outcomes are equal: each
-    step may have earned as much. A sum of one row is a copy, and that of a trace alone says nothing.
+    step may have earned as much. A sum of one row is a copy, and that of a trace alone says nothing, nor do sums of
+    rewards that cancel, where their rounding is not small beside the outcomes.
 
     Examples:
       >>> score, trace = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])
@@ -50,8 +55,8 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
     traces, first = np.unique(trace, return_index=True)
     sums = np.bincount(trace, step)[traces]
     rounding = 1e-6 * np.bincount(trace, np.abs(step))[traces]
-    again = 1 < len(traces) < len(trace) and (np.abs(sums - of_row[first]) <= rounding).all()
-    if again:
+    told_apart = 1 < len(traces) < len(trace) and rounding.max() < 0.01 * np.abs(of_row).max()
+    if told_apart and (np.abs(sums - of_row[first]) <= rounding).all():
         return "in the sum of each trace"
     stated = np.flatnonzero(np.isfinite(event_reward[known]))
     last = stated[np.diff(trace[stated], append=-1) != 0]
@@ -63,6 +68,27 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
     return "in the last row of " + ("each trace" if copied.all() else f"{copied.sum()} of {len(last)} traces")
 
 
+def counted_as_nothing(none: int, rows: int) -> str:
+    """How many rows state no reward of their own beside others that do."""
+    return f"null in {none} of {counted(rows, 'row')}, where it counts 0"
+
+
+def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.ndarray:
+    """Events whose reward counts for no later action, though another agent acts at the same time; their places.
+
+    Clocks are coarse, so that equal times make no joint turn. The order of lines decides, which may mean nothing.
+    """
+    real = np.flatnonzero(np.asarray(graph.event_mask) & ~np.isnan(np.asarray(graph.time)))
+    trace, time = np.asarray(graph.trace_ids)[real], np.asarray(graph.time)[real]
+    place = np.full(graph.num_events, -1)
+    place[real] = np.cumsum((np.diff(trace, prepend=-1) != 0) | (np.diff(time, prepend=-1) != 0))
+    earned = evidence["event_reward"].array
+    context = evidence["context"].array if "context" in evidence else None
+    masks = (with_joint_rewards(graph, of, earned, at).joint_mask for of, at in ((None, place), (context, None)))
+    tied, joint = (np.zeros(graph.num_events, bool) if mask is None else np.asarray(mask) for mask in masks)
+    return np.flatnonzero(tied & ~joint & (np.nan_to_num(earned) != 0))
+
+
 def batch_notes(
     headings: Sequence[Heading],
     graph: EventGraph,
@@ -71,9 +97,9 @@ def batch_notes(
     problems: Sequence[Problem],
     agents: Iterable[str] = (),
 ) -> Iterator[Problem]:
-    """Groups of several policy versions, or over files that state none; event rewards that are the outcome again.
+    """Groups of several policy versions or some unknown, or over files that state none; outcomes paid again.
 
-    And tables with some groups missing, and ids that a person would take for one.
+    And tables with some groups or rewards of rows missing, and ids that a person would take for one.
 
     Args:
       headings: of the traces.
@@ -91,21 +117,26 @@ def batch_notes(
         if alike := look_alikes(dict.fromkeys(names)):
             expected = "one spelling: they count as several"
             yield Problem("look-alike-ids", headings[0].file, 0, field, alike[0], expected, count=len(alike))
+    scored = np.isfinite(reward)
+    compared = scored | ~scored.any()  # a trace without an outcome is not, unless all outcomes are yet to come
     group, version = np.asarray(graph.group_ids)[: len(headings)], np.full(len(headings), -1)
     if "policy_version" in evidence:
-        version = evidence["policy_version"].array[: len(headings)]
-        stated = np.flatnonzero(version >= 0)
-        (pairs, _), members = np.unique(np.stack([group[stated], version[stated]]), axis=1, return_counts=True)
-        several = pairs[1:][pairs[1:] == pairs[:-1]]
-        if count := len(np.unique(several)):
-            shown = f"several in {counted(count, 'group')}"
-            lone = int((members[np.isin(pairs, several)] == 1).sum())
-            expected = f"one in a group, whose traces are compared: {WITHIN_VERSION.format(f' (here {lone})')}"
-            of_first = headings[int(np.argmax(np.isin(group, several)))].file
-            yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
-    files = collections.defaultdict(set)
+        version = np.nan_to_num(evidence["policy_version"].array[: len(headings)], nan=-1)
+        (task, number), members = np.unique(np.stack([group, version])[:, compared], axis=1, return_counts=True)
+        mixed = np.isin(task, task[1:][task[1:] == task[:-1]])
+        if mixed.any():
+            several = int((np.unique(task[mixed & (number >= 0)], return_counts=True)[1] > 1).sum())
+            parts = [f"several in {counted(several, 'group')}"] * (several > 0)
+            if unknown := int(members[mixed & (number < 0)].sum()):
+                parts.append(f"unknown in {counted(unknown, 'trace')} of groups that state one")
+            members_at = np.flatnonzero(compared & np.isin(group, task[mixed])).tolist()
+            holding = list(dict.fromkeys(headings[i].file for i in members_at))
+            parts += [f"in {len(holding)} files"] * (len(holding) > 1)
+            yield Problem("several-versions", holding[0], 0, "policy_version", ", ".join(parts), OF_VERSIONS)
+    files, held = collections.defaultdict(set), collections.Counter(heading.file for heading in headings)
     for heading, of, stated_as in zip(headings, group.tolist(), version.tolist(), strict=True):
-        if stated_as < 0 and (heading.format == "rollouts" or heading.group_id.isdecimal()):
+        dump = heading.format in ("rollouts", "table") or held[heading.file] > 1  # the file of one session is no step's
+        if stated_as < 0 and dump and (heading.format == "rollouts" or heading.group_id.isdecimal()):
             files[of].add(heading.file)
     if over := [of for of, names in files.items() if len(names) > 1]:
         shown = f"{counted(len(over), 'group')} in several files, and no step or policy_version"
@@ -117,6 +148,22 @@ def batch_notes(
         if where := outcome_again(steps, reward[trace], trace):
             expected = "what the row earned besides: methods add it to the outcome"
             yield Problem("outcome-again", headings[0].file, 0, "event_reward", f"the outcome again {where}", expected)
+        if len(at := _tied_rewards(graph, evidence)):
+            shown = f"above 0 or below in {counted(len(at), 'event')} at one time with a later one of another agent"
+            expected = "a context that the agents share where they act at once: else the later ones have no part in it"
+            first = headings[int(np.asarray(graph.trace_ids)[at[0]])]
+            yield Problem("rewards-at-one-time", first.file, first.line, "event_reward", shown, expected)
+    tables = np.array([heading.format == "table" for heading in headings], bool)
+    if "event_reward" in evidence and tables.any():  # in other logs an event without the key earned nothing
+        _, file = np.unique([heading.file for heading in headings], return_inverse=True)
+        acts = np.flatnonzero(np.asarray(graph.action_mask))
+        trace, states = np.asarray(graph.trace_ids)[acts], evidence["event_reward"].mask[acts]
+        asked = (tables & compared)[trace] & (np.bincount(file[trace], states) > 0)[file[trace]]
+        if len(none := np.flatnonzero(asked & ~states)):
+            shown = counted_as_nothing(len(none), int(asked.sum()))
+            expected = "a number in each row: 0 where it earned nothing by itself"
+            first = headings[int(trace[none[0]])]
+            yield Problem("some-without-event-reward", first.file, first.line, "event_reward", shown, expected)
     of_tables = [heading for heading in headings if heading.format == "table"]
     sizes = collections.Counter(heading.group_id for heading in of_tables)
     alone = [heading for heading in of_tables if heading.group_id == heading.trace_id and sizes[heading.group_id] == 1]

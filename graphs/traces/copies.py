@@ -17,7 +17,10 @@ from graphs.errors import Problem
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
 
-__all__ = ["digest", "without_copies"]
+__all__ = ["REPEATED_LINES", "digest", "without_copies"]
+
+REPEATED_LINES = "repeated-lines"
+"""The kind of the note that a file has its first lines again. It is not said where ids told the copies."""
 
 
 def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[list[Part], list[Problem]]:
@@ -52,7 +55,11 @@ def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[
                 dropped.setdefault(original_place[0], set()).add(original_place[1])
                 found.append(_contradiction(original, heading))
     kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
-    return kept, [*_without_echoes(problems, originals), *found]
+    found = [*_without_echoes(problems, originals), *found]
+    if any(problem.kind == REPEATED_LINES for problem in found):
+        told = {problem.file for problem in found if problem.kind == "repeated-run"}
+        found = [p for p in found if p.kind != REPEATED_LINES or (p.file not in told and _is_read(p, kept))]
+    return kept, found
 
 
 def _without_echoes(problems: Iterable[Problem], originals: dict[tuple[str, str], Heading]) -> Iterator[Problem]:
@@ -63,6 +70,19 @@ def _without_echoes(problems: Iterable[Problem], originals: dict[tuple[str, str]
         if original is None or (original.file, original.trace_id, *what) not in said:
             said.add((problem.file, problem.trace, *what))
             yield problem
+
+
+def _is_read(again: Problem, parts: Sequence[Part]) -> bool:
+    """Whether something of lines that a file has again was read, for want of ids that tell the copy."""
+    for part in parts:
+        if any(heading.file == again.file and heading.line >= again.line for heading in part.headings):
+            return True
+        if part.places is not None:
+            files, lines, _ = part.places
+            places = zip(files.to_pylist(), lines.to_pylist(), strict=True)
+            if any(file == again.file and line >= again.line for file, line in places):
+                return True
+    return False
 
 
 def digest(part: Part, row: int) -> bytes:

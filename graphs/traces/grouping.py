@@ -2,17 +2,19 @@
 
 A group is a task under one policy. Runs of one task by two models, or under two harnesses, are not samples of one
 policy: a baseline over both credits the choice of the model to the agents' actions. The key of a group therefore
-consists of the task, the model and the system (the harness that ran the team), where the log states them.
+consists of the task, the model and the system (the harness that ran the team), where the log states them. Agents may
+have other models than their trace: traces of a task in which one agent has unlike models are of unlike policies. Which
+agents act is a choice of the team, and no other policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["GROUP_KEYS", "check_group_by", "group_names"]
+__all__ = ["GROUP_KEYS", "check_group_by", "group_names", "of_their_task", "with_models_of_agents"]
 
 GROUP_KEYS = ("task", "model", "system")
 """Names allowed in `group_by`; all of them are the default."""
@@ -73,3 +75,54 @@ def group_names(
             taken.add(name)
         names[key] = name
     return [names[key] for key in keys]
+
+
+def with_models_of_agents(
+    tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], of_agents: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """The model of each trace with those of agents that have unlike ones in traces of its task, model and system.
+
+    Args:
+      tasks, models, systems: as of `group_names`.
+      of_agents: of each trace the model of each agent that acts.
+
+    Examples:
+      >>> teams = [{"lead": "m", "coder": "x"}, {"lead": "m", "coder": "y"}, {"lead": "m", "tester": "x"}]
+      >>> with_models_of_agents(["q"] * 3, ["m"] * 3, [""] * 3, teams)
+      ['m; coder: x', 'm; coder: y', 'm']
+    """
+    found: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+    keys = list(zip(tasks, models, systems, strict=True))
+    for key, agents in zip(keys, of_agents, strict=True):
+        for agent, model in agents.items():
+            found.setdefault(key, {}).setdefault(agent, set()).add(model)
+    unlike = {key: sorted(name for name, of in agents.items() if len(of) > 1) for key, agents in found.items()}
+    return [
+        "; ".join([key[1], *(f"{name}: {agents[name]}" for name in unlike.get(key, ()) if name in agents)])
+        for key, agents in zip(keys, of_agents, strict=True)
+    ]
+
+
+def of_their_task(
+    tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], cut: Sequence[bool]
+) -> list[str]:
+    """The models of traces, and of cut ones that state none that of their task and system, if there is one alone.
+
+    The log of a killed run lacks the lines that would tell; a group of its own would take its outcome out of all
+    comparisons.
+
+    Args:
+      tasks, models, systems: as of `group_names`.
+      cut: whether the log lacks lines of a trace.
+
+    Examples:
+      >>> of_their_task(["q", "q", "q", "r"], ["m", "", "", ""], [""] * 4, [False, True, False, True])
+      ['m', 'm', '', '']
+    """
+    known: dict[tuple[str, str], set[str]] = {}
+    for task, model, system in zip(tasks, models, systems, strict=True):
+        known.setdefault((task, system), set()).update({model} - {""})
+    return [
+        next(iter(known[task, system])) if of and not model and len(known[task, system]) == 1 else model
+        for task, model, system, of in zip(tasks, models, systems, cut, strict=True)
+    ]

@@ -73,7 +73,7 @@ AT_LIMIT = "ended_at_limit"
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
 CUT_SHORT = "cut_short"
-"""The metric that is 1 where spans name a parent that is not in the log (`TraceRecord.missing`)."""
+"""The metric that is 1 where spans name a parent that is not in the log (`missing`), or one has no end (`open`)."""
 LIMITS = frozenset(
     {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
      "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",
@@ -129,7 +129,10 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
       missing: which spans the log lacks although others of the trace name them, in words; "" where it lacks none.
+      open: the root span or an agent's, where it has begun and not ended, unlike others, in words; "" for none.
       outside: the first span, where all stand below one that the log lacks: a caller outside the log, or a lost root.
+      unknown: kinds of spans that the format does not know, each with its place: such a span is no event.
+      unlike_counts: calls for which the log states different counts, in words, each with its place.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
@@ -180,8 +183,11 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     invalidated: str = ""
     earlier_outcomes: str = ""
     missing: str = ""
+    open: str = ""
     outside: str = ""
     repeated: int = 0
+    unknown: list[tuple[str, tuple[str, int, int]]] = []
+    unlike_counts: list[tuple[str, tuple[str, int, int]]] = []
 
     def event(
         self,

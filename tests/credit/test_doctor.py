@@ -19,11 +19,13 @@ from credit.bench.doctor_trial import doctor_trials
 from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.cli import cli
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
-from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import _trend, collusion
+from credit.doctor.team_work import NO_PAIR, NO_TWO, TeamWork
+from credit.doctor.verdicts import _trend, collusion, drift
 from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import LACKING
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_numbers import UNREAD
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -56,7 +58,7 @@ LOGS: dict[str, tuple[tuple[str, ...], dict[str, float | str]]] = {
     ),
     "one waits, and the other's work is not read": (
         (*STARTS, "a2 b1 message", "d z temporal"),
-        {"serial_collapse": 1, "pseudo_parallelism": "no two agents with a span of time could run at once",
+        {"serial_collapse": 1, "pseudo_parallelism": NO_TWO,
          "free_riding": 2 / 3, "aggregation_leakage": 1},
     ),
     "without edges": (
@@ -117,11 +119,32 @@ def test_a_crew_whose_agents_are_started_one_after_another_is_no_runtime_at_faul
     pipeline = found(read(tmp_path, *in_turn))["pseudo_parallelism"]
     assert (pipeline.found, pipeline.p) == (None, None) and pipeline.words.startswith("looks like a pipeline")
     asked_at_once = found(read(tmp_path, *(crew(i, 3, 0) for i in range(8))))["pseudo_parallelism"]
-    assert asked_at_once.found and asked_at_once.statistic == 1
+    assert asked_at_once.found and asked_at_once.mean == 1
     skewed = found(read(tmp_path, *in_turn, crew(8, 2.9, 2.9)))["pseudo_parallelism"]
-    assert skewed.statistic == 0 and skewed.tasks == 1  # of clocks that differ by a tenth of a second
+    assert skewed.mean == 0 and skewed.tasks == 1  # of clocks that differ by a tenth of a second
     now_and_then = found(read(tmp_path, *in_turn, crew(8, 2, 2)))["pseudo_parallelism"]
-    assert now_and_then.found and now_and_then.tasks == 3 and now_and_then.statistic == pytest.approx(2 / 3)
+    assert now_and_then.found and now_and_then.tasks == 3 and now_and_then.mean == pytest.approx(2 / 3)
+
+
+def test_agents_that_nobody_started_are_not_said_to_be_unable_to_run_at_once(tmp_path: Path) -> None:
+    """Two that ran beside each other, by the times that make a speed-up of 8/5."""
+    events = [event(*each, seconds=2) for each in (
+        ("a1", "message", "a", 1), ("b1", "message", "b", 2), ("a2", "message", "a", 3), ("b2", "message", "b", 4)
+    )]  # fmt: skip
+    line = one(0, 0, events=[event("d", "message", "c", 0), *events], edges=edges("d a1 message", "d b1 message"))
+    traces = read(tmp_path, line)
+    assert trace_metrics(traces)["speed_up"].value.tolist() == [pytest.approx(8 / 6)]
+    assert found(traces)["pseudo_parallelism"].words == NO_PAIR
+
+
+def test_an_agent_runs_until_its_last_call_ends(tmp_path: Path) -> None:
+    """Its sibling began while that call ran, and was said to have waited for it."""
+    events = [event("d", "orchestrator_decision", "boss", 0),
+              *(event(f"s{i}", "spawn", "boss", 0, to=f"w{i}", action=False) for i in (1, 2)),
+              event("a1", "message", "w1", 1, seconds=1), event("a2", "message", "w1", 2, seconds=9),
+              event("b1", "message", "w2", 3, seconds=1), event("b2", "message", "w2", 4, seconds=1)]  # fmt: skip
+    line = one(0, 0, events=events, edges=edges("d s1 causal", "d s2 causal", "s1 a1 spawn", "s2 b1 spawn"))
+    assert TeamWork(read(tmp_path, line)).pseudo_parallelism().value.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +186,8 @@ def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     lines = [one(i, i // 4) for i in range(8)]
     few, enough = found(read(tmp_path, *lines[:4])), found(read(tmp_path, *lines))
     assert few["tool_spam"].found is None and "too few tasks" in few["tool_spam"].words
-    assert enough["tool_spam"].found and enough["tool_spam"].statistic == 3 / 4
-    assert enough["tool_spam"].as_json()["statistic"] == 3 / 4  # words stood here in place of the number
+    assert enough["tool_spam"].found and enough["tool_spam"].mean == 3 / 4
+    assert enough["tool_spam"].as_json()["mean"] == 3 / 4  # words stood here in place of the number
     assert enough["tool_spam"].p == pytest.approx(0.05**2)
     assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
 
@@ -194,15 +217,40 @@ def test_who_reached_the_end_is_not_known_of_traces_that_end_early(tmp_path: Pat
     limited, failed = ({"metrics": {name: 1.0}} for name in ("ended_at_limit", "ended_in_error"))
     lines = [one(i, i // 4, **((short | (limited if i % 2 else failed)) if i < 12 else whole)) for i in range(16)]
     cut = found(read(tmp_path, *lines))["free_riding"]
-    assert (cut.found, cut.statistic, cut.shown, cut.tasks) == (None, 0, 0, 1)
+    assert (cut.found, cut.mean, cut.shown, cut.tasks) == (None, 0, 0, 1)
     said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
     assert "6 of 16 traces stop at a limit" in said and "6 of 16 traces end in an error of the API" in said
     assert "free_riding counts no trace that ends early (here 12)" in said
     told = json.loads(CliRunner().invoke(cli, ["doctor", str(tmp_path), "--json"]).stdout)["endings"]
     assert [(end["traces"], end["event"]) for end in told] == [(6, "a2"), (6, "a2")]
-    stated = found(read(tmp_path, *(line | {"metrics": {}} for line in lines)))["free_riding"]
-    assert stated.found and stated.statistic == pytest.approx(3 / 4 * 1 / 3)
+    read(tmp_path, *(line | {"metrics": {}} for line in lines))
     assert "ends early" not in CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+
+
+def test_an_agent_whose_work_may_pass_through_files_is_not_idle(tmp_path: Path) -> None:
+    """A coder whose files a tester ran was to be started no more: no edge says that a file was read."""
+    starts = ("d s1 causal", "s1 a1 spawn", "d s2 causal", "s2 a2 spawn")
+    events = [*TEAM[:3], event("a1", "message", "w1", 1), event("a2", "message", "w2", 3)]
+    end = event("z", "message", "boss", 4)
+
+    def lines(*links: str, ended: bool = True) -> list[dict[str, Any]]:
+        return [
+            one(i, i // 4, events=[*events, end] if ended else events, edges=edges(*starts, *links)) for i in range(16)
+        ]
+
+    hidden = lines(ended=False)
+    for team in (hidden, lines("d z causal"), lines("d a1 message", "d a2 message", ended=False)):
+        traces = read(tmp_path, *team)
+        assert (found(traces)["free_riding"].found, found(traces)["free_riding"].words) == (None, UNREAD)
+        assert set(trace_metrics(traces)["useful_agents"].reasons) == {UNREAD}
+    one_read = read(tmp_path, *lines("a2 z message"))
+    assert found(one_read)["free_riding"].found and found(one_read)["free_riding"].mean == pytest.approx(1 / 3)
+    handed_on = read(tmp_path, *lines("a1 a2 message", ended=False))
+    assert found(handed_on)["free_riding"].mean == 0
+    both = [line | {"trace_id": f"h{i}", "task_id": f"h{i // 4}"} for i, line in enumerate(hidden)]
+    read(tmp_path, *lines("a2 z message"), *both)
+    said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+    assert f"free_riding counts no trace (here 16) in which {UNREAD}." in said
 
 
 def test_who_is_missing_from_a_trace_without_some_lines_did_not_stay_away(tmp_path: Path) -> None:
@@ -320,6 +368,31 @@ def test_advice_says_first_what_a_person_with_agents_can_do() -> None:
         assert all(training)
 
 
+def test_a_fault_is_found_where_what_is_printed_is_above_its_limit() -> None:
+    """`found` stood beside a statistic of 0.5 and a limit of 0.75: of half of the tasks it was 1."""
+    seen = set()
+    for seed in range(4):
+        rng, level = np.random.default_rng(seed), (0.05, 0.3)[seed % 2]
+        team = TeamWorld("harness", agents=4, events=80, kind="bernoulli")
+        healthy = healthy_team(rng, team, (4, 12, 24)[seed % 3])
+        for fault in sorted(FAULTS):
+            planted = plant(fault, rng, healthy) or healthy
+            some = 4 * int(rng.integers(1, len(healthy) // 4 + 1))  # traces of so many tasks, four each
+            traces = assemble([*planted[:some], *healthy[some:]])
+            for finding in examine(traces, credit.run(traces, "rloo"), level=level):
+                if finding.found is None:
+                    continue
+                assert finding.statistic is not None
+                if finding.p is not None:
+                    assert finding.found == (finding.p <= level), finding
+                if finding.limit is not None:
+                    assert finding.found == (finding.statistic > finding.limit), finding
+                seen.add((finding.check, finding.found, finding.limit is None))
+    both = [name for name in CHECKS if {(name, True), (name, False)} <= {one[:2] for one in seen}]
+    assert {"dominant_agent", "free_riding", "tool_spam", "idle_groups", "verdict_disagreement"} <= {*both}, both
+    assert {name for name, _, by_p in seen if by_p} <= {"verifier_drift", "verifier_collusion"}
+
+
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     lines = [one(i, i // 4, evidence={"policy_version": int(i == 0)}) for i in range(40)]
     for i in (0, 1, 2, 3):
@@ -346,7 +419,7 @@ def test_verdicts_that_say_otherwise_than_outcomes_are_counted(tmp_path: Path) -
         "judge says otherwise than the outcome in 18 of 40 traces: it passes 18 that failed and fails 0 that succeeded"
     )
     assert "45 % over tasks (too few tasks for an interval)" in lenient.words  # of two values in 2 and 8 tasks
-    assert lenient.statistic == pytest.approx(0.45) and lenient.p is None
+    assert lenient.mean == pytest.approx(0.45) and lenient.p is None
     many = finding(lambda i: 1.0 if i % 20 else 0.0, tasks=40)
     low, high = map(float, re.findall(r"\((\d+) to (\d+) %\)", many.words)[0])
     assert low < 45 < high
@@ -375,9 +448,30 @@ def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
     logs = (lines(False, 280), lines(True, 160), lines(False, 160))
     plain, rising, few = (found(read(tmp_path, *log))["verifier_drift"] for log in logs)
     assert plain.found is False and rising.found and "rises with policy_version" in rising.words
-    assert (
-        few.found is None and few.words == "none found in 80 traces of one outcome, and fewer than 120 often hide one"
-    )
+    few_words = "none found in 80 traces of one kind, failed or not, and fewer than 120 often hide one"
+    assert few.found is None and few.words == few_words
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_verdicts_are_of_traces_that_failed_in_the_words_of_the_summary(graded: bool, tmp_path: Path) -> None:
+    """All traces below the greatest outcome failed here, where a summary of the log had a cut for each task."""
+
+    def line(number: int) -> dict[str, Any]:
+        task, run = divmod(number, 8)
+        outcome = task % 2 + run / 8 if graded else float(run > 3)
+        rewards = {"team": outcome, "judge": task / 12 + float(run % 2) if run < 4 else 0.5 + (-1) ** run / 9}
+        who = "b" if run % 2 else "a"
+        events = [event("e0", "message", "a", 0), event("e1", "message", who, 1)]
+        return one(number, task, events=events, edges=[], evidence={"policy_version": task}) | {"rewards": rewards}
+
+    traces = read(tmp_path, *map(line, range(96)))
+    judged, kind = judged_traces(traces), "worse" if graded else "failed"
+    which = " (than others of their task)" if graded else ""
+    assert judged.kinds[0] == kind and judged.failed[:96].reshape(12, 8).tolist() == [[True] * 4 + [False] * 4] * 12
+    favoured, rising = (found(traces)[f"verifier_{check}"] for check in ("collusion", "drift"))
+    assert favoured.found and favoured.words == f"judge is higher on {kind} traces{which} of agent b"
+    assert rising.words == f"judge of traces that {'did ' * graded}{kind}{which} rises with policy_version"
+    assert not judged.succeeded[collusion(traces).rows].any() and not judged.succeeded[drift(traces).rows].any()
 
 
 def test_tasks_with_more_failed_traces_count_more_for_drift(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_log_of_each_format_means_what_is_written_beside_it(name: str, tmp_pat
     sample = SAMPLES[name]
     traces = read(sample.write(tmp_path))
     earlier = {"earlier-outcome"} if name in ("agent-lightning", "inspect-ai") else set()
-    notes = {"lone-subagent"} if name == "codex-fork" else earlier
+    notes = {"codex-fork": {"lone-subagent"}, "table": {"some-without-event-reward"}}.get(name, earlier)
     assert {problem.kind for problem in traces.problems} == notes
     assert set(traces.traces["format"].to_pylist()) == {sample.format}
     assert meaning(traces) == sample.meaning

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,23 @@ def test_equal_returns_as_many_steps_before_the_end_are_equal_wherever_they_stan
     tree = {name: evidence[name] for name in ("context", "node")}
     result = credit.magrpo(graph, reward, **tree, discount=discount)
     assert rows.gather(result.valid)[alike].any() and not rows.gather(result.advantage)[alike].any()
+
+
+@pytest.mark.parametrize("scores", [[1.0, 0, 0], [0, 0, 1.0, 0, 0, 0], [-3.0, 1, 2, 0, 5]])
+def test_the_mean_of_others_that_cancel_is_exactly_0(scores: list[float]) -> None:
+    """The mean of 0 and 0 beside 1 was -3e-8: the mean of all is rounded, and its own share was taken off."""
+    graph, reward, rows = credit.from_columns(group=[0] * len(scores), trace=range(len(scores)), reward=scores)
+    baseline = rows.gather(credit.rloo(graph, reward).baseline)
+    exact = (np.sum(scores) - scores) / (len(scores) - 1)
+    assert baseline[exact == 0].tolist() == [0] * np.count_nonzero(exact == 0) != []
+    assert baseline == pytest.approx(exact, rel=1e-6)
+
+
+def test_a_mean_that_rounding_leaves_is_no_divisor() -> None:
+    """Of -0.9, 0, 0.6 and 0.3 the mean is 0; what single precision left of it gave one an advantage of -1."""
+    for first in itertools.product((-0.9, -0.3, 0.0, 0.6, 1.7), repeat=3):
+        reward = [*first, -round(sum(first), 9)]
+        graph, returns, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=reward)
+        result = credit.max_rl(graph, returns)
+        assert not rows.gather(result.advantage).any(), reward
+        assert rows.gather(result.valid).tolist() == [amount == 0 for amount in reward], reward

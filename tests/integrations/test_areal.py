@@ -128,9 +128,10 @@ def test_rows_carry_the_version_that_began_them(actor: Any) -> None:
     data = rollouts(np.array([[1.0, 0.0, 0.5]]))
     data[0]["versions"] = torch.tensor([[-1, -1, 3, 3], [-1, -1, 5, 5], [-1, -1, 5, 6]], dtype=torch.int32)
     ours = actor("rloo")
+    ours.engine = SimpleNamespace(get_version=lambda: 7)
     assert written(ours.compute_advantages(data)).tolist() == [0.75, -0.75, 0]
     ages = {name: ours.credit_metrics[f"credit/{name}"] for name in ("policy_age", "groups_of_several_versions")}
-    assert ages == {"policy_age": 2, "groups_of_several_versions": 1}
+    assert ages == {"policy_age": 4, "groups_of_several_versions": 1}
 
 
 def test_groups_that_may_be_on_other_ranks_are_refused(actor: Any) -> None:

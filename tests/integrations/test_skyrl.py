@@ -194,9 +194,10 @@ def test_groups_of_a_mini_batch_carry_the_step_that_began_them(monkeypatch: pyte
     data = batch([1.0, 0.0, 4.0, 2.0], ["q", "q", "r", "r"], is_last_step=[True] * 4)
     monkeypatch.setattr(FullyAsyncRayPPOTrainer, name, lambda self, groups, dropped=None: data)
     made = trainer("credit_rloo", step_wise=True, of=CreditFullyAsyncRayPPOTrainer)
+    made.global_step = 6
     result = made.compute_advantages_and_returns(pad_training_input_batch(getattr(made, name)(groups), 2))
     assert numbers(result) == [1, -1, 2, -2, 0, 0]
-    assert made.all_metrics["credit/policy_age"] == 2 and made.all_metrics["credit/groups_of_several_versions"] == 0
+    assert made.all_metrics["credit/policy_age"] == 3 and made.all_metrics["credit/groups_of_several_versions"] == 0
     monkeypatch.delattr(FullyAsyncRayPPOTrainer, name)
     with pytest.raises(CreditError, match=f"FullyAsyncRayPPOTrainer has no {name}"):
         trainer("credit_rloo", step_wise=True, of=CreditFullyAsyncRayPPOTrainer).train_critic_and_policy(None)

@@ -34,6 +34,7 @@ def loop_of(kind: Any, rewards: list[float | None], monkeypatch: pytest.MonkeyPa
         self.reward_funcs, self.reward_func_names = [lambda **_: rewards], ["fixed"]
         self._env_reward_types, self._provides_rollout_reward, self.num_generations = [], False, len(rewards)
         self.pushed: list[dict[str, float]] = []
+        self._model_version_value = SimpleNamespace(value=5)
 
     monkeypatch.setattr(Loop, "__init__", init)
     monkeypatch.setattr(Loop, "_push_metrics", lambda self, values: self.pushed.append(values))
@@ -76,7 +77,9 @@ def test_trls_own_formula_and_another(empty: int | None, monkeypatch: pytest.Mon
     got = scored(ours, group_of(8, empty))
     assert len(got) == 12 - (empty is not None) and np.abs(want).max() > 1
     assert np.abs(got - want).max() <= 2e-6 and (got[-2:] == 0).all()
-    assert ours.pushed[-1]["credit/policy_age"] == 0 and ours.pushed[-1]["credit/compilations"] == 0
+    # The group is of version 3, and 5 is trained: its age was 0, and its gradient called unbiased.
+    assert ours.pushed[-1]["credit/policy_age"] == 2 and "credit/condition/unbiased" not in ours.pushed[-1]
+    assert ours.pushed[-1]["credit/compilations"] == 0
     rloo = scored(loop_of(trl_async._CreditLoop, [1.0, 0.0, 0.5], monkeypatch, credit="rloo", options={}), group_of(3))
     assert rloo.tolist() == [0.75, -0.75, -0.75, 0]
 

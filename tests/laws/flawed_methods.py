@@ -9,9 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from estimators import rloo
 from estimators.base import Credit, Reason, check_event_array, finish
+from estimators.group import settle_alone
+from estimators.medians import median_of_others
+from estimators.members import members
 from graphs.floats import at_least_float32
-from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 
 def good(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
@@ -80,6 +84,16 @@ def divides_by_padded_length(graph: Any, reward: Any, *, event_reward: Any = Non
     return replaced(out, scale=jnp.where(out.valid, graph.num_events / 100.0, 1.0))
 
 
+def takes_padding_for_a_group(graph: Any, reward: Any) -> Credit:
+    """A mean of the group with the traces of the padding, whose rewards are 0 and whose group is the first."""
+    has_outcome = jnp.isfinite(reward)
+    groups, num = jnp.asarray(graph.group_ids), graph.num_traces
+    sums = segment_sum(jnp.where(has_outcome, reward, 0.0), groups, num)
+    mean = safe_divide(sums, segment_count(groups, num, has_outcome, sums.dtype))
+    out = good(graph, reward)
+    return replaced(out, baseline=jnp.where(out.valid, mean[graph.group_ids[graph.trace_ids]], 0.0))
+
+
 def forgets_the_mask(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     step = jax.ops.segment_sum(jnp.asarray(event_reward), graph.trace_ids, num_segments=graph.num_traces)
     return good(graph, reward + step)
@@ -124,6 +138,21 @@ def turns_the_sign(graph: Any, reward: Any, *, event_reward: Any = None) -> Cred
 def calls_returns_centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     return replaced(out, baseline=jnp.zeros_like(out.baseline), centred=True)
+
+
+def of_others(key: str, unit: str, *, centred: bool = False) -> Callable[..., Credit]:
+    """The outcome minus the median of three or more others of its key, under a declaration that may be false."""
+
+    def median_of_key(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        m = members(graph, reward, event_reward, by=key, population="trace", aggregate="return")
+        middle, others = median_of_others(m)
+        x = m.score[m.of_event]
+        middle, reason = settle_alone(m, m.member_mask[m.of_event], others < 1, x, middle, "refuse", few=others < 3)
+        return finish(graph, credit=x, baseline=middle, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),
+                      reason=reason, unit=unit, estimand="total", source="own", centred=centred,
+                      own_outcome=True)  # fmt: skip
+
+    return median_of_key
 
 
 def refuses_agents(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
@@ -172,6 +201,20 @@ def divides_marks_by_the_spread_of_outcomes(graph: Any, reward: Any, *, event_re
     plain = divides_by_spread(lambda squares: jnp.sqrt(squares + 1e-12))(graph, reward)
     marked = good(graph, reward, event_reward=event_reward)
     return replaced(marked, scale=plain.scale)
+
+
+def divides_by_the_spread_of_others(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """The outcome minus the mean of the group's other traces, over their spread; as it is where they are equal."""
+    plain = rloo(graph, reward)
+    traces, reward = jnp.arange(graph.num_traces), jnp.asarray(reward)
+    there = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
+    other = there[None] & (graph.group_ids[:, None] == graph.group_ids[None]) & (traces[:, None] != traces[None])
+    apart = jnp.where(other, reward[None] - reward[:, None], 0)
+    n = jnp.maximum(other.sum(axis=1), 1).astype(apart.dtype)
+    mean = apart.sum(axis=1) / n
+    variance = jnp.where(other, (apart - mean[:, None]) ** 2, 0).sum(axis=1) / n
+    scale = safe_sqrt(jnp.where(variance > 0, variance, 1))[graph.trace_ids]
+    return replaced(plain, scale=jnp.where(plain.valid, scale, 1))
 
 
 def keeps_the_last_axis(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:

@@ -18,6 +18,7 @@ import pytest
 import credit
 import credit.laws.trial_batches
 from credit.laws import LAWS, Subject
+from credit.laws.subject import differ
 from estimators.baselines.roles import sub_agents
 from graphs.traces.schema import TRACE_EVIDENCE
 
@@ -118,7 +119,7 @@ OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters":
 @pytest.mark.parametrize("name", grouped(credit.METHODS))
 def test_method_obeys_law(name: str, law: str) -> None:
     result = subject(name).try_law(law, LAWS[law])
-    assert result.passed is not False, result.detail
+    assert result.passed is not False and not result.untried, result.detail
 
 
 @pytest.mark.every_method
@@ -126,7 +127,7 @@ def test_method_obeys_law(name: str, law: str) -> None:
 @pytest.mark.parametrize("name", credit.METHODS)
 def test_method_obeys_costly_law(name: str, law: str) -> None:
     result = subject(name).try_law(law, LAWS[law])
-    assert result.passed is not False, result.detail
+    assert result.passed is not False and not result.untried, result.detail
 
 
 @pytest.mark.every_method
@@ -136,7 +137,7 @@ def test_method_obeys_jit_in_optimised_code(name: str) -> None:
     s = new_subject(name)
     s.jitted = jax.jit(s._counted, compiler_options=OPTIMISED)
     result = s.try_law("jit", LAWS["jit"])
-    assert result.passed is not False, result.detail
+    assert result.passed is not False and not result.untried, result.detail
 
 
 SAME_CODE = ("dr_mas by role, traces", "dr_mas vanilla", "dr_mas_rloo vanilla", "reinforce_pp_baseline by agent")
@@ -157,7 +158,7 @@ KINDS_OF_SETTINGS = ("dr_mas by role, traces", "rloo of agents")
 )
 def test_settings_obey_laws(name: str, law: str) -> None:
     result = subject(name).try_law(law, LAWS[law])
-    assert result.passed is not False, result.detail
+    assert result.passed is not False and not result.untried, result.detail
 
 
 # --- Each method is what its formula says, computed slowly (tests/references) -----------------------------------------
@@ -216,5 +217,8 @@ def test_outcomes_of_agents_are_paid_as_their_references(name: str) -> None:
 @pytest.mark.parametrize("name", grouped(credit.METHODS))
 def test_method_is_what_the_table_says(name: str) -> None:
     method, s = credit.METHODS[name], subject(name)
-    s.run(credit.laws.trial_batches.padded(s.regular(), credit.laws.trial_batches.SIZES))
-    assert (s.unit, s.estimand) == (method.unit, method.estimand)
+    same = True
+    for batch in map(s.padded, (s.regular(), s.ragged())):
+        paid, unpaid = s.run(batch), s.run(dataclasses.replace(batch, event_reward=np.zeros_like(batch.event_reward)))
+        same &= not differ(paid, unpaid, batch.graph.event_mask, exactly=True)
+    assert (s.unit, s.estimand, same) == (method.unit, method.estimand, method.outcome_alone)

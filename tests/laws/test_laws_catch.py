@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("jit", flawed.differs_when_compiled, "credit of event"),
     ("padding_is_zero", flawed.fills_padding, "is 7.0; expected 0.0"),
     ("padding_changes_nothing", flawed.divides_by_padded_length, "scale of event"),
+    ("padding_changes_nothing", flawed.takes_padding_for_a_group, "as without padding: `graph.trace_mask` and"),
+    ("poison", flawed.takes_padding_for_a_group, "as with zeros in the padding: `graph.trace_mask` and"),
     ("poison", flawed.forgets_the_mask, "of event"),
     ("order", flawed.counts_from_the_first, "after renumbering"),
     ("missing_reward", flawed.takes_missing_for_zero, "trace without an outcome is valid"),
@@ -29,14 +32,16 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("response", flawed.ignores_reward, "no reward of group 0"),
     ("declared", flawed.denies_its_own_outcome, "since own_outcome is False"),
     ("declared", flawed.calls_returns_centred, "since centred is True"),
+    ("declared", flawed.of_others("task", "trace", centred=True), "on average over independent outcomes"),
     ("declared", flawed.turns_the_sign, "since its estimand is 'total'"),
-    ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason 5"),
+    ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason NO_EVIDENCE"),
     ("finite", flawed.divides_by_zero, "scale of event"),
     ("gradients", flawed.has_infinite_slopes, "the gradient to the event reward"),
     ("dtypes", flawed.has_double_constants, "expected float32: make constants of an array's dtype"),
     ("dtypes", flawed.computes_in_bfloat16, "in bfloat16, against float32: estimators.base.check_reward"),
     ("equal_rewards", flawed.rounds_at_ties, "where every reward is"),
     ("bounded", flawed.divides_marks_by_the_spread_of_outcomes, "where rewards of a group differ by"),
+    ("bounded", flawed.divides_by_the_spread_of_others, "at most, but for one that is 0.5 further,"),
     ("vmap", flawed.keeps_the_last_axis, "(mapped)"),
     ("no_event_reward", flawed.dislikes_no_event_reward, "credit of event"),
     ("no_event_reward", flawed.forgets_event_rewards, "read it, or leave the parameter out"),
@@ -44,6 +49,10 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("replays", flawed.is_compared_with_its_replays, "as with another outcome of its replay"),
     ("unit", flawed.splits_units, "another event of its trace"),
     ("unit", flawed.names_no_unit, "unit is 'team'"),
+    *(
+        ("unit", flawed.of_others(f"task,{key}", unit), f"another event of its {unit}")
+        for key, unit in itertools.combinations(("turn", "agent", "role", "trace"), 2)
+    ),
 ]
 
 
@@ -74,6 +83,21 @@ def test_a_baseline_that_holds_the_own_outcome_is_no_unbiased_one() -> None:
         check(flawed.good, unbiased=True, skip=others)
     assert check(flawed.good, skip=others, strict=False).results[0].passed is None
     assert check(credit.METHODS["rloo"], skip=others).results[0].passed
+
+
+def test_a_report_says_of_a_centre_that_its_mean_was_not_tried() -> None:
+    """`centred=True` passed without a word where evidence makes the amounts."""
+    others, words = [law for law in LAWS if law != "declared"], "but not that the mean under the policy is 0"
+    assert words in str(check(credit.METHODS["coma"], skip=others))
+    assert words not in str(check(credit.METHODS["rloo"], skip=others))
+
+
+def test_laws_that_break_for_padding_point_to_the_law_that_names_it() -> None:
+    """Numbers that move after renumbering were all that was said of a method that forgot `trace_mask`."""
+    skip = [law for law in LAWS if law not in ("padding_changes_nothing", "order")]
+    first, second = check(flawed.takes_padding_for_a_group, skip=skip, strict=False).results
+    assert first.passed is second.passed is False and "`graph.trace_mask`" in first.detail
+    assert second.detail.endswith("(after renumbering) (or of padding: see padding_changes_nothing)")
 
 
 @pytest.mark.slow

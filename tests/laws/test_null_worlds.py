@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import credit
+from credit.cli import cli
 from credit.methods.registry import METHODS
 from credit.reports.who_matters import who_matters
 from credit.telling_apart import place_note
@@ -158,6 +162,23 @@ def test_what_is_said_of_values(method: str, null: Null, options: dict[str, obje
     traces = null.traces(0, method)
     said = place_note(traces, credit.run(traces, method, **options))
     assert said.startswith(note) and bool(said) == bool(note)
+    assert ("`credit fit critic LOGS -o critic/` fits others" in said) == note.startswith("Values")
+
+
+def test_the_commands_behind_values_that_are_off_are_legal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note named no next step."""
+    monkeypatch.chdir(tmp_path)
+    Path("critic").mkdir()
+    Path("LOGS").mkdir()
+    traces = Null(off=0.2).traces(0, "gae")
+    said = place_note(traces, credit.run(traces, "gae"))
+    commands = re.findall("`credit (.*?)`", said)
+    assert [command.split()[0] for command in commands] == ["fit", "assign"]
+    for command in commands:
+        of, arguments = cli, command.split()
+        while isinstance(of, click.Group):
+            of = of.commands[arguments.pop(0)]
+        of.make_context("credit", arguments)  # a usage error names what is wrong
 
 
 @pytest.mark.every_method

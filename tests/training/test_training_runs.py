@@ -21,7 +21,7 @@ from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
-from credit.cli.benchmarks.bench_train import _rate
+from credit.cli.benchmarks.bench_train import _edge
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
@@ -116,7 +116,8 @@ def test_a_broken_row_is_named_when_a_run_is_resumed(
 def test_a_row_and_a_cell_share_no_name_of_different_quantities() -> None:
     """A row's `area` was a mean return, and a cell's a share of the way to the optimum."""
     shared = set(_Row.__struct_fields__) & set(Cell._fields)
-    assert shared == {"task", "signal", "learning_rate", "events_to_90", "cosine", "entropy", "teaching"}
+    of_both = {"task", "signal", "learning_rate", "events_to_90", "cosine", "entropy", "teaching"}
+    assert shared == of_both | {"answered", "refused"}
 
 
 @pytest.mark.slow
@@ -350,8 +351,8 @@ def test_a_name_that_stands_twice_is_refused() -> None:
 
 
 def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:
-    assert [_rate(rate, (0.1, 0.2, 0.4)) for rate in (0.1, 0.2, 0.4)] == ["0.1 at edge", "0.2", "0.4 at edge"]
-    assert _rate(0.4, (0.4,)) == "0.4"
+    assert [_edge(rate, (0.1, 0.2, 0.4)) for rate in (0.1, 0.2, 0.4)] == ["at edge", "", "at edge"]
+    assert _edge(0.4, (0.4,)) == ""
 
 
 @pytest.mark.parametrize("other", [0.2, 0.4])
@@ -556,3 +557,14 @@ def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -
     found = CliRunner().invoke(cli, [*call, "--world", "heavy"])
     assert found.exit_code == 0, found.output
     assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]
+
+
+def test_what_cannot_be_trained_is_left_out_by_name(tmp_path: Path) -> None:
+    """`opo`, which needs tokens, kept `rloo` from being trained, and `stop_budget` off its tasks did so later."""
+    call = ["bench", "train", "--tasks", "bottleneck", "--quick", "--json", "-m"]
+    found = CliRunner().invoke(cli, [*call, "opo,stop_budget,rloo", "--plot", str(tmp_path / "x.svg")])
+    assert found.exit_code == 0 and {row["signal"] for row in json.loads(found.stdout)["rows"]} == {"rloo"}
+    assert "opo is left out in every task: method 'opo' needs tokens, which the tasks do not have" in found.stderr
+    assert "stop_budget is left out in bottleneck: training with 'stop_budget'" in found.stderr
+    alone = CliRunner().invoke(cli, [*call, "opo"])
+    assert alone.exit_code == 1 and "opo is left out in every task" in alone.stderr

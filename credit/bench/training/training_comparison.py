@@ -52,9 +52,9 @@ class Cell(NamedTuple):
       events_to_90: median over seeds of the events before the first policy with a share of 0.9; infinite where half of
         the seeds do not come there.
       area_median, final_median, difference_median: medians over seeds.
-      area_interval, events_interval, difference_interval: low and high end of the 95 % interval of such a median
-        (`median_interval`), NaN with fewer than five seeds. A mean has none: a run that fails is rare and far off, so
-        that Student's interval held the mean difference in 14 to 98 % of draws of 3 to 20 seeds, by cell.
+      area_interval, final_interval, events_interval, difference_interval: low and high end of the 95 % interval of such
+        a median (`median_interval`), NaN with fewer than five seeds. A mean has none: a run that fails is rare and far
+        off, so that Student's interval held the mean difference in 14 to 98 % of draws of 3 to 20 seeds, by cell.
       at_rates: the difference at each of the `common_rates` of `run_training`.
       same_as: an earlier signal with the same areas, but for rounding (`TIE`), and the same events to 90 % on every
         seed of the task; "" where none has them.
@@ -65,6 +65,8 @@ class Cell(NamedTuple):
       ahead: seeds on which the area is larger than that of the other signal by more than `TIE`.
       ahead_p: of Wilcoxon's signed-rank test of paired areas, corrected likewise. It holds for few seeds;
         fewer than six cannot have one below 0.05.
+      answered, refused: the least share of actions with an advantage over seeds, and the main reason of the others
+        there; "" where there are none.
       events_p: of that test of the logarithms of the events to 90 %, corrected likewise. A seed that does not
         come there stands behind all that do, and two that do not are equal.
     """
@@ -89,10 +91,13 @@ class Cell(NamedTuple):
     final_median: float = float("nan")
     difference_median: float = float("nan")
     area_interval: tuple[float, float] = NO_INTERVAL
+    final_interval: tuple[float, float] = NO_INTERVAL
     events_interval: tuple[float, float] = NO_INTERVAL
     difference_interval: tuple[float, float] = NO_INTERVAL
     at_rates: tuple[AtRate, ...] = ()
     same_as: str = ""
+    answered: float = 1.0
+    refused: str = ""
 
 
 def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Cell]:
@@ -264,6 +269,7 @@ def _cell(
     area, final = (np.array([_share(row, field) for row in rows]) for field in ("mean_return", "final_return"))
     reached = sorted(float("inf") if row["events_to_90"] is None else row["events_to_90"] for row in rows)
     middle = [reached[(len(reached) - 1) // 2], reached[len(reached) // 2]]
+    worst = min(rows, key=lambda row: row.get("answered", 1.0))
 
     def mean(field: str) -> float:
         return float(np.mean([row[field] for row in rows]))
@@ -289,6 +295,9 @@ def _cell(
         final_median=float(np.median(final)),
         difference_median=float(np.median(gap)) if len(gap) else 0.0,
         area_interval=median_interval(area),
+        final_interval=median_interval(final),
         events_interval=median_interval(reached),
         difference_interval=median_interval(gap),
+        answered=worst.get("answered", 1.0),
+        refused=worst.get("refused", ""),
     )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from credit.bench.refusals import LeftOut, main_reason
+from credit.bench.refusals import LeftOut, UnmeasuredError, main_reason
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
@@ -65,7 +65,8 @@ def run_training(
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
         except those of your own function or task, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
-      left_out: takes the signals whose advantages are not finite on some task, which then have no row; None raises.
+      left_out: takes the signals that some task does not suit, or whose advantages are not finite there, which then
+        have no row; None raises.
 
     Returns:
       One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
@@ -81,6 +82,15 @@ def run_training(
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
         one of the sweep, a signal cannot be trained with (`train`), or the file cannot be resumed, holds rows of other
         settings, a broken row, or one row twice; another process trains into it.
+
+    Examples:
+      `cells` of `training_comparison` compares the rows, `credit.plot.draw_training` draws them.
+
+      >>> from credit.bench.training.training_comparison import cells
+      >>> from credit.bench.training.training_loop import TrainingSettings
+      >>> rows = run_training(["zero"], ["bottleneck"], 2, TrainingSettings(steps=2), learning_rates=[0.4])
+      >>> rows[0]["signal"], rows[0]["start"] == rows[0]["final_return"], cells(rows)[0].area
+      ('zero', True, 0.0)
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
@@ -159,7 +169,7 @@ def _row(
     except MissingExtraError:
         raise  # of whatever signal
     except CreditError as error:
-        kind = NotFiniteError if isinstance(error, NotFiniteError) else CreditError
+        kind = type(error) if isinstance(error, (NotFiniteError, UnmeasuredError)) else CreditError
         raise kind(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))

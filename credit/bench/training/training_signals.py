@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.bench.given_values import VALUES
+from credit.bench.refusals import UnmeasuredError
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.online_coefficients import (
     CoefficientSums,
@@ -63,7 +64,8 @@ def training_signal(name: str) -> Signal:
       name: as above.
 
     Raises:
-      CreditError: there is no such signal, or the method needs evidence that these tasks do not have.
+      CreditError: there is no such signal.
+      UnmeasuredError: the method needs evidence that these tasks do not have.
     """
     return _signal(name, load_function(name) if ":" in name else None)
 
@@ -99,7 +101,7 @@ def _signal(name: str, own: Callable[..., Credit] | None) -> Signal:
         return _WITH_RUNS[home]
     missing = sorted(set(method.needs) - VALUES)
     if missing:
-        raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
+        raise UnmeasuredError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
     return _from_critic(method) if method.needs else _plain(lambda rollout: method(rollout.graph, rollout.reward))
 
 
@@ -176,7 +178,7 @@ def _stop(basis: Basis, *, own_outcome: bool = False, critic_too: bool = False) 
 
     def start(task: LearningTask) -> CriticSums | None:
         if task.choices != 2:
-            raise CreditError(f"task {task.name!r} has {task.choices} choices; expected 2, to stop and to go on")
+            raise UnmeasuredError(f"task {task.name!r} has {task.choices} choices; expected 2, to stop and to go on")
         return fresh_critic(task) if critic_too else None
 
     def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
@@ -216,7 +218,9 @@ def _budget() -> Signal:
 
     def start(task: LearningTask) -> tuple[jax.Array, jax.Array]:
         if task.price is None or task.taken is None:
-            raise CreditError(f"task {task.name!r} has no price of its steps; expected one whose name begins stopping")
+            raise UnmeasuredError(
+                f"task {task.name!r} has no price of its steps; expected one whose name begins stopping"
+            )
         chosen = jnp.stack(jnp.meshgrid(*[jnp.arange(task.choices)] * task.decisions, indexing="ij"), axis=-1)
         cost = jnp.sum(jnp.where(jnp.asarray(task.taken) & (chosen == 1), jnp.asarray(task.price, jnp.float32), 0), -1)
         best = jnp.argmax(jnp.asarray(task.reward, jnp.float32).reshape(task.kinds, -1), axis=1)

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
+from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, prints_table, stay_outside, write_output
@@ -136,6 +137,7 @@ def assign(
         if column is not None:
             reading["columns"] = (reading["columns"] or {}) | {"key": column}
     options = parse_options(method, option_texts if by is None else (*option_texts, f"by={by}"))
+    tell_unchecked([method])
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
     if engine is not None and to != "table":
@@ -170,7 +172,7 @@ def assign(
         credit = run(traces, method, evidence=also, **arrays, **options)
     count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, to, output)
     summary = Summary()
-    summary.add(traces, credit, method, options)
+    summary.add(traces, credit, method, options, arrays)
     key, name = _FILLED.get(to, ("rows", "row"))
     what = counted(count, name) if to == "table" else f"advantages of {counted(count, name)}"
     wrote = f"wrote {what} to {'standard output' if output == '-' else output}"

@@ -24,7 +24,11 @@ class InOrder(click.Group):
 
 @click.group(cls=InOrder, short_help="Measure methods on worlds with known truth.")
 def bench() -> None:
-    """Measure methods on worlds with known truth."""
+    """Measure methods on worlds with known truth.
+
+    A method that cannot be measured, as for want of evidence, is left out with a line on standard error. Where no other
+    is left, the call is refused.
+    """
 
 
 for _command in (bias, truth, snr, doctor, robustness, train):

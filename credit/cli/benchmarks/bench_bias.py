@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.bench.given_values import GIVEN_VALUES
+from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, each_once
+from credit.cli.shared.commands import Command, each_once, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -24,32 +25,34 @@ if TYPE_CHECKING:
 
 __all__ = ["bias"]
 
+_CENTRED = "; A° is an advantage less the mean advantage of its state, which a baseline may change"
 LEGENDS = {
     "bias": "|E g − ∇J| / |∇J|, the distance of the mean gradient from the true one in lengths of the true one; "
-    "0 is unbiased, 1 is as far off as no gradient at all",
+    "0 is unbiased, 1 is as far off as no gradient at all; of a method that divides it changes with the unit of "
+    "reward, which leaves the cosine",
     "cosine": "of the angle between the mean gradient and the true one; 1 is the same direction",
     "variance": "of the gradient, times the runs of a batch, over |∇J|²; it carries the square of a method's scale",
     "relative": "the variance over |E g|², which no scale changes: the runs of a batch over the squared signal to "
     "noise of its gradient",
-    "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
-    "rank": "Kendall's τ-b between mean advantages and true increments, where differences below a thousandth of "
-    "the root mean square of each are ties; 1 is the same order",
-    "sign": "part of the advantages with the sign of the true increment, where neither is 0 up to rounding; "
-    "a baseline without bias may put it below 0.5 where outcomes are skewed",
+    "error": "mean squared distance of A° from true increments, over the mean square of these; 0 is exact" + _CENTRED,
+    "rank": "Kendall's τ-b between the mean A° of choices and true increments, where differences below a thousandth "
+    "of the root mean square of each are ties; 1 is the same order" + _CENTRED,
+    "sign": "part of all A° with the sign of the true increment, where neither is 0 up to rounding; a baseline "
+    "without bias may put it below 0.5 where outcomes are skewed" + _CENTRED,
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)
+EXACT = "exact numbers, by enumeration of all batches, without draws"
 PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of a context."
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The chosen names; what is none, or cannot be enumerated, is an error."""
-    from credit.bench.bias_settings import setting
+    """The chosen worlds; what is none, or cannot be enumerated, is an error."""
     from credit.bench.own_worlds import micro_world
 
     chosen: tuple[str, ...] = each_once(ctx, param, names)
     for name in chosen:
-        (micro_world if param.name == "worlds" else setting)(name)
+        micro_world(name)
     return chosen
 
 
@@ -63,14 +66,9 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     credit bench bias --score variance --json
     """,
 )
-@click.option(
-    "--method",
-    "-m",
-    "methods",
-    multiple=True,
-    callback=_known,
-    help="Method, variant ('gae, lambda 1'), published name, or your own function as module:function. May be repeated. "
-    f"{GIVEN_VALUES['bias'].capitalize()}.",
+@several_methods(
+    "Method, variant ('gae, lambda 1'), published name, or your own function as module:function. By commas or "
+    f"repeated. {GIVEN_VALUES['bias'].capitalize()}."
 )
 @click.option(
     "--world",
@@ -92,6 +90,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     metavar="K",
     help="Traces of a group or alternatives of a context, instead of 2 and 3. A median differs from a mean from 4 on.",
 )
+@long_table_option("--output", "-o")
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
 def bias(
@@ -99,6 +98,7 @@ def bias(
     worlds: tuple[str, ...],
     score: str,
     group_size: int | None,
+    table: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -107,16 +107,23 @@ def bias(
     The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
     from credit.bench.bias import Row, beyond, cells, refusals
+    from credit.bench.bias_settings import setting
+    from credit.bench.refusals import LeftOut
 
+    left_out = LeftOut()
+    methods = left_out.keep(methods, "every world", setting)
     if plot is not None:
         stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size)]
         check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
     rows, unmeasured = _measured(methods, worlds, group_size)
 
-    left_out = [*beyond(methods, worlds, group_size), *unmeasured]
-    for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]:
+    too_many = beyond(methods, worlds, group_size)
+    rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
+    told = [*_of_outcomes(rows), *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]
+    for line in [*left_out.lines(), *too_many, *unmeasured, *told]:
         stderr().print(words(line), soft_wrap=True)
+    save_numbers(_all_numbers(rows), table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
@@ -126,6 +133,39 @@ def bias(
         _print(rows, score, group_size, all_methods=not methods)
     if plot is not None:
         save_picture(_drawn(rows, score), plot)
+
+
+def _all_numbers(rows: list[Row]) -> list[Measured]:
+    """The scores of rows, worlds in the order of the printed table."""
+    from credit.bench.bias_table import worlds_of
+
+    places = {world: place for place, world in enumerate(worlds_of(rows))}
+    methods = list(dict.fromkeys(row.method for row in rows))
+    ordered = sorted(rows, key=lambda row: (methods.index(row.method), places[row.world]))
+    return [number for row in ordered for number in _numbers(row)]
+
+
+def _notes(rows: list[Row]) -> dict[str, str]:
+    """What captions in LaTeX say: of a score the printed legend, and of all the worlds and what methods were given."""
+    from credit.bench.bias_settings import setting
+    from credit.bench.bias_table import worlds_of
+    from credit.bench.own_worlds import micro_world
+
+    options = {row.method: setting(row.method).options for row in rows}
+    told = [f"{name}: {', '.join(f'{key}={value}' for key, value in of.items())}" for name, of in options.items() if of]
+    worlds = [f"{world}: {micro_world(world).about.rstrip('.')}" for world in worlds_of(rows)]
+    return {**LEGENDS, "": "; ".join(filter(None, [EXACT, *worlds, _values(rows), *told]))}
+
+
+def _numbers(row: Row) -> list[Measured]:
+    """The scores of a row; where every decision was refused nothing pushed the policy, and there is none."""
+    from credit.bench.bias_table import cell
+
+    return [
+        Measured(row.method, name, getattr(row, name) if row.answered > 0 or name == "answered" else math.nan,
+                 world=row.world, group_size=row.k, shown=cell([row], name))
+        for name in SCORES
+    ]  # fmt: skip
 
 
 def _drawn(rows: list[Row], score: str) -> Figure:
@@ -152,10 +192,10 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
 
 
 def _values(rows: list[Row]) -> str:
-    """What values the measured methods had; "" where none takes any."""
-    from credit.bench.bias_settings import setting
+    """What the measured methods were given; "" where they take nothing."""
+    from credit.bench.bias_settings import given_to
 
-    return values_given("bias", {need for row in rows for need in setting(row.method).evidence})
+    return given_to(dict.fromkeys(row.method for row in rows))
 
 
 def _variants(methods: tuple[str, ...]) -> list[str]:
@@ -181,6 +221,15 @@ def _sizes(rows: list[Row], group_size: int) -> str:
     return " ".join([*asked, *(f"Of size {k}: {'; '.join(names)}." for k, names in other.items())])
 
 
+def _of_outcomes(rows: list[Row]) -> list[str]:
+    """A line on own functions that take no rewards at events: logs give them other rewards."""
+    from credit.bench.bias_settings import setting
+
+    own = dict.fromkeys(row.method for row in rows if ":" in row.method and setting(row.method).event_reward is None)
+    told = "takes no event_reward: rewards at events were added to its outcomes here, which credit.run does not do"
+    return [f"{', '.join(own)} {told}"] if own else []
+
+
 def _alike(rows: list[Row], group_size: int | None) -> list[str]:
     """A line about each own function that gives the numbers of `rloo` or of an earlier own function."""
     from credit.bench.bias import measure, same_as
@@ -193,10 +242,20 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
             of_sizes = "2 and 3" if group_size is None else str(group_size)
-            two = _of_two_values({row.world for row in of_method})
-            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=True, two_values=two))
+            worlds = {row.world for row in of_method}
+            two = _of_two_values(worlds)
+            said = f"{two} {_of_roles(worlds)}".strip()
+            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=not two, worlds=said))
         own[name] = of_method
     return lines
+
+
+def _of_roles(worlds: set[str]) -> str:
+    """A sentence on which roles the agents have, by which an own function may compare."""
+    from credit.bench.own_worlds import micro_world
+
+    told = {world: ", ".join(dict.fromkeys(micro_world(world).roles)) for world in sorted(worlds)}
+    return f"Roles: {'; '.join(f'{roles} in {world}' for world, roles in told.items())}."
 
 
 def _of_two_values(worlds: set[str]) -> str:

@@ -42,7 +42,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
     import numpy as np
 
-    from credit.bench.refusals import LeftOut
+    from credit.bench.refusals import LeftOut, refused_line
     from credit.bench.robustness import robustness as measure
     from credit.bench.rounding import rounded
     from credit.bench.signs import residue
@@ -73,5 +73,8 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
         table.add_row(row.method, row.insertion, *cells)
     stdout().print(table)
     values = values_given("robustness", {need for name in names for need in find_method(name).needs})
-    for line in filter(None, (*NOTES, values)):
+    refused = (
+        refused_line(f"{row.method} in {row.insertion}", row.answered, row.refused) for row in rows if row.refused
+    )
+    for line in filter(None, (*refused, *NOTES, values)):
         stdout().print(words(line), soft_wrap=True)

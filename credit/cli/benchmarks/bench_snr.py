@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, each_once
-from credit.cli.shared.outputs import check_room, look_options
+from credit.cli.shared.commands import SEED, Command, each_once, several_methods
+from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.bench.snr import Report
+    from credit.bench.snr import Fit, Report
     from credit.bench.snr_schemes import Scheme
 
 __all__ = ["snr"]
@@ -43,8 +46,12 @@ COSTS = "cost is in rollouts a trace; what a critic's training took is not in it
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
-    "of 100 pairs, 97 to 98 % held the truth; * of draws of its own"
+    "of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
 )
+SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"
+OUTSIDE = "the closed form lies outside the 99 % band"
+APART = "drawn apart from the first scheme: their bands are independent, and no order is of one draw"
+FEW = "; without brackets: of fewer than 100 pairs, and without a band"
 
 
 def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -62,18 +69,13 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     short_help="Measure signal to noise against trace length.",
     examples="""
     credit bench snr --quick -o snr/
-    credit bench snr --quick -m rloo -m mine:estimator
+    credit bench snr --quick -m rloo -m mine:estimator --plot snr.svg
     """,
 )
-@click.option(
-    "--method",
-    "-m",
-    "names",
-    multiple=True,
-    callback=each_once,
-    metavar="NAME",
-    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated. "
+@several_methods(
+    "Scheme, as tables name it ('control, claims'), method, or your own module:function. By commas or repeated. "
     f"{GIVEN_VALUES['snr'].capitalize()}.",
+    "names",
 )
 @click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
 @click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
@@ -99,9 +101,11 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     "-o",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for snr.json, snr.parquet and figures. A stopped run resumes from the points in it.",
+    help="Folder for snr.json, snr.parquet and figures, not the table of `--table`. A stopped run resumes from the "
+    "points in it.",
 )
-@look_options
+@long_table_option()
+@picture_option
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
 def snr(
@@ -112,6 +116,8 @@ def snr(
     world: str,
     quick: bool,
     output: Path | None,
+    table: Path | None,
+    plot: Path | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -130,15 +136,18 @@ def snr(
     chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)
     values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
     tell_unchecked(names)
-    if output is not None:
+    if output is not None or plot is not None:
         stand_ins = _stand_ins(schemes, chosen, sizes, world)
         if stand_ins.fits:
             check_room(lambda: draw_snr_report(stand_ins, values=values))
+        elif plot is not None:
+            raise click.UsageError("--plot draws curves; expected two --lengths or more")
+    if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(
         schemes,
         lengths=chosen,
-        groups=sizes,
+        group_sizes=sizes,
         effort=QUICK if quick else FULL,
         seed=seed,
         world=world,
@@ -147,6 +156,13 @@ def snr(
     )
     if output is not None:
         _write(report, output)
+    few = any(math.isnan(d.high) and d.text() != "equal" for d in report.differences)
+    noise = [
+        f"noise of {world}: sample variance {variance:.3g}; that of normal and heavy is 1"
+        for variance in (report.variance,)
+        if variance is not None
+    ]
+    save_numbers(_numbers(report), table, _notes(report, seed, few, [*noise, *filter(None, [values])]))
     if as_json:
         print_json(report.json())
     else:
@@ -155,14 +171,68 @@ def snr(
             if any(d.group == group for d in report.differences):
                 stdout().print(_differences(report, group))
         notes = NOTES if world == "normal" else (*NOTES, TAILS)
-        some = [LESS] * bool(report.differences) + [COSTS] * _has_costs(report)
-        lines = [*report.refusals(), *some, *notes, *filter(None, [values])]
+        some = [LESS + FEW * few] * bool(report.differences) + [COSTS] * _has_costs(report)
+        lines = [*report.refusals(), *some, *noise, *notes, *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
             stdout().print(words(line), soft_wrap=True)
     if output is not None and report.fits:  # one point a scheme is no curve
         _draw(report, output, values)
+    if plot is not None:
+        save_picture(draw_snr_report(report, values=values), plot)
+
+
+def _notes(report: Report, seed: int, few: bool, told: list[str]) -> dict[str, str]:
+    """What captions in LaTeX say, by quantity and by mark; the words are those of the printed notes."""
+    tails = [TAILS] * (report.world != "normal")
+    fitted = min(max(p.length for p in report.points), 10_000) if report.points else 0
+    return {
+        "snr": NOTES[0],
+        "closed form": "SNR by formula",
+        "cost": COSTS,
+        "slope": SLOPE.format(fitted),
+        "less": LESS + FEW * few,
+        "": "; ".join([f"drawn with seed {seed}, T decisions a trace", *NOTES[3:5], *tails, *told]),
+        "*": f"* {OUTSIDE}",
+        "‡": f"‡ {APART}",
+    }
+
+
+def _marks(report: Report) -> dict[tuple[str, int, int], str]:
+    """What stands beside each point, by scheme, group and length."""
+    apart = {(d.scheme, d.group, d.length) for d in report.differences if not d.traces}
+    places = {(p.scheme, p.group, p.length): p for p in report.points}
+    return {place: "*" * (p.agrees is False) + "‡" * (place in apart) for place, p in places.items()}
+
+
+def _numbers(report: Report) -> list[Measured]:
+    found: list[Measured] = []
+    marks = _marks(report)
+    for p in report.points:
+        one = functools.partial(Measured, p.scheme, world=report.world, group_size=p.group, length=p.length)
+        found.append(one("snr", p.snr, p.low, p.high, confidence=0.99, n=round(p.decisions), shown=p.text(),
+                         mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
+        closed = math.nan if p.theory is None else p.theory
+        found += [one("closed form", closed, shown="none" if p.theory is None else f"{p.theory:.3g}")]
+        found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("answered", p.answered)]
+    for r in report.refused:
+        found.append(Measured(r.scheme, "snr", math.nan, world=report.world, group_size=r.group, length=r.length,
+                              shown="refused"))  # fmt: skip
+    for d in report.differences:
+        found.append(
+            Measured(d.scheme, "snr", d.difference, d.low, d.high, 0.99, d.traces or None, d.first, report.world,
+                     d.group, d.length, mark="" if d.traces else "‡", shown=d.text())
+        )  # fmt: skip
+    for f in report.fits:
+        ends = (f.slope - f.half_width, f.slope + f.half_width)
+        found.append(Measured(f.scheme, "slope", f.slope, *ends, 0.99, world=report.world, group_size=f.group,
+                              shown=_slope(f)))  # fmt: skip
+    return found
+
+
+def _slope(line: Fit) -> str:
+    return f"{line.slope:+z.3f} ({line.half_width:.3f})"
 
 
 def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
@@ -210,13 +280,12 @@ def _stand_ins(schemes: list[Scheme], lengths: tuple[int, ...], sizes: tuple[int
 
 
 def _write(report: Report, folder: Path) -> None:
-    import msgspec
-
+    from credit.bench.snr import json_lines
     from credit.cli.shared.outputs import save_table
     from graphs.atomic import atomic_write
 
     with atomic_write(folder / "snr.json") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(report.json())))
+        file.write(json_lines(report.json()).encode())
     save_table(report.table(), folder / "snr.parquet")
 
 
@@ -254,14 +323,15 @@ def _table(report: Report, group: int) -> Table:
         *["#cost"] * costs,
     )
     table = ruled_table("scheme", "runs", *numbers, title=title)
-    apart = {(d.scheme, d.length) for d in report.differences if d.group == group and not d.traces}
+    marked = _marks(report)
+    apart = any("‡" in mark for (_, size, _), mark in marked.items() if size == group)
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells: dict[int, str] = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         for length, p in of_scheme.items():
-            cells[length] = p.text() + "*" * (p.agrees is False) + "†" * ((name, length) in apart)
-        slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
+            cells[length] = f"{p.text()} {marked[name, group, length]}".rstrip()
+        slope = "" if line is None else _slope(line)
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = of_scheme[max(of_scheme)] if of_scheme else None
         whole = (
@@ -276,12 +346,9 @@ def _table(report: Report, group: int) -> Table:
         table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
-    marks = "* the closed form lies outside the 99 % band\n" * outside
-    marks += "† drawn apart from the first scheme: their bands are independent, and no order is of one draw\n" * bool(
-        apart
-    )
+    marks = f"* {OUTSIDE}\n" * outside + f"‡ {APART}\n" * apart
     table.caption = marks + (
-        f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; of the form: "
+        f"slope: {SLOPE.format(fitted)}; of the form: "
         "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it"
         + "; cost: at the last T"
         * costs
@@ -296,6 +363,6 @@ def _differences(report: Report, group: int) -> Table:
     table = ruled_table("scheme", *(f"#T = {length:,}" for length in lengths), title=title)
     for name in dict.fromkeys(d.scheme for d in found):
         of_scheme = {d.length: d for d in found if d.scheme == name}
-        cells = (f"{d.text()}{'' if d.traces else '*'}" if (d := of_scheme.get(t)) else "" for t in lengths)
+        cells = (f"{d.text()}{'' if d.traces else ' ‡'}" if (d := of_scheme.get(t)) else "" for t in lengths)
         table.add_row(words(name), *cells)
     return table

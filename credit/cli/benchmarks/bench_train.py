@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
+from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import SEED, Command, Number, each_once
+from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
 from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
@@ -22,17 +24,18 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from credit.bench.training.training_comparison import AtRate, Cell
+    from credit.bench.training.training_comparison import Cell
+    from credit.bench.training.training_loop import TrainingSettings
 
 __all__ = ["train"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
+SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
+AREA, AHEAD = "the share, averaged over the budget", "seeds on which the area is larger by more than rounding"
 LEGEND = (
     "rows: in the order of --tasks, then of --methods. "
-    "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
-    "budget. final: at the end. events to 90 %: evidence included. difference: of the area from the "
-    "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
-    "for rounding. {rate}{common}"
+    f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. difference: of the area from "
+    f"the first method's. {{medians}} ahead: {AHEAD}{{mark}}. as: equal but for rounding. {{rate}}{{common}}"
 )
 MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
 MARK = (
@@ -52,7 +55,7 @@ SHARED_MEAN = (
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "plot")
+BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
 BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
@@ -81,9 +84,11 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     credit bench train --methods rloo,mine:estimator --tasks bottleneck --plot curves.svg
     """,
 )
-@click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas, also published names; yours as module:function; compositions and oracles. "
-                   f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
+@several_methods(
+    "Methods, by commas or repeated, also published names; yours as module:function; compositions and oracles. "
+    f"{GIVEN_VALUES['train'].capitalize()}.",
+    check=lambda context, parameter, values: _names(context, parameter, ",".join(values) or None),
+)
 @click.option("--tasks", "--world", "tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*', heavy for heavy tails, or your own "
                    "`LearningTask` as module:name; default: all but heavy.")  # fmt: skip
@@ -103,15 +108,16 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--lengths", callback=_rates, metavar="NUMBERS",
               help="Decisions of a trace, by commas: random tasks of these lengths, for rloo, siblings, control, "
-                   "posterior and exact; without --tasks, --groups, --policy, -o and --plot.")  # fmt: skip
+                   "posterior and exact; without --tasks, --groups, --policy, -o, --table and --plot.")  # fmt: skip
 @click.option("--luck", callback=_rates, metavar="NUMBERS", default="0,0.1,0.3,0.6,0.9", show_default=True,
               help="With --lengths: shares of the variance of the reward that no choice explains.")  # fmt: skip
 @click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
               show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep every run as returns in a .json or .parquet file. A cut run resumes; functions and tasks of "
-                   "your own are trained anew.")  # fmt: skip
+              help="Keep every run as returns in a .json or .parquet file, not the table of `--table`. A cut run "
+                   "resumes; functions and tasks of your own are trained anew.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
+@long_table_option()
 @picture_option
 @json_option
 def train(
@@ -131,6 +137,7 @@ def train(
     outcome: Any,
     output: Path | None,
     quick: bool,
+    table: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -153,15 +160,17 @@ def train(
         raise click.UsageError("--optimizer natural takes --lengths")
     from credit.bench.refusals import LeftOut
     from credit.bench.training.learning_tasks import TASKS
-    from credit.bench.training.training_comparison import cells, comparisons, least_seeds, plain
+    from credit.bench.training.training_comparison import cells, plain
     from credit.bench.training.training_loop import TrainingSettings
-    from credit.bench.training.training_runs import LEARNING_RATES, TUNING_SEEDS, run_training
+    from credit.bench.training.training_runs import LEARNING_RATES, run_training
+    from credit.bench.training.training_signals import training_signal
 
     left_out = LeftOut()
     if output is not None:
         check_folder(output, "--output")
     tell_unchecked(methods or ())
-    signals = methods or (QUICK_METHODS if quick else METHODS)
+    asked = methods or (QUICK_METHODS if quick else METHODS)
+    signals = left_out.keep(asked, "every task", training_signal)
     names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)
     settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy, optimizer=optimizer)
@@ -185,43 +194,103 @@ def train(
         stderr().print(words(line), soft_wrap=True)
     signals = tuple(name for name in signals if name not in left_out)
     compared = cells(rows)
+    numbers = _numbers(compared, group_size, rates)
+    about = _about(compared, rates, common_rates or ())
+    save_numbers(numbers, table, _notes(about, settings, seeds))
     if as_json:
         print_json({"rows": [plain(cell._asdict()) for cell in compared]})
-        _draw(rows, plot, group_size)
+        _draw(rows, plot, group_size, rates)
         return
-    table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead",
+    shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
-    base_rate = {cell.task: cell.learning_rate for cell in compared if cell.signal == signals[0]}
-    for cell in compared:
-        mark = ("*" if cell.ahead_p < 0.05 else "") + ("†" if cell.learning_rate != base_rate[cell.task] else "")
-        base = cell.signal == signals[0]
-        table.add_row(*map(words, (
-            cell.task, cell.signal, _rate(cell.learning_rate, rates),
-            _within(_share(cell.area_median), cell.area_interval, _share), _share(cell.final_median),
-            _within(_events(cell.events_to_90), cell.events_interval, _events),
-            "" if base else _difference(cell),
-            mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",
-            *("" if base else _difference(at) + f" {at.ahead}" for at in cell.at_rates),
-        )))  # fmt: skip
-    stdout().print(table)
-    number = comparisons(compared, signals[0])
-    seeds_for = {"seeds": least_seeds(number), "comparisons": counted(number, "comparison")} if number else {}
-    taken = TAKEN.format(mark=" and *" if number else "")
-    other = OTHER if any(cell.learning_rate != base_rate[cell.task] for cell in compared) else ""
-    rate = (
-        f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}."
-        if len(rates) > 1
-        else ""
-    )
-    legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
-    legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
+    for (task_name, signal), of_cell in itertools.groupby(numbers, lambda number: (number.world, number.method)):
+        row = [task_name or "", signal, *(number.cell for number in of_cell)]
+        shown.add_row(*map(words, row + [""] * (len(shown.columns) - len(row))))
+    stdout().print(shown)
+    legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     values = _values(rows)
     for line in (f"{values}.", SHARED_MEAN) if values else (SHARED_MEAN,):
         stdout().print(line, soft_wrap=True)
-    for line in [*_alike(compared, groups, group_size, optimizer), *_refused(rows)]:
+    for line in [*_alike(compared, groups, group_size, optimizer), *_refused(compared)]:
         stderr().print(words(line), soft_wrap=True)
-    _draw(rows, plot, group_size)
+    _draw(rows, plot, group_size, rates)
+
+
+def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[float]) -> dict[str, str]:
+    """The legend of marks, rates and common rates; "" for what the table lacks."""
+    from credit.bench.training.training_comparison import comparisons, least_seeds
+    from credit.bench.training.training_runs import TUNING_SEEDS
+
+    number = comparisons(compared, compared[0].signal)
+    seeds_for = {"seeds": least_seeds(number), "comparisons": counted(number, "comparison")} if number else {}
+    taken = TAKEN.format(mark=" and *" if number else "")
+    other = OTHER if _of_other_rates(compared) else ""
+    rate = f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}."
+    return {
+        "mark": MARK.format(**seeds_for) if number else "",
+        "rate": rate if len(rates) > 1 else "",
+        "common": COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common))) if common else "",
+    }
+
+
+def _notes(about: dict[str, str], settings: TrainingSettings, seeds: int) -> dict[str, str]:
+    """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
+    share = f"median over seeds; share: {SHARE}"
+    return {
+        "": f"{counted(seeds, 'seed')}, {counted(settings.steps, 'step')} of {counted(settings.groups, 'group')}, "
+        f"{settings.optimizer}, {settings.policy} policy",
+        "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
+        "area": f"{AREA}, {share}",
+        "area at one rate": f"{AREA}, {share}; behind a difference {AHEAD}",
+        "final": f"the share at the end, {share}",
+        "events to 90 %": f"evidence included, {share}",
+        "ahead": f"{AHEAD} than that of the first method",
+        "at edge": EDGE.removeprefix("; "),
+        "*": about["mark"].removeprefix("; "),
+        "†": OTHER.removeprefix(". "),
+    }
+
+
+def _of_other_rates(compared: Sequence[Cell]) -> set[tuple[str, str]]:
+    """Cells whose rate is not that of the first method."""
+    base = {cell.task: cell.learning_rate for cell in compared if cell.signal == compared[0].signal}
+    return {(cell.task, cell.signal) for cell in compared if cell.learning_rate != base[cell.task]}
+
+
+def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) -> list[Measured]:
+    """Of each cell, in order, medians over seeds with their intervals, and what is printed beside them."""
+    found: list[Measured] = []
+    base, other = compared[0].signal, _of_other_rates(compared)
+    for cell in compared:
+        one = functools.partial(
+            Measured, cell.signal, n=cell.seeds, world=cell.task, group_size=group_size,
+            confidence=0.9375 if cell.seeds == 5 else 0.95,  # five seeds allow no more
+        )  # fmt: skip
+        found += [
+            one("rate", cell.learning_rate, shown=f"{cell.learning_rate:g}", mark=_edge(cell.learning_rate, rates)),
+            one("area", cell.area_median, *cell.area_interval, shown=_within(cell.area_median, cell.area_interval)),
+            one("final", cell.final_median, *cell.final_interval,
+                shown=_within(cell.final_median, cell.final_interval)),
+            one("events to 90 %", cell.events_to_90, *cell.events_interval,
+                shown=_within(cell.events_to_90, cell.events_interval, _events)),
+        ]  # fmt: skip
+        if cell.signal == base:
+            continue
+        mark = "*" * (cell.ahead_p < 0.05) + "†" * ((cell.task, cell.signal) in other)
+        ahead = f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}"
+        found += [
+            one("area", cell.difference_median, *cell.difference_interval, less=base, mark=mark,
+                shown=_within(cell.difference_median, cell.difference_interval, _difference)),
+            one("ahead", cell.ahead, shown=ahead),
+        ]  # fmt: skip
+        found += [
+            one("area at one rate", at.difference_median, *at.difference_interval, less=base,
+                learning_rate=at.learning_rate,
+                shown=f"{_within(at.difference_median, at.difference_interval, _difference)} {at.ahead}")
+            for at in cell.at_rates
+        ]  # fmt: skip
+    return found
 
 
 def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: str) -> list[str]:
@@ -242,18 +311,8 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
 def _intervals(seeds: int) -> str:
     """What the intervals of medians over this many seeds are."""
     if seeds < 5:
-        return "; an interval takes five seeds."
-    return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}."
-
-
-def _within(middle: str, interval: Sequence[float], show: Callable[[float], str]) -> str:
-    """A median with its interval, where there is one."""
-    return middle if math.isnan(interval[0]) else f"{middle} ({show(interval[0])} to {show(interval[1])})"
-
-
-def _difference(of: Cell | AtRate) -> str:
-    show = functools.partial(_share, form="+.3f")
-    return _within(show(of.difference_median), of.difference_interval, show)
+        return "; an interval takes five seeds"
+    return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}"
 
 
 def _share(value: float, form: str = ".3f") -> str:
@@ -264,26 +323,31 @@ def _share(value: float, form: str = ".3f") -> str:
     return rounded(value, form, exact=TIE)
 
 
+def _difference(value: float) -> str:
+    """A difference, in which 0 is none at all: others have a digit that is not 0."""
+    text = _share(value, "+.3f")
+    return text if float(text.lstrip("<> ")) else "0"
+
+
+def _within(middle: float, interval: Sequence[float], show: Callable[[float], str] = _share) -> str:
+    """A median with its interval, where there is one."""
+    return show(middle) if math.isnan(interval[0]) else f"{show(middle)} ({show(interval[0])} to {show(interval[1])})"
+
+
 def _events(number: float) -> str:
     return f"{number:,.0f}" if math.isfinite(number) else "not reached"
 
 
-def _rate(rate: float, tried: tuple[float, ...]) -> str:
-    """A learning rate, and whether it is the smallest or the largest of several that were tried."""
-    return f"{rate:g} at edge" if len(tried) > 1 and rate in (min(tried), max(tried)) else f"{rate:g}"
+def _edge(rate: float, tried: Sequence[float]) -> str:
+    """Whether a learning rate is the smallest or the largest of several that were tried."""
+    return "at edge" if len(tried) > 1 and rate in (min(tried), max(tried)) else ""
 
 
-def _refused(rows: list[dict[str, Any]]) -> list[str]:
+def _refused(compared: Sequence[Cell]) -> list[str]:
     """A line for each task and signal that refused actions, of the seed where it refused the most."""
     from credit.bench.refusals import refused_line
 
-    least: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        if row.get("refused"):
-            pair = (row["task"], row["signal"])
-            least[pair] = min(row, least.get(pair, row), key=lambda found: found["answered"])
-    return [refused_line(f"{signal} on {task}", row["answered"], row["refused"])
-            for (task, signal), row in least.items()]  # fmt: skip
+    return [refused_line(f"{c.signal} on {c.task}", c.answered, c.refused) for c in compared if c.refused]
 
 
 def _values(rows: list[dict[str, Any]]) -> str:
@@ -293,15 +357,15 @@ def _values(rows: list[dict[str, Any]]) -> str:
     return GIVEN_VALUES["train"] if any(takes_values(name) for name in {row["signal"] for row in rows}) else ""
 
 
-def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> None:
+def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int, rates: Sequence[float]) -> None:
     if plot is not None:
-        save_picture(_drawn(rows, group_size), plot)
+        save_picture(_drawn(rows, group_size, rates), plot)
 
 
-def _drawn(rows: list[dict[str, Any]], group_size: int) -> Figure:
+def _drawn(rows: list[dict[str, Any]], group_size: int, rates: Sequence[float] = ()) -> Figure:
     from credit.plot import draw_training
 
-    return draw_training(rows, group_size=group_size, values=_values(rows))
+    return draw_training(rows, group_size=group_size, values=_values(rows), rates=rates)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
@@ -355,7 +419,7 @@ def _by_length(
     for row in rows:
         table.add_row(*map(words, (
             f"{row['decisions']}", f"{row['luck']:g}", row["signal"], f"{row['rate']:g}",
-            _within(_events(row["events_to_90"]), row["events_interval"], _events),
+            _within(row["events_to_90"], row["events_interval"], _events),
         )))  # fmt: skip
     stdout().print(table)
     rate = (
@@ -363,4 +427,4 @@ def _by_length(
         if rates is None or len(rates) > 1
         else ""
     )
-    stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}{rate}", soft_wrap=True)
+    stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}.{rate}", soft_wrap=True)

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
-from credit.cli.shared.outputs import check_room, output_option, picture_option, save_picture, save_table
+from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from credit.bench.against_truth import Difference, Draw, Match
+    from credit.bench.against_truth import Difference, Draw, Match, Scored
 
 __all__ = ["truth"]
 
@@ -30,14 +31,15 @@ NOTES = (
     "slope: of the advantage on the true increment, Σ A D / Σ D²; 1: all of the true credit is in the advantage, on "
     "average; a method that divides by a spread has another slope without a wrong direction",
     "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
-    "sign: part of the advantages with the sign of the true increment, where neither is 0 up to rounding; a "
-    "baseline without bias may put it below 0.5 where outcomes are skewed",
+    "sign: part of the advantages, none centred, with the sign of the true increment, where neither is 0 up to "
+    "rounding; a baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered: part of the decisions that have an advantage",
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
     "five or more groups differ",
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
+WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
 
 
 @click.command(
@@ -49,7 +51,7 @@ NOTES = (
     """,
 )
 @several_methods(
-    f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}. "
+    f"Method, or your own function as module:function. By commas or repeated; by default {', '.join(METHODS)}. "
     f"{GIVEN_VALUES['truth'].capitalize()}."
 )
 @click.option(
@@ -67,7 +69,7 @@ NOTES = (
 @click.option("--traces", default=400, show_default=True, help="Traces to draw, a multiple of the group size.")
 @click.option("--group-size", default=8, show_default=True, help="Traces of a group.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
-@output_option("Also write all scores as a table: .parquet, .csv, .jsonl or .arrow.")
+@long_table_option("--output", "-o")
 @picture_option
 @json_option
 def truth(
@@ -79,7 +81,7 @@ def truth(
     traces: int,
     group_size: int,
     seed: int,
-    output: Path | None,
+    table: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -88,7 +90,7 @@ def truth(
     Logs are drawn from worlds whose truth has a closed form: teams of any form and size, larger than those that
     `bench bias` can enumerate.
     """
-    from credit.bench.against_truth import Match, differences, draw, score_by_group, team_of
+    from credit.bench.against_truth import Match, differences, draw, team_of
     from credit.bench.refusals import LeftOut, refused_line
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
@@ -128,11 +130,10 @@ def truth(
             drawn = draw(
                 world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size, seed=seed
             )
-            _check_evidence(names, drawn)
             first = None
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
-                found = left_out.try_one(name, world, functools.partial(score_by_group, drawn, name))
+                found = left_out.try_one(name, world, functools.partial(_scored, drawn, name))
                 if found is not None:
                     rows.append(found.match)
                     less += differences(found, first) if first else []
@@ -142,14 +143,11 @@ def truth(
     todo = tuple(dict.fromkeys(row.world for row in rows))
     for line in left_out.lines():
         stderr().print(words(line), soft_wrap=True)
-    if output is not None:
-        import pyarrow as pa
-
-        save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
+    team: dict[str, Any] = {"traces": traces, "group_size": group_size}
+    if not all(":" in world for world in todo):  # of your own it is the world's
+        team = {"topology": topology, "agents": agents, "events": events, **team}
+    save_numbers(_numbers(rows, less, group_size), table, _notes(team, seed, values))
     if as_json:
-        team: dict[str, Any] = {"traces": traces, "group_size": group_size}
-        if not all(":" in world for world in todo):  # of your own it is the world's
-            team = {"topology": topology, "agents": agents, "events": events, **team}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         print_json({"team": team, "seed": seed, **told, "differences": [_plain(line._asdict()) for line in less]})
     else:
@@ -166,26 +164,49 @@ def truth(
         save_picture(picture(rows), plot)
 
 
+def _notes(team: dict[str, Any], seed: int, values: str) -> dict[str, str]:
+    """What captions in LaTeX say, by score; the words are those of the printed notes."""
+    notes = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
+    drawn = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in team.items())
+    given = [note for note in NOTES if note.startswith("methods with")]
+    told = [f"drawn logs of {drawn}, seed {seed}", WORLDS, notes["in brackets"], values, *given]
+    return notes | {"": "; ".join(filter(None, told))}
+
+
+def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:
+    from credit.bench.against_truth import SCORES
+
+    scores = [
+        Measured(row.method, name, *_ends(row, name), 0.95, row.decisions, "", row.world, group_size,
+                 shown=_score(row, name))
+        for row in rows for name in SCORES
+    ]  # fmt: skip
+    return scores + [
+        Measured(line.method, line.score, *line[4:], 0.95, None, line.first, line.world, group_size, shown=_less(line))
+        for line in less
+    ]
+
+
+def _ends(row: Match, score: str) -> tuple[float, float, float]:
+    """A score with the ends of its interval, NaN where there is none."""
+    return getattr(row, score), getattr(row, f"{score}_low", math.nan), getattr(row, f"{score}_high", math.nan)
+
+
 def _drawn(rows: list[Match], *, group_size: int, values: str) -> Figure:
     from credit.plot import draw_truth
 
     return draw_truth(rows, group_size=group_size, values=values)
 
 
-def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:
-    """Refuse methods whose evidence no drawn log has, before any is compiled, and name those that they have it for."""
-    from credit.bench.against_truth import lacking
+def _scored(drawn: Draw, name: str) -> Scored:
+    """The scores of a method whose evidence the drawn logs have; another one is refused before it is compiled."""
+    from credit.bench.against_truth import lacking, score_by_group
+    from credit.bench.refusals import UnmeasuredError
     from credit.methods.published import find_method
-    from credit.methods.registry import METHODS
 
-    lacks = {name: lacking(drawn, find_method(name).needs) for name in names}
-    if any(lacks.values()):
-        found = "; ".join(f"{name!r} needs {', '.join(lack)}" for name, lack in lacks.items() if lack)
-        able = [name for name, method in METHODS.items() if not lacking(drawn, method.needs)]
-        raise click.BadParameter(
-            f"The drawn logs lack evidence: {found}. They have that of {', '.join(able)}",
-            param_hint="--method",
-        )
+    if lack := lacking(drawn, find_method(name).needs):
+        raise UnmeasuredError(f"method {name!r} needs {', '.join(lack)}, which the drawn logs do not have")
+    return score_by_group(drawn, name)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -193,16 +214,12 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(world: str, rows: list[Match]) -> Table:
+    from credit.bench.against_truth import SCORES
+
     title = f"{world}: {rows[0].decisions:,} decisions"
-    table = ruled_table("method", "#slope", "#correlation", "#sign", "#answered", title=title)
+    table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
     for row in rows:
-        table.add_row(
-            words(row.method),
-            _cell(row.slope, row.slope_low, row.slope_high),
-            _cell(row.correlation, row.correlation_low, row.correlation_high),
-            _cell(row.sign, row.sign_low, row.sign_high),
-            _share(row.answered, ".3g"),
-        )
+        table.add_row(words(row.method), *(_score(row, score) for score in SCORES))
     return table
 
 
@@ -225,6 +242,12 @@ def _less(line: Difference) -> str:
         return "equal"
     middle, low, high = (_share(value, "+.3f") for value in (line.difference, line.low, line.high))
     return middle if math.isnan(line.low) else f"{middle} ({low} to {high})"
+
+
+def _score(row: Match, score: str) -> str:
+    if score == "answered":
+        return _share(row.answered, ".3g")
+    return _cell(*_ends(row, score))
 
 
 def _cell(value: float, low: float, high: float) -> str:

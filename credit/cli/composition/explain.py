@@ -114,8 +114,8 @@ def _print(console: Console, receipt: Receipt) -> None:
         entry = f"{entry} ± {number(receipt.stderr)}"
     console.print(words(f"added up, the claims would pay {number(receipt.naive)}; the ledger pays {entry}"))
     account = plain_table("account of the trace", "#amount")
-    for name, amount in amounts:
-        account.add_row(name, number(amount))
+    for name, amount in amounts if receipt.reward is not None else amounts[-1:]:
+        account.add_row(name, "no outcome" if amount is None else number(amount))
     console.print()
     console.print(account)
     if receipt.holding_luck:

@@ -1,4 +1,4 @@
-"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model or trace, or several."""
+"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model, system or trace."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MARKS = (
     ("–", "–: the log has the number of no call."),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
+OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
 MONEY = "money: at the table's prices."
-UNITS = ("agent", "role", "decision", "tool", "model", "trace")
+UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
 
 def _units(context: click.Context, parameter: click.Parameter, text: str) -> str:
@@ -84,13 +84,14 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
                     "groups": dataclasses.asdict(groups), "stated": of_traces,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
+                    "models_without_cached_tokens": gaps.cached_unstated,
                     "models_without_cache_write": gaps.written_as_input,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:

@@ -101,13 +101,18 @@ def decisions(
     elif kind == "aggregate":
         _print_aggregates(stdout(), rows)
     else:
-        _print(stdout(), rows, kind, cost, price)
+        _print(stdout(), rows, kind, basis, cost, price)
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | None, price: float) -> None:
+def _print(console: Console, rows: list[DecisionValue], kind: str, basis: str, cost: str | None, price: float) -> None:
     more, formula = MORE[kind]
     by_group, priced = any(row.group for row in rows), cost is not None
+    few = (
+        "± –: fewer than 50 effective decisions on a side."
+        if basis == "logs"
+        else ("± –: fewer than 50 effective traces, or fewer than 5 above or below the mean.")
+    )
     table = plain_table(
         *(["group"] if by_group else []), "agent", "#step", "#decisions", f"#{more}", "#gain",
         *([f"#{cost}"] if priced else []), "#value of more", "±", "no number since",
@@ -122,7 +127,7 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
     text = explained(
         table,
         ("", f"gain: {formula}. ±: one standard error over traces."),
-        ("±: –", "± –: fewer than 50 effective decisions on a side."),
+        ("±: –", few),
         *([("", f"value of more: gain less {price:.4g} for each of {cost}.")] if priced else []),
     )
     console.print(words(text), soft_wrap=True)

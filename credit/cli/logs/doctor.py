@@ -24,6 +24,11 @@ __all__ = ["doctor"]
 NAMED = 3  # traces of a finding that are named
 LEFT_OUT = "The log lacks lines of {}: no check of what agents do, nor verifier_collusion, counts them."
 CUT_OFF = "free_riding counts no trace that ends early (here {}): who its answer would rest on is not logged."
+HIDDEN = "free_riding counts no trace (here {}) in which {}."
+DECIDES = (
+    "found: the statistic is above its limit or, without one, p is at most {}. With a limit and p, it is the part of "
+    "tasks that show the fault, and the limit the part up to which that may be chance."
+)
 NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
@@ -67,6 +72,7 @@ def doctor(
     from credit.methods.running import has_outcomes, run
     from credit.reports.endings import ended_early, endings
     from credit.reports.missing_lines import lacking_traces
+    from credit.reports.trace_numbers import UNREAD, TeamFacts
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -77,25 +83,30 @@ def doctor(
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
         print_json({"method": method, "level": level, "checks": checks, "endings": left})
     else:
-        _print(stdout(), findings)
+        _print(stdout(), findings, level)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
-        for line in [end.words for end in early] + [CUT_OFF.format(int(ended_early(traces).sum()))] * bool(early):
+        answered = any(each.check == "free_riding" and each.statistic is not None for each in findings)
+        cut_off = CUT_OFF.format(int(ended_early(traces)[0].sum()))
+        for line in [end.words for end in early] + [cut_off] * bool(early and answered):
             stdout().print(words(line), soft_wrap=True)
+        if answered and (hidden := int(TeamFacts(traces).hidden_work[0].sum())):
+            stdout().print(HIDDEN.format(hidden, UNREAD), soft_wrap=True)
         stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, findings: list[Finding]) -> None:
+def _print(console: Console, findings: list[Finding], level: float) -> None:
     from credit.doctor.team_checks import CHECKS
 
     table = plain_table("check", "finding", "#statistic", "#limit", "#p")
     for finding in findings:
         answer = "cannot tell" if finding.found is None else "found" if finding.found else "not found"
-        limit = CHECKS[finding.check].limit
-        numbers = [None if number is None else f"{number:.3g}" for number in (finding.statistic, limit, finding.p)]
+        of = (finding.statistic, finding.limit, finding.p)
+        numbers = [None if number is None else f"{number:.3g}" for number in of]
         table.add_row(finding.check, answer, *(number or "" for number in numbers))
     console.print(table)
+    console.print(DECIDES.format(f"{level:g}"), soft_wrap=True)
     for finding in (each for each in findings if each.found):
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
         console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)

@@ -52,8 +52,10 @@ def label(
     """Give outcomes to traces in a browser. Ctrl-C ends the command.
 
     Each answer is written to the file at once, "cannot tell" too. `--rewards` of the other commands reads the file. A
-    second call with the same file goes on with the traces that have no label.
+    second call with the same file goes on with the traces that have no label, first with those without an outcome.
     """
+    import numpy as np
+
     from credit.page import Findings, Labels, PageServer
 
     labels = Labels(output, rater=rater)
@@ -64,12 +66,16 @@ def label(
             Findings.of(traces, {}, text=not no_text), title=page_title("Label traces", paths), port=port, labels=labels
         )
     serve(server, no_browser=no_browser, quiet=as_json)
-    number, total = len(labels.by_trace), traces.sizes.traces
+    number, total, by_trace = len(labels.by_trace), traces.sizes.traces, labels.by_trace
+    scored = np.isfinite(traces.reward[:total]).tolist()
+    ids = traces.traces["trace"].to_pylist()
+    bare = sum(not known and name not in by_trace for name, known in zip(ids, scored, strict=True))
     untold = sum(isinstance(label.reward, str) for label in labels.by_trace.values())
     if as_json:
-        print_json({"output": str(output), "labels": number, "cannot_tell": untold, "traces": total})
+        print_json({"output": str(output), "labels": number, "cannot_tell": untold, "traces": total, "unknown": bare})
     else:
         some = f", {untold} of them 'cannot tell'" if untold else ""
-        text = f"{output} holds {counted(number, 'label')}{some}; {counted(total, 'trace')} were read"
+        text = f"{output} holds {counted(number, 'label')}{some}; {counted(total, 'trace')} were read, "
+        text += f"{bare} of them with neither a label nor an outcome"
         stderr().print(words(text), soft_wrap=True)
     ctx.exit(exit_code(traces, allow_bad))

@@ -23,7 +23,7 @@ from credit.cli.shared.answers import (
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.cli.shared.reading import allow_bad, leave, read_sides, read_traces, reads_logs
 from graphs.text import at_least
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.side_differences import SideComparison
+    from credit.metrics.side_differences import SideComparison, SideDifference
     from credit.reports.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
@@ -109,18 +109,24 @@ def metrics(
             raise click.UsageError(f"{option} is for --of traces", ctx)
         _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
+    if sides is not None and by != "all":
+        message = (
+            "--by is for metrics without --sides; for the sides of some traces, such as those of a group, give --sides "
+            "a table with columns `trace` and `side` that has only these traces"
+        )
+        raise click.UsageError(message, ctx)
     import numpy as np
 
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means, units_of
-    from credit.metrics.side_differences import Sides, compare_sides, same_in_all, with_costs
+    from credit.metrics.side_differences import compare_sides, same_in_all, with_costs
     from credit.metrics.success_costs import success_costs, success_line
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
-    from credit.reports.unread_outcomes import unread_outcomes
+    from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)
-    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
+    traces, chosen = read_sides(sides, paths, **reading)
     vectors = None
     if embeddings is not None:
         from graphs.array_files import read_array
@@ -132,11 +138,12 @@ def metrics(
         means = metric_means(traces, found, by)
         paid = [] if by in ("trace", "group") else success_costs(traces, found, *units_of(traces, by), prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
-        unread = [] if compared else unread_outcomes(traces, success_at)
+        unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
-        shown: Any = {"unread": [*map(dataclasses.asdict, unread)]} if compared is None else compared.as_json()
+        lost = {"unread": [*map(dataclasses.asdict, unread)], "unscored": [*map(dataclasses.asdict, unscored)]}
+        shown: Any = lost if compared is None else compared.as_json()
         shown["success_costs"] = [*map(dataclasses.asdict, paid)]
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
@@ -145,7 +152,7 @@ def metrics(
         else:
             _print_sides(stdout(), compared)
         if compared is None:
-            lines = [*filter(None, [success_line(paid)]), *map(str, unread)]
+            lines = [*filter(None, [success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
@@ -210,28 +217,42 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         "#would be seen",
         "#tasks",
     )
-    for row in found.rows:
+    compared = {row.metric for row in found.rows}
+
+    def add(row: SideDifference) -> None:
         interval = row.without
         if row.low is not None and row.high is not None:
             interval = f"{_signed(row.low)} to {_signed(row.high)}"
         elif row.ratio is not None:
             of = "median" if row.paired else "geometric"
             interval = f"{of} ×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
-        seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
+        seen = (
+            amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"geometric ×{amount(row.ratio.seen)}"
+        )
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
-        star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
+        star, tasks = (
+            "*" if row.stands_out else "†" if row.moved else "",
+            f"{row.tasks}{' paired' if row.paired else ''}",
+        )
         table.add_row(words(row.metric), *numbers, star, seen, tasks)
-    compared = {row.metric for row in found.rows}
+
+    others = [row for row in found.rows if row.is_other]
+    for row in found.rows[: len(found.rows) - len(others)]:
+        add(row)
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
         shown = (at_least(amount(least), not whole) for least, whole in known)
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
+    if 0 < len(others) < len(found.rows):
+        table.add_row("other metrics:", *[""] * 7)
+    for row in others:
+        add(row)
     console.print(table)
     first, second = found.sides.heads
     text = explained(
         table,
-        ("", f"difference: {second} − {first}."),
+        ("", f"difference: {second} − {first}, of means over tasks, each the mean of its traces."),
         ("", "paired: each task that both sides have is compared with itself, and others are left out."),
         ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have, or {LEAST_TASKS} traces of each "
               f"side in such tasks, or, where they share none, {LEAST_TASKS} tasks on each side."),
@@ -239,12 +260,13 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
+        ("†", "†: an end of the interval was moved to no difference, which the test does not reject."),
         ("median ×", "median ×: of an amount, the ratio of the sides in the median of the tasks that differ; one "
                      "large task may move the means, and the difference, the other way."),
-        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks; one large task may move "
-                        "the means, and the difference, the other way."),
-        ("", "would be seen, where there is an interval: a difference that the test, corrected for its rows, finds in "
-             "4 of 5 cases; smaller ones it tends to miss."),
+        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks, which is tested; one "
+                        "large task may move the means, and the difference, the other way."),
+        ("", "would be seen, where there is an interval: a difference that would have a * in 4 of 5 cases, with as "
+             "many outcomes missing; smaller ones tend to have none."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
         ("≥", "≥: the known part, not compared."),
         ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
@@ -254,7 +276,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+z.3g}"
+    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+z.3g}" if value else "0"
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

@@ -14,7 +14,7 @@ from credit.cli.shared.commands import Command, sides_option, success_option, ta
 from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, quoted, titled
 from credit.cli.shared.progress import progress_bar, steps, working
-from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
@@ -66,10 +66,9 @@ def report(
     by side, and an explorer of traces. Without --methods it takes those that `credit choose` recommends.
     """
     asked.check(least=0)
-    from credit.metrics.side_differences import Sides
     from credit.page import Findings, write_page
 
-    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
+    traces, chosen = read_sides(sides, paths, **reading)
     traces, claims = settled(asked, traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
         findings = Findings.of(
@@ -81,6 +80,7 @@ def report(
             findings,
             output,
             title=title,
+            inputs=given_inputs(ctx),
             watch=lambda rows: bar.track(rows, description="packing"),
         )
     number = traces.sizes.traces
@@ -89,6 +89,6 @@ def report(
     else:
         stderr().print(words(f"wrote {output}, {output.stat().st_size:,} bytes"), soft_wrap=True)
         if len(counts) < number:
-            note = f"the explorer holds the first {len(counts)} of {number} traces; the tables hold all"
+            note = f"the explorer holds {len(counts)} of {number} traces; the tables hold all"
             stderr().print(words(note), soft_wrap=True)
     leave(ctx, traces, allow_bad)

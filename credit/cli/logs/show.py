@@ -137,7 +137,7 @@ def _draw(
 
     from credit.methods.running import has_outcomes, run
     from credit.plot import draw_trace
-    from credit.plot.finishing import short_names
+    from credit.plot.finishing import shown_name
 
     if not has_outcomes(traces):
         save_picture(draw_trace(traces, trace), path)
@@ -147,5 +147,5 @@ def _draw(
     values = np.where(np.asarray(credit.valid), np.asarray(credit.advantage), np.nan)
     error = np.asarray(credit.stderr) / np.asarray(credit.scale)
     stated = error if np.any(np.isfinite(error) & (error > 0)) else None
-    figure = draw_trace(traces, trace, values, stderr=stated, label=f"advantage by {short_names([method])[0]}", unit="")
+    figure = draw_trace(traces, trace, values, stderr=stated, label=f"advantage by {shown_name(method)}", unit="")
     save_picture(figure, path)

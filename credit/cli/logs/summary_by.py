@@ -26,7 +26,7 @@ from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
 from credit.reports.triage_legend import TRIAGE
-from graphs.text import at_least, counted, cut_id, printable
+from graphs.text import at_least, counted, cut_id, percent, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +46,11 @@ LEGEND = (
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
     "95 % interval: over tasks."
 )
+NO_TABLE = "So {method} has no table here; what stands above uses no method."
 NO_INTERVAL = "–: fewer than {least} tasks with a signal, or all are alike."
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
-    "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
+    "{0}, {1}: mean over tasks. {0} has more: in what part of the pairs the {0} trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
     "not 50 %; else all compared."
 )
@@ -113,11 +114,12 @@ def summary(
 
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
-    from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
+    from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
+    from credit.metrics.success_costs import success_line
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
-    from credit.reports.unread_outcomes import unread_outcomes
+    from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -125,11 +127,12 @@ def summary(
     last: list[str] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     if has_outcomes(traces):
-        from credit.method_summary import divided_note, empty_notes, precision_notes, reason_counts
+        from credit.method_summary import divided_note, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
-        from credit.reports.who_matters import who_matters
-        from credit.telling_apart import place_note, tells_apart
+        from credit.reports.trace_returns import precision_notes
+        from credit.reports.who_matters import alike_note, who_matters
+        from credit.telling_apart import apart_by_events, place_note, tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
@@ -144,10 +147,17 @@ def summary(
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method, told, all_, differences.of_units(by), place)
-                for line in filter(None, [place, divided_note(divided) if divided else "", *precision_notes(traces)]):
-                    stdout().print(words(line), soft_wrap=True)
-                stdout().print()
+                apart = [] if told else apart_by_events(traces)
+                note = alike_note(units, method, by, told, "", place, apart)
+                unsaid = "" if place[1:] in note else place
+                lines = [unsaid, divided_note(divided) if divided else "", *precision_notes(traces)]
+                if note:  # a table would hold zeros; what failed comes first then
+                    last = [f"{note} {NO_TABLE.format(method=method)}", *filter(None, lines)]
+                else:
+                    _print(stdout(), units, by, method, all_)
+                    for line in filter(None, lines):
+                        stdout().print(words(line), soft_wrap=True)
+                    stdout().print()
             else:
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
@@ -155,15 +165,19 @@ def summary(
     result = triage(traces, success_at=success_at, most=most, calls=calls)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
+    bought = paid_for_success(traces, prices, success_at)
     unread = unread_outcomes(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["unread"] = [*map(dataclasses.asdict, unread)]
+        left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
+        left["success_costs"] = [*map(dataclasses.asdict, bought)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
-        left["slowest"] = result.slowest
+        left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
+        left["kinds"] = result.kinds
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
@@ -176,7 +190,7 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        costs = [total_line(total), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
+        costs = [total_line(total), success_line(bought), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
         _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -187,15 +201,9 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(
-    console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool, first: str, place: str
-) -> None:
-    from credit.reports.who_matters import alike_note
+def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: bool) -> None:
     from graphs.task_means import LEAST_TASKS
 
-    if note := alike_note(units, method, by, told, first, place):  # a table would hold zeros
-        console.print(words(note), soft_wrap=True)
-        return
     table = plain_table(
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
     )
@@ -236,25 +244,27 @@ def _agent_table(result: Triage, all_: bool) -> Table:
         tokens = str(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
         traces, *bounds = counts
+        traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.agent), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     from credit.reports.outcome_differences import WITH
-    from graphs.task_means import LEAST_TASKS
+    from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS
 
     lines = found.lines()
     if not lines:
         return
-    console.print(words("Failed against succeeded", "bold"))
+    bad, good = found.kinds
+    console.print(words(f"{bad.capitalize()} against {good}", "bold"))
     for line in lines:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "#tasks", "95 % interval", "")
+    table = plain_table("number of a trace", f"#{bad}", f"#{good}", f"#{bad} has more", "#tasks", "95 % interval", "")
     for row in shown:
-        chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
+        chance = percent(row.chance) if math.isfinite(row.chance) else "–"
         interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
         means = (amount(value) for value in (row.failed, row.succeeded))
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
@@ -269,12 +279,13 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         stars = starred(
             f"all looked at that could have so small a p{once}", sum(math.isfinite(row.low) for row in rows)
         )
+        few = "" if found.within else f", or {LEAST_OF_BOTH} tasks are there"
         legend = explained(
             table,
-            ("", DIFFERENCES),
+            ("", DIFFERENCES.format(bad, good)),
             (WITH, f"{WITH} an agent, or an error of it: the part of traces."),
             ("", "95 % interval: over tasks."),
-            ("–", f"–: fewer than {LEAST_TASKS} differ, or all do alike."),
+            ("–", f"–: fewer than {LEAST_TASKS} differ{few}, or all do alike."),
             ("", stars),
         )
         console.print(legend, soft_wrap=True)
@@ -297,6 +308,7 @@ def _tool_table(result: Triage, all_: bool) -> Table:
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (_count(getattr(row, name)) for name in names)
         bounds.append("–" if math.isnan(row.seconds) else f"{row.seconds:.0f}")
+        traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
@@ -305,8 +317,17 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[str]) -> bool:
-    """Print the events as a table; a narrow one has each text below its reason. True if all are of one trace."""
+def _print_suspects(
+    console: Console,
+    suspects: tuple[Suspect, ...],
+    ids: list[str],
+    counts: tuple[int | None, int | None] = (None, None),
+    kinds: tuple[str, str] = ("failed", "succeeded"),
+) -> bool:
+    """Print the events as a table; a narrow one has each text below its reason. True if all are of one trace.
+
+    `counts` are how many traces failed and succeeded, which are called as `kinds`; None where they are not of both.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -318,6 +339,7 @@ def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[s
         places.insert(1, ("#outcome", 7))
     if many:
         places.append(("#traces", 6))
+        places += [(f"#{name}", len(name)) for name in kinds] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
     for suspect in suspects:
@@ -326,7 +348,7 @@ def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[s
         of_trace = [] if single else [trace, outcome] if scored else [trace]
         tool = suspect.tool  # cut where its name is long, so that the reason fits
         why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
-        rows.append([*of_trace, str(suspect.position), suspect.agent, *([str(suspect.traces)] if many else [])])
+        rows.append([*of_trace, str(suspect.position), suspect.agent, *(_common(suspect, counts) if many else [])])
         texts.append((why, suspect.text))
     # Cut again, an id would be that of several.
     wide = [max(map(cell_len, (name.strip("#"), *cells))) for (name, _), *cells in zip(places, *rows, strict=True)]
@@ -342,14 +364,21 @@ def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[s
         table.columns[-2].max_width = reason
     table.columns[-1].ratio, table.expand = 1, True  # it takes the width that is left
     table.columns[-1].min_width = LEAST_ERROR // 2  # with less, rows are stacked
-    table.columns[-1].no_wrap = beside or room >= LEAST_ERROR
+    table.columns[-2 if beside else -1].no_wrap = False  # its last words may be those that count
     for cells, (why, text) in zip(rows, texts, strict=True):
-        if LEAST_ERROR // 2 <= room < LEAST_ERROR:  # an error has a second line
-            why, text = printable(why, room), printable(text, 2 * room)
+        if not beside and room >= LEAST_ERROR // 2:  # else rows are stacked; below a reason of two lines stands one
+            text = printable(text, room if room >= LEAST_ERROR else 2 * room)
         below = Text("\n").join(words(line) for line in (why, text) if line)
         table.add_row(*map(words, cells), *([words(why), words(text)] if beside else [below]))
     console.print(table)
     return single
+
+
+def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str]:
+    """In how many traces something of the same cause is, and in what part of failed and succeeded ones."""
+    of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
+    parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
+    return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 
 def _print_triage(
@@ -374,7 +403,7 @@ def _print_triage(
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
-        single = _print_suspects(console, result.suspects, ids)
+        single = _print_suspects(console, result.suspects, ids, (result.failed, result.succeeded), result.kinds)
         if result.left_out:
             console.print(f"… and {result.left_out} more; `--all` names them")
         first = result.suspects[0]
@@ -388,6 +417,8 @@ def _print_triage(
             console.print(
                 f"The same command with {its}--number and its # in place of --around shows that row.", soft_wrap=True
             )
+        if result.commonness():
+            console.print(result.commonness(), soft_wrap=True)
         console.print()
     console.print(explained(table, *TRIAGE), soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
@@ -398,6 +429,7 @@ def _print_triage(
     if unscored:
         why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
-            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
+            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table, "
+            "and goes on with a copy of yours by -o COPY.",
             soft_wrap=True,
         )

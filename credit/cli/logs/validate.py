@@ -75,12 +75,13 @@ def validate(
     """
     from credit.method_summary import ELSEWHERE, REMEDY
     from credit.methods.absent_outcomes import found_instead
+    from credit.methods.units_apart import NO_TURNS, lacks_turns
     from credit.reports.corpus import survey
     from credit.reports.trace_returns import UNRESOLVED
 
     if engine is not None:
         corpus, instead = _survey_on_ray(paths, chunk_events, reading)
-        group = ""  # parts are of native logs
+        group = turns = ""  # parts are of native logs
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:
@@ -89,6 +90,7 @@ def validate(
         instead = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
         alone = "table" in corpus.formats and len(corpus.singletons) == corpus.groups
         group = _group_option(traces, reading["columns"] or {}) if alone else ""
+        turns = f"For methods by the turn {NO_TURNS}" if lacks_turns(traces) else ""
     if as_json:
         print_json(corpus.as_json())
     else:
@@ -99,8 +101,8 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"], group):
             console.print(words(line), soft_wrap=True)
-        if instead:
-            console.print(words(instead), soft_wrap=True)
+        for line in filter(None, (instead, turns)):
+            console.print(words(line), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
         list_names(f"Groups with equal {_compared(corpus)}", (f"{_quoted(g)} (all {r:g})" for g, r in equal.items()))
         for why in dict.fromkeys(corpus.unresolved.values()):

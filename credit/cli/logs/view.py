@@ -12,7 +12,7 @@ from credit.cli.shared.claims import makes_ledger, settled, takes_claims
 from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.pages import page_title, quoted, serve, served, titled
 from credit.cli.shared.progress import steps, working
-from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
+from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_sides, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
@@ -63,10 +63,9 @@ def view(
     `credit choose` recommends.
     """
     asked.check(least=0)
-    from credit.metrics.side_differences import Sides
     from credit.page import Findings, PageServer
 
-    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
+    traces, chosen = read_sides(sides, paths, **reading)
     list_problems(traces.problems, stderr(), all_=False)
     traces, claims = settled(asked, traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     title = title or page_title("Credit report", paths)

@@ -22,10 +22,7 @@ LEGEND = (
     ("", "path: events from the action to the event, over logged edges and the order of each agent."),
 )
 
-ALIKE = (
-    "Nothing in the log tells what one of these actions did from what another did: by {method} they differ at most by "
-    "who took part, turns or length. The list says what the event depended on, not who is to blame; no number has a *."
-)
+DEPENDS = "The list says what the event depended on, not who is to blame; no number has a *."
 
 
 @click.command(
@@ -63,7 +60,7 @@ def why(
     from credit.methods.running import has_outcomes, run, without_outcomes
     from credit.metrics.event_influence import why as find_responsible
     from credit.reports.missing_lines import LACKING, lacking_traces
-    from credit.telling_apart import place_note, tells_apart
+    from credit.telling_apart import alike_by, apart_by_events, place_note, tells_apart
 
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
@@ -93,7 +90,8 @@ def why(
         elif without := sorted({reason.without for reason in found} - {""}):
             stdout().print(words(f"without credit by {method}: {'; '.join(without)}"), soft_wrap=True)
         if credit is not None and not tells_apart(traces, credit, method):
-            stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)
+            alike = alike_by(method, "one of these actions", "they", apart_by_events(traces))
+            stdout().print(words(f"{alike} {DEPENDS}"), soft_wrap=True)
         elif credit is not None and (note := place_note(traces, credit)):
             stdout().print(words(note), soft_wrap=True)
     else:

@@ -21,17 +21,18 @@ __all__ = ["alike", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
 
 
 def tell_unchecked(names: Iterable[str]) -> None:
-    """Say on standard error which of these are functions of one's own, since a benchmark runs them as they are."""
-    functions = [name for name in names if ":" in name]
+    """Say on standard error which of these are functions of one's own, since commands run them as they are."""
+    functions = list(dict.fromkeys(name for name in names if ":" in name))
     if functions:
-        module, function = functions[0].split(":", 1)
-        call = f"import credit, {module}; print(credit.check({module}.{function}))"
-        text = f"run as it is. The laws that every method of the library passes: python -c '{call}'"
+        modules = ", ".join(dict.fromkeys(["credit", *(name.split(":")[0] for name in functions)]))
+        checks = "; ".join(f"print(credit.check({name.replace(':', '.', 1)}))" for name in functions)
+        run = "run as it is" if len(functions) == 1 else "run as they are"
+        text = f"{run}. The laws that every method of the library passes: python -c 'import {modules}; {checks}'"
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 
 def alike(
-    name: str, other: str, sizes: str, largest: int, *, one_task: bool, two_values: str = "", scaled: bool = False
+    name: str, other: str, sizes: str, largest: int, *, one_task: bool, worlds: str = "", scaled: bool = False
 ) -> str:
     """The line on a method whose numbers are those of another one in groups of these sizes.
 
@@ -39,17 +40,21 @@ def alike(
       name, other: the function and the method.
       sizes, largest: of the groups.
       one_task: whether each batch was a single group, so that nothing could look across groups.
-      two_values: a sentence, where all returns have one of two values.
+      worlds: sentences on the worlds of the batches that may be why.
       scaled: whether they may be a constant times those: Adam's steps are the same.
     """
     text = f"{name} gives the numbers of {other} in groups of {sizes}"
     text += ", or a constant times them, which Adam cannot tell; --optimizer sgd can." if scaled else "."
-    if two_values:
-        text += f" {two_values}"
-    elif one_task:
+    text += f" {worlds}" if worlds else ""
+    if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
     if largest < 4:
         text += " If one takes a median, --group-size 4 may tell them apart."
+    else:  # of three others the median is the second best and the mean without the extremes
+        more = largest + 2
+        text += (
+            f" Of {largest - 1} others two order statistics may be one number: --group-size {more} may tell them apart."
+        )
     return f"{text} To compare them over many tasks: credit bench truth -m {other} -m {name}"
 
 
@@ -101,7 +106,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def settled(asked: ClaimRequest, traces: Traces, *, least: int = 1) -> ClaimRequest:
     """`ClaimRequest.settled`, which says on standard error what was taken for no name, and what is not exact."""
-    from credit.method_summary import precision_notes
+    from credit.reports.trace_returns import precision_notes
 
     found = asked.settled(traces, least=least)
     for note in precision_notes(traces):

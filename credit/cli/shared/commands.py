@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
 
 import click
+
+from credit.cli.shared.answers import stderr, words
+from graphs.errors import PrecisionWarning, UnusedRewardsWarning
 
 __all__ = [
     "SEED",
@@ -47,6 +53,12 @@ SECTIONS: dict[str, str] = {
 """The section of an option by its name, where a command takes all of the section; all others come first."""
 
 FIRST = ("names", "method", "output", "target")
+SAYS_PRECISION = frozenset({"assign", "choose", "compare", "compose", "report", "summary"})
+"""Commands whose answers name the groups whose differences single precision changes."""
+
+SAYS_UNUSED = frozenset({"assign"})
+"""Commands whose answers say that rewards at events are not used."""
+
 LAST = ("--json", "--help")
 """Of a command's own options, behind those that a call must name: methods and outputs, which most calls name."""
 
@@ -89,9 +101,24 @@ def each_once(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
     return tuple(values)
 
 
-def several_methods(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--method` of commands that take several, each once."""
-    return click.option("--method", "-m", "methods", multiple=True, callback=each_once, metavar="NAME", help=words)
+def several_methods(
+    words: str, name: str = "methods", check: Callable[..., tuple[Any, ...] | None] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--method` or `--methods` of commands that take several, each once, also by commas.
+
+    Args:
+      words: the text of the option.
+      name: of the keyword.
+      check: makes names of what was given; by default commas with a space behind them belong to a name, as in
+        "gae, lambda 1".
+    """
+    return click.option(
+        "--method", "--methods", "-m", name, multiple=True, callback=check or _by_commas, metavar="NAME", help=words
+    )
+
+
+def _by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return each_once(ctx, param, [name for value in values for name in re.split(r",(?=\S)", value)])
 
 
 def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,6 +162,31 @@ def takes_prices(use: str = "") -> Callable[[Callable[..., Any]], Callable[..., 
     return decorated
 
 
+@contextlib.contextmanager
+def warnings_kept(*wanted: type[Warning]) -> Iterator[list[Warning]]:
+    """The warnings of these categories, which are not shown; call it within `warnings.catch_warnings`."""
+    kept: list[Warning] = []
+    show = warnings.showwarning
+
+    def keep(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if isinstance(message, wanted):
+            kept.append(message)
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    for one in wanted:
+        warnings.simplefilter("always", one)
+    warnings.showwarning = keep
+    yield kept
+
+
 class Command(click.Command):
     """A command with examples.
 
@@ -148,12 +200,29 @@ class Command(click.Command):
         self.examples = tuple(line.strip() for line in examples.strip().splitlines())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse a second `--method` where a command takes one: click would take the last and drop the first."""
+        """Refuse an option that is given twice where it takes one: click would take the last and drop the first."""
         if not ctx.resilient_parsing and "--help" not in args:
-            given = [p for p in self.make_parser(ctx).parse_args(list(args))[2] if p.name == "method"]
-            if len(given) > 1 and not given[0].multiple:
-                raise click.BadParameter("it is given twice, and this command takes one", ctx, given[0])
+            seen: set[str | None] = set()
+            for given in self.make_parser(ctx).parse_args(list(args))[2]:
+                alone = isinstance(given, click.Option) and not (given.multiple or given.is_flag or given.count)
+                if alone and given.name in seen:
+                    raise click.BadParameter("it is given twice, and this command takes one", ctx, given)
+                seen.add(given.name)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, then print what Python warned of that is no fault of the call, unless its answer says it."""
+        says: dict[type[Warning], frozenset[str]] = {
+            PrecisionWarning: SAYS_PRECISION,
+            UnusedRewardsWarning: SAYS_UNUSED,
+        }
+        with warnings.catch_warnings(), warnings_kept(*says) as kept:
+            try:
+                return super().invoke(ctx)
+            finally:
+                unsaid = [str(one) for one in kept if self.name not in says[type(one)]]
+                for text in dict.fromkeys(unsaid):
+                    stderr().print(words(f"look: {text}"), soft_wrap=True)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description, then the examples."""

@@ -165,16 +165,14 @@ def check_room(draw: Callable[[], Figure]) -> None:
 
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture whole or not at all, and print its name."""
-    from matplotlib import rc_context
-
-    from credit.plot.finishing import refine
+    from credit.plot.finishing import refine, write_figure
     from graphs.atomic import atomic_write
 
     look = dict(click.get_current_context().meta.get(LOOK, {}))
     dpi = look.pop("dpi", DPI)
     refine(figure, **look)
-    with rc_context({"pdf.fonttype": 42}), atomic_write(path) as file:  # publishers refuse Type 3 fonts
-        figure.savefig(file, format=path.suffix.lstrip("."), dpi=dpi)
+    with atomic_write(path) as file:
+        write_figure(figure, file, path.suffix.lstrip("."), dpi)
     stderr().print(words(f"drew {path}"), soft_wrap=True)
 
 

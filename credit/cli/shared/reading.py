@@ -18,6 +18,7 @@ from graphs.errors import CreditError, condensed
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from credit.metrics.side_differences import Sides
     from graphs.errors import Problem
     from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
@@ -32,6 +33,7 @@ __all__ = [
     "keep_logs",
     "leave",
     "list_problems",
+    "read_sides",
     "read_traces",
     "reads_logs",
     "tell_sources",
@@ -213,6 +215,19 @@ def _keys(context: click.Context, parameter: click.Parameter, text: str | None) 
     return check_group_by(tuple(key.strip() for key in text.split(",")))
 
 
+def read_sides(sides: str | None, paths: tuple[str, ...], **reading: Any) -> tuple[Traces, Sides | None]:
+    """What `read_traces` reads, and the sides that `--sides` names; a hint says where their order is of their names."""
+    from credit.metrics.side_differences import Sides
+
+    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
+    if chosen is not None and (chosen.by_name or chosen.at_once):
+        first, second = chosen.heads
+        why = f"no dates order the sides, so {first} stands first by its name"
+        why = why if chosen.by_name else f"both sides ran at once, and {first} began first"
+        stderr().print(words(f"hint: {why}; --sides {sides}={second},{first} turns them"), soft_wrap=True)
+    return traces, chosen
+
+
 def read_traces(
     paths: tuple[str, ...],
     *,
@@ -311,11 +326,6 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
 
 
 def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
-    """List refusals on standard error, and exit with the code that tells whether there were any.
-
-    Groups of several versions of the policy are no news to a call that compares within one.
-    """
-    keys = (str(ctx.params.get(name)) for name in ("by", "option_texts", "given"))
-    answered = {"several-versions"} if any("policy_version" in key for key in keys) else set()
-    list_problems(tuple(found for found in read.problems if found.kind not in answered), stderr(), all_=False)
+    """List refusals on standard error, and exit with the code that tells whether there were any."""
+    list_problems(read.problems, stderr(), all_=False)
     ctx.exit(exit_code(read, allow_bad))

@@ -34,7 +34,8 @@ __all__ = ["choose"]
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """Recommend methods for logs: print the command to train with and its effect, then the reasons.
 
-    The reasons are the evidence that the logs hold. The command uses only methods whose policy gradient has no bias.
+    The reasons are the evidence that the logs hold. The command uses only methods whose policy gradient has no bias:
+    what leaves that open is named, with the command for the case that it is not so.
     """
     from credit.advice import choose as go_through
     from credit.methods.running import has_outcomes
@@ -54,7 +55,9 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
 def _print(console: Console, advice: Advice) -> None:
     """The answer, then its reasons."""
     if not advice.command:
-        console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
+        why = "nothing; no unbiased method gives a number other than 0 here"
+        why = f"only if the following is not so: {advice.trial.unless}" if advice.trial.unless else why
+        console.print(words(f"to train: {why}"), soft_wrap=True)
     for use, command, effect in advice.commands:
         if command == advice.command_if_so:
             console.print(words(f"question: {advice.trial.question}"), soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -44,14 +44,14 @@ made first. not computable: no log holds what it needs. `credit methods NAME` sa
     examples="""
     credit methods
     credit methods rloo
-    credit methods rloo --bibtex
+    credit methods rloo opo --bibtex
     credit methods --catalog
     credit methods runs/
     """,
 )
 @reads_logs(required=False)
 @click.option("--all", "all_", is_flag=True, help="Add estimand, bias, scope, cost, source and published names.")
-@click.option("--bibtex", is_flag=True, help="With the name of a method, print BibTeX of its papers, as far as known.")
+@click.option("--bibtex", is_flag=True, help="With names of methods, print BibTeX of their papers, as far as known.")
 @click.option("--catalog", is_flag=True, help="List the methods of two surveys, and what this library does about each.")
 @allow_bad
 @json_option
@@ -77,13 +77,25 @@ def methods(
         _print_catalog(as_json)
         return
     if bibtex:
-        if len(paths) != 1:
-            raise click.UsageError("--bibtex takes one name of a method or of the catalog")
+        if not paths:
+            raise click.UsageError("--bibtex takes names of methods or of the catalog")
+        from credit.methods.citations import FIELDS, NoPaperError
         from credit.methods.citations import bibtex as entries
 
-        found = entries(paths[0])
+        cited, lacking = [], []
+        for name in paths:  # what has none does not keep the others from being cited
+            try:
+                entries(name)
+                cited.append(name)
+            except NoPaperError as error:
+                lacking.append(str(error))
+        if not cited:
+            raise NoPaperError("; ".join(lacking))
+        found = entries(*cited)
         click.echo(found)
-        if "and others" in found or found.count("  title = ") < found.count("@misc"):
+        for line in lacking:
+            stderr().print(words(f"left out: {line}"), soft_wrap=True)
+        if "and others" in found or any(found.count(f"  {field} = ") < found.count("@misc") for field in FIELDS):
             click.echo("what the library does not know is left out, as titles and authors: see the papers", err=True)
         return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():

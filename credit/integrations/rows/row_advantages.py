@@ -13,6 +13,7 @@ Sizes are padded to powers of two and never shrink, so a run compiles for its la
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -26,13 +27,16 @@ import numpy as np
 import pyarrow as pa
 
 from credit.integrations.rows.row_columns import (
+    SAME,
     as_labels,
     as_mask,
     as_numbers,
     give_back,
+    of_entered,
     on_host,
     spread,
     taken,
+    weighs_traces,
     weighted,
 )
 from credit.integrations.rows.row_metrics import (
@@ -40,26 +44,29 @@ from credit.integrations.rows.row_metrics import (
     Facts,
     MissingColumnWarning,
     batch_metrics,
+    condition_unbiased,
     no_metrics,
     several_agents,
     silent_groups,
+    version_metrics,
 )
-from credit.integrations.rows.row_selection import check_lengths, length_of, rows_named, used_rows
+from credit.integrations.rows.row_selection import check_lengths, length_of, rewards_left_out, rows_named, used_rows
 from credit.methods.units_apart import alike_units
-from credit.tables.column_values import in_range
+from credit.reports.trace_returns import UNRESOLVED, outweighed
+from credit.tables.column_values import in_range, nulls
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rows_in_order
+from credit.tables.row_order import order_of_turns, rounds_of_agents, rounds_of_places, rows_in_order, ties
 from graphs.argument_kinds import is_number, is_whole
-from graphs.errors import CreditError
+from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import outcome_again
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.batch_notes import SEVERAL, counted_as_nothing, outcome_again
+from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
-    from credit.methods.method_row import Method
+    from credit.methods.method_row import Method, Seen
     from credit.tables.batch_rows import RowNames, Rows
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
@@ -94,9 +101,10 @@ class RowAdvantages:
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a batch without the agents, spawns, turns or traces that the method compares, or with rows out of
-        the order of their turns, is an error; "warn" warns in every batch. Default: a `MissingColumnWarning`, in the
-        first batch only.
+      strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows out of the
+        order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that is the
+        outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
+        `MissingColumnWarning` at the first batch with each of these.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -107,6 +115,12 @@ class RowAdvantages:
     Raises:
       CreditError: no such method; an option that the method does not have; `rows` is no positive integer; `initial` is
         no number.
+
+    The metric `credit/condition/unbiased` is 1 where the mean of the policy gradient is right under an assumption that
+    no batch shows. Rows of `trained_version` are of the policy that is trained. Where it is not passed, rows of the
+    newest version of the batch are, or all rows where none states a version. A batch that is wholly older is then
+    called unbiased, and is not. `log_ratio` of one number a trace is taken for the sum over its decisions, and values
+    for those of the state before the action.
 
     Examples:
       >>> import numpy as np
@@ -172,8 +186,8 @@ class RowAdvantages:
 
             watch = Watch(watch)
         self._watch, self._strict, self._truncate = watch, strict, float(truncate)
-        # whether a warning of the columns was given, one of copied rows, and a batch had no reward or one to look at
-        self._looked = self._told = self._unscored = False
+        self._looked = True  # False while `warmup` runs on rows of its own
+        self._told: set[str] = set()  # what was warned of, by its kind
         self.how_to_pass = "pass it under this name"
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
@@ -233,9 +247,7 @@ class RowAdvantages:
 
         Args:
           rows: the largest batch; default: `rows` of the constructor.
-          evidence: the names of evidence that the calls will pass. With ids of choices, batches with replays and
-            without are compiled; with `trainable`, batches with frozen agents and without; with `context` and event
-            rewards, batches with joint turns and without.
+          evidence: the names of evidence that the calls will pass.
           event_reward: whether the calls will pass event rewards.
 
         Raises:
@@ -246,16 +258,13 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        kept = self._watch, self._looked, self._strict, self.state
-        self._watch, self._looked, self._strict = None, True, False
-        for columns in _warm_columns(evidence, event_reward):
-            self(
-                group=["q"] * 6,
-                trace=[0, 0, 1, 1, 2, 2],
-                reward=np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
-                evidence=columns,
-            )
-        self.last, (self._watch, self._looked, self._strict, self.state) = None, kept
+        kept = self._watch, self.state
+        self._watch, self._looked = None, False
+        columns: dict[str, Any] = {name: list("abcdef") if _is_label(name) else [0.0] * 6 for name in evidence}
+        columns |= {"trainable": [1.0] * 6} if "trainable" in columns else {}
+        columns |= {"event_reward": [0.0] * 6} if event_reward else {}
+        self(group=["q"] * 6, trace=[0, 0, 1, 1, 2, 2], reward=np.arange(6) // 2 % 2, evidence=columns)
+        self.last, self._looked, (self._watch, self.state) = None, True, kept
         return time.perf_counter() - begin
 
     def __call__(
@@ -271,8 +280,10 @@ class RowAdvantages:
         turn: Any = None,
         order: Any = None,
         event_reward: Any = None,
+        event_type: Any = None,
         evidence: Mapping[str, Any] | None = None,
         policy_version: Any = None,
+        trained_version: int | None = None,
         log_ratio: Any = None,
         where: Any = None,
         mask: Any = None,
@@ -294,22 +305,31 @@ class RowAdvantages:
           turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two
             turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
-            stand in that order. Rows of one place keep the order of the batch. A
-            method with a `state` goes over traces by their first rows: pass these as they were sampled.
-          event_reward: what each row earned besides.
+            stand in that order, or agents act at once: their rows of one place are a round, whose `event_reward` counts
+            for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the batch.
+            A method with a `state` goes over traces by their first rows: pass these as they were sampled.
+          event_reward: what each row earned besides; where that is all, `reward` is zeros, which says that the trace
+            has an outcome. None (null) counts 0, as `credit/unpaid` says; NaN is refused.
+          event_type: refused. A row that no trained policy decided, such as a tool's, has `trainable` 0 in `evidence`.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
             `reward` plus its `agent_reward`; who lacks one has none.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
-            -1). Metrics say how far rows are behind the newest of the batch, which may be older than the policy that is
+            -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
             a trace states.
-          log_ratio: log π(row) of the policy that is trained, less that of the policy that sampled it, [N], or [N, L]
-            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate), after metrics were
-            taken of it; by 0 at -inf, where the trained policy never acts so. Leave it out where the trainer's loss
-            weighs so itself.
+          trained_version: the version of the policy that is trained, no less than any of `policy_version`. Default: the
+            newest of the batch counts as trained, or every row where none states a version; a batch that is wholly
+            older then counts as new.
+          log_ratio: log π of the policy that is trained, less that of the policy that sampled the row: [N], of the
+            whole row, which is the sum over its tokens; or, with `mask`, [N, L], of each token. For an unbiased
+            gradient, pass in each row the sum over all decisions of its trace: a row's own ratio, PPO's usual choice,
+            is biased where a trace has several. The advantage is multiplied by min(exp(log_ratio), truncate), after
+            metrics were taken of it; by 0 at -inf, where the trained policy never acts so. Leave it out where the
+            trainer's loss weighs so itself.
           where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
-            say nothing. A trace that ran and should not count has the reward NaN instead.
+            say nothing. A trace that ran and should not count has the reward NaN instead; a tool's row, which may earn
+            an `event_reward`, has `trainable` 0.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
 
         Raises:
@@ -319,7 +339,7 @@ class RowAdvantages:
         begin = time.perf_counter()
         compiled = self._compilations
         evidence = dict(evidence or {})
-        stated = {"event_reward": event_reward, "policy_version": policy_version}
+        stated = {"event_reward": event_reward, "policy_version": policy_version, "event_type": event_type}
         self._check_evidence(evidence, {name for name, column in stated.items() if column is not None})
         n = length_of("reward", reward)
         score = as_numbers("reward", reward, n)
@@ -338,51 +358,87 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
+        unpaid = np.zeros(n, bool)
+        if "event_reward" in amounts:
+            unpaid = nulls(evidence["event_reward"] if event_reward is None else event_reward, n)
+            amounts["event_reward"][unpaid] = 0
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         if "policy_version" in amounts:
             with rows_named(np.flatnonzero(ran)):
                 in_range("policy_version", "count", amounts["policy_version"][ran], _VERSION.within)
+        if trained_version is not None:
+            drawn = ran & (amounts.get("trainable", np.ones(n)) != 0)  # versions of a frozen agent are of another model
+            newest = np.nanmax(amounts["policy_version"][drawn], initial=0) if "policy_version" in amounts else 0
+            if not is_whole(trained_version) or trained_version < newest:
+                expected = f"an integer of at least {newest:.0f}, the newest policy_version"
+                raise CreditError(f"trained_version is {excerpt(trained_version)}; expected {expected}")
         order = None if order is None else on_host(order)
-        take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
+        named = order, n, labels["trace"], labels.get("agent", labels.get("role")), labels.get("instance")
+        take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, *named)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         rows, self._ended = int(np.count_nonzero(ran)), self.state
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
-            self.last = batch = self._run(score, labels, amounts, take, rows_in_order(ran, order, n) if links else None)
+            withheld = rows_in_order(ran, *named) if links else None
+            self.last = batch = self._run(score, labels, amounts, take, withheld, order)
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
-            ordered, falls = self._order(batch, stated=order is not None)
-            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered)
+            at = None if take is None or order is None else rounds_of_places(order, take)
+            ordered, falls = self._order(batch, stated=order is not None, places=at)
+            again = _paid_again(batch)
+            once = not again[0] if again else None
+            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered, paid_once=once)
+            metrics |= version_metrics(batch, trained_version)
             copies, words = copied_rows(batch.rows, take, _beside(batch, order, wrote, places))
             metrics["credit/copied"] = copies / len(batch.rows.event)
-            if words and not self._told:
-                self._told = True
-                warnings.warn(f"{words} pass where=", MissingColumnWarning, stacklevel=2)
-            if wrong := self._check_columns(batch, metrics, trace is not None, falls):
-                raise CreditError(wrong)
-            if self._watch is not None:
-                of_batch = self._method(
-                    batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
-                )
-                metrics |= self._watch(batch, of_batch, metrics)
+            if "event_reward" in batch.columns:
+                metrics["credit/unpaid"] = np.count_nonzero(unpaid[places]) / len(batch.rows.event)
+            self._warn({"copied": f"{words} pass where="} if words else {}, stacklevel=3)
+            beside = labels if order is None else {**labels, "order": order}
+            lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
+            self._check_columns(batch, metrics, trace is not None, falls, again[0] if again else "", lost)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
-            if rows and (self._strict == "warn" or not (self._looked or self._unscored)):
-                text = f"method {self.name!r} answers no row of the batch: none has a reward"
-                warnings.warn(text, MissingColumnWarning, stacklevel=2)
-            self._unscored = True
+            zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
+            text = f"method {self.name!r} answers no row of the batch: none has a reward{zeros}"
+            self._warn({"unscored": text} if rows else {}, stacklevel=3)
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
         if log_ratio is not None:
             result, of_weights = weighted(result, log_ratio, self._truncate)
             metrics |= of_weights
+        if self.last is not None:
+            whole = None
+            if log_ratio is not None:
+                from estimators.base import Reason
+
+                of_trace, event = np.full(n, -1), batch.rows.event
+                of_trace[places] = np.where(
+                    batch.reason[event] == Reason.FROZEN, -1, np.asarray(batch.graph.trace_ids)[event]
+                )
+                whole = weighs_traces(log_ratio, wrote, of_trace, advantage != 0)
+                if metrics.get("credit/policy_age") and (np.abs(of_entered(log_ratio, wrote, of_trace)) < SAME).all():
+                    whole = False
+                    text = (
+                        "got rows of older versions whose every log_ratio is 0: both log-probabilities may be of the "
+                        "trained policy; expected that of the policy that sampled the row"
+                    )
+                    self._warn({"alike_policies": text}, stacklevel=3)
+            apart = trace is None and ("turn" in batch.columns or several_agents(batch))
+            if lost or not (apart or words or self._numbers_rounds(batch, at, falls)):
+                metrics |= condition_unbiased(batch, self._facts, metrics, whole, trained_version, lost)
+            if self._watch is not None:
+                of_batch = self._method(
+                    batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
+                )
+                metrics |= self._watch(batch, of_batch, metrics)
         metrics["credit/compilations"] = float(self._compilations - compiled)
         metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
         self.state = self._ended  # a batch that is refused moves none, so that it can be passed again
-        return Advantages(result, valid, metrics)
+        return Advantages(result, valid, {name: float(value) for name, value in metrics.items()})
 
     def _run(
         self,
@@ -391,6 +447,7 @@ class RowAdvantages:
         amounts: Mapping[str, np.ndarray],
         take: np.ndarray | None,
         ran: np.ndarray | None,
+        order: Any,
     ) -> Batch:
         """The method on the rows `take`, in that order. `ran`: these and those without a reward, which may link."""
         from credit.tables.columns import built_from_columns
@@ -408,33 +465,47 @@ class RowAdvantages:
         with rows_named(take):
             sizes = dict.fromkeys(("events", "traces", "agents"), size)
             given = {**columns, **sizes, "evidence": evidence}
+            if order is not None and take is not None and "event_reward" in columns:  # agents of one place are a round
+                given["order"] = taken("order", order, take)
             graph, outcome, rows = built_from_columns(given)
         if ran is not None:
             ids = {name: taken(name, labels[name], ran) for name in ("group", "trace", *CHOICES) if name in labels}
             with rows_named(ran):
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
-        run = functools.partial(self._compiled(), graph, evidence=self._taken(rows.evidence), of_names=of_names)
+        taken_evidence = self._taken(rows.evidence)
+        run = functools.partial(self._compiled(), _filled(graph, stated), evidence=taken_evidence, of_names=of_names)
         if coarse := rows.names.coarse:
             of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
             if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
                 for words in coarse:
-                    warnings.warn(words, stacklevel=3)
+                    warnings.warn(words, PrecisionWarning, stacklevel=3)
             else:
                 outcome, rows = shifted
-        advantage, reason, keys, after = run(outcome)
+        advantage, reason, keys, after, (difference, own) = run(outcome)
+        answer = difference, np.asarray(reason) == 0
+        levels = rows.known(taken_evidence)
+        small = outweighed(graph, outcome, levels, *answer, own_outcome=bool(own))
+        small = (small | _of_nothing(graph, rows, advantage, *answer)) & ~rows.names.rounded
+        if small.any():
+            words = f"{counted(int(small.sum()), 'group')} whose {UNRESOLVED['coarse']}"
+            warnings.warn(words, PrecisionWarning, stacklevel=3)
+            rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, rounded=rows.names.rounded | small))
         if after is not None:
             self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
             self._ended = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
         keys = None if keys is None else np.asarray(keys)
-        answer = np.asarray(advantage), np.asarray(reason), keys
-        return Batch(stated, graph, outcome, rows, rows.evidence, *answer, of_names)
+        found = np.asarray(advantage), np.asarray(reason), keys
+        return Batch(stated, graph, outcome, rows, rows.evidence, *found, of_names)
 
     def _without_offsets(
         self, given: Mapping[str, Any], group: np.ndarray, rows: Rows, run: Callable[..., Any]
     ) -> tuple[np.ndarray, Rows] | None:
         """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
+
+        Never where it takes values, or other evidence in the unit of outcomes, which would keep its level: an advantage
+        of 57 became one of -1743, since no raise stands out beside a value of 1850.
 
         The method is tried on outcomes of the same order between 0 and 1. Then each group's are raised by another
         amount, of 4 to 8 spreads. The advantages must stay, and be no larger than differences can be. Else the result
@@ -444,7 +515,10 @@ class RowAdvantages:
         from graphs.floats import KEPT, WHOLE
 
         coarse, reward = rows.names.rounded[group], given["reward"]
-        if self._state_of is not None or "event_reward" in given or np.abs(reward[coarse]).max(initial=0) >= WHOLE:
+        levels = LIKE_OUTCOMES.intersection(self._taken(rows.evidence))
+        if self._state_of is not None or "event_reward" in given or levels:
+            return None
+        if np.abs(reward[coarse]).max(initial=0) >= WHOLE:
             return None
         groups = len(rows.names.rounded)
 
@@ -525,67 +599,108 @@ class RowAdvantages:
                     of_units = keyed(graph, key_of(by))
                     keys = jnp.where(of_units.mask, of_units.ids, -1)[of_units.of_event]
                 advantage = result.advantage if self._scaled else result.credit - result.baseline
-                return advantage, result.reason, keys, after
+                difference = result.credit - result.baseline, result.own_outcome
+                return advantage, result.reason, keys, after, difference
 
             self._program = jax.jit(program)
         return self._program
 
-    def _order(self, batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
-        """`order_of_turns` where the method reads the order of rows, with what is wrong in words."""
+    def _order(self, batch: Batch, *, stated: bool, places: np.ndarray | None) -> tuple[bool | None, str]:
+        """`order_of_turns` where the method reads the order of rows, with what is wrong in words.
+
+        Rows of one place stand in no order. Rewards count for all agents of it; what else is read may move.
+        """
+        tied = places is not None and ties(batch.rows, places)
         reads = self._facts.reads_order["event_reward" in batch.columns]
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        return ordered, falls and f"reads rows in the order of their trace, and {falls}"
+        if self._facts.chained and (rounds := rounds_of_agents(batch.rows, places, batch.columns.get("context"))):
+            return False, (
+                f"compares each row with the value of the next, and in {counted(rounds, 'round')} several agents act "
+                "at once: all but the last there are compared with the value beside them; expected one row a round, "
+                "or gae with lambda_=1 or along='agent'"
+            )
+        return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
-    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str) -> str:
-        """Warn of what the method compares and is absent, in the first batch that has a reward; the error of `strict`.
+    def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
+        """Whether the order of rows that act at once numbers them, and may be that in which they ended.
 
-        With `strict` every batch is looked at: a trainer may lose a column, or move rows, in a later one.
+        An action that takes longer then chooses what it is compared with. Rows of several agents at one place of
+        `order=` stand by their names instead, and where their turns fall, one of both is wrong.
         """
-        if self._looked and not self._strict:
-            return ""
+        tied = places is not None and ties(batch.rows, places)
+        if not self._facts.reads_order[False]:
+            return tied and bool(falls)
+        return tied or (places is None and bool(rounds_of_agents(batch.rows, None, batch.columns.get("context"))))
+
+    def _check_columns(
+        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int
+    ) -> None:
+        """Warn of what the method compares and is absent, and of numbers that it takes for others.
+
+        Every batch is looked at: a trainer may lose a column, or move rows, in a later one.
+
+        Raises:
+          CreditError: with `strict`, the first fault.
+        """
+        if not self._looked:
+            return
         from estimators.base import REASONS
 
         absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
-        texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
+        texts = {
+            column: f"compares by the column {column!r}, which tells nothing apart here: {alike}"
+            if column in batch.columns
+            else f"needs the column {column!r}, and {alike}: {self.how_to_pass}"
+            for column, alike in absent.items()
+        }
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
-            texts.append("compares the traces of a group, and every group of the batch has one trace")
+            texts["lone"] = "compares the traces of a group, and every group of the batch has one trace"
         if self._facts.across and metrics.get("credit/keys_of_one") == 1:
-            texts.append("compares rows by the key of `by`, and each key of the batch has one trace")
+            texts["keys"] = "compares rows by the key of `by`, and each key of the batch has one trace"
         if not traces and (parts := "turns" if "turn" in batch.columns else several_agents(batch)):
-            texts.append(f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace=")
+            texts["trace"] = f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace="
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
-                texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
+                texts[option] = f"has {option}={','.join(names)}, and no agent of the batch is called so"
         if falls:
-            texts.append(falls)
-        if texts and self._strict is True:
-            return f"method {self.name!r} {texts[0]}"
-        if self._looked and self._strict != "warn":
-            return ""
-        self._looked = True
+            texts["order"] = falls
+        rows = len(batch.rows.event)
+        if unpaid := metrics.get("credit/unpaid", 0):
+            texts["unpaid"] = f"adds 'event_reward', which is {counted_as_nothing(round(unpaid * rows), rows)}"
+        if again:
+            texts["again"] = f"gets the outcome again as 'event_reward' {again}, so it counts twice: leave that out"
+        if lost:
+            texts["lost"] = (
+                f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
+                "rows: where= is of padding, and rows that no trained policy decided have evidence={'trainable': 0}"
+            )
+        outcome, numbers = batch.columns["reward"], rows if "every row" in again else metrics["credit/traces"]
+        by_chance = {"again"} if numbers < SEVERAL or outcome.min() == outcome.max() else set()
+        if self._strict is True and (faults := [text for kind, text in texts.items() if kind not in by_chance]):
+            raise CreditError(f"method {self.name!r} {faults[0]}")
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
-            often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
+            often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
-            texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
-        if "event_reward" in batch.columns:
-            order = np.argsort(batch.rows.event)
-            steps, outcomes = batch.columns["event_reward"][order], batch.columns["reward"][order]
-            if where := outcome_again(steps, outcomes, np.asarray(batch.graph.trace_ids)[batch.rows.event[order]]):
-                texts.append(f"gets the outcome again as 'event_reward' {where}, so it counts twice: leave that out")
-        texts += [
-            f"compares {alike}, which are spelt almost alike, as several" for alike in batch.rows.names.labels_alike()
-        ]
+            texts["both"] = f"adds 'agent_reward' to 'reward', and {often}: {advice}"
+        for alike in batch.rows.names.labels_alike() if "labels" not in self._told or self._strict == "warn" else ():
+            texts[alike] = f"compares {alike}, which are spelt almost alike, as several"
+        self._told |= {"labels", "unscored"}  # one takes long to look for, the other is news where a run begins
         if self._unmet:
-            texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
-        if metrics["credit/refused"] == 1 and not texts:
-            reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-            texts.append(f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}")
-        for text in texts:
-            warnings.warn(f"method {self.name!r} {text}", MissingColumnWarning, stacklevel=3)
-        return ""
+            texts["state"] = f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch"
+        reasons = np.unique(batch.reason[batch.rows.event]).tolist()
+        if 0 not in reasons and not texts:
+            texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
+        self._warn({kind: f"method {self.name!r} {text}" for kind, text in texts.items()}, stacklevel=4)
+
+    def _warn(self, texts: Mapping[str, str], stacklevel: int) -> None:
+        """Warn of each kind of fault once, or with `strict="warn"` in every batch."""
+        for kind, text in texts.items() if self._looked else ():
+            if self._strict == "warn" or kind not in self._told:
+                warnings.warn(text, MissingColumnWarning, stacklevel=stacklevel)
+            self._told.add(kind)
 
     def _check_evidence(self, evidence: Mapping[str, Any], columns: set[str]) -> None:
         from credit.methods.running import EVIDENCE
@@ -597,6 +712,18 @@ class RowAdvantages:
                 where = f"pass {how}, and to warmup evidence=({name!r},)"
                 raise CreditError(f"by names {name!r}, and the rows have no such column; {where}")
         passed = {*evidence, *self._options, *columns - {"policy_version"}}
+        if "event_type" in {*evidence, *columns}:
+            raise CreditError(
+                "rows have no event_type: those that no trained policy decided, such as a tool's, have "
+                "evidence={'trainable': 0}"
+            )
+        if twice := sorted({"reward", "group"} & {*evidence}):
+            raise CreditError(f"{twice[0]} in evidence= would stand beside {twice[0]}=; expected one of them")
+        if "bootstrap" in passed:
+            raise CreditError(
+                "rows have no bootstrap: add discount times the value of the state in which a trace was cut off to its "
+                "reward, which gives the same advantages"
+            )
         lacking = [name for name in self.needs if name not in passed]
         if lacking:
             raise CreditError(
@@ -647,6 +774,27 @@ def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
     return RowAdvantages(method)
 
 
+def _paid_again(batch: Batch) -> tuple[str] | tuple[()]:
+    """Where event rewards are the outcomes, of `outcome_again`; nothing where the batch cannot show it."""
+    outcome = batch.columns["reward"]
+    if "event_reward" not in batch.columns or not outcome.any():
+        return ()
+    order = np.argsort(batch.rows.event)
+    trace = np.asarray(batch.graph.trace_ids)[batch.rows.event[order]]
+    where = outcome_again(batch.columns["event_reward"][order], outcome[order], trace)
+    return (where,) if where or outcome.min() < outcome.max() else ()
+
+
+def _of_nothing(graph: EventGraph, rows: Rows, advantage: Any, difference: Any, answered: np.ndarray) -> np.ndarray:
+    """Groups of equal returns in which a method makes more of rounding, as one that divides by it: bool [groups]."""
+    noise = rows.names.noise
+    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
+    of_row, before, after = (np.asarray(numbers)[rows.event] for numbers in (answered, difference, advantage))
+    made = of_row & (noise[group] > 0) & (np.abs(before) <= noise[group]) & (np.abs(after) > noise[group])
+    found: np.ndarray = np.isin(np.arange(len(noise)), group[made])
+    return found
+
+
 CHOICES = ("context", "node", "sibling_parent", "alternative")
 """Of `STRUCTURE`, the ids of choices."""
 
@@ -673,27 +821,19 @@ def _is_label(name: str) -> bool:
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
 
 
-def _warm_columns(names: Collection[str], event_reward: bool) -> Iterator[dict[str, Any]]:
-    """Evidence of three traces of two rows in each form that compiles apart.
+def _filled(graph: EventGraph, stated: Collection[str]) -> EventGraph:
+    """The graph with an array in each field that the columns may fill; None is another program to `jax.jit`.
 
-    With replays or without, with frozen agents or without, with rewards of joint turns or without.
+    So batches with replays, frozen agents or rewards of joint turns, and batches without, are compiled once.
     """
-    linked = (False, True) if any(name in CHOICES for name in names) else (False,)
-    frozen = (False, True) if "trainable" in names else (False,)
-    joint = (False, True) if event_reward and "context" in names else (False,)
-    for replays, some_frozen, turns in itertools.product(linked, frozen, joint):
-        columns: dict[str, Any] = {name: list("abcdef") if _is_label(name) else [0.0] * 6 for name in names}
-        if replays:  # traces 0 and 1 share their choices; an alternative without a node would say that they do not
-            shared = [name for name in names if name in CHOICES and (name != "alternative" or "node" in names)]
-            columns |= {name: list("ababef") for name in shared}
-            columns |= {} if "node" in names or "alternative" not in names else {"alternative": [None] * 6}
-        if "trainable" in names:
-            columns["trainable"] = [1.0] * 5 + [0.0 if some_frozen else 1.0]
-        if event_reward:
-            columns["event_reward"] = [float(turns)] * 6
-        if turns:
-            columns["context"] = list("aaaaee" if replays else "aaccee")
-        yield columns
+    fields: dict[str, np.ndarray] = {}
+    if graph.cluster_ids is None and not {*CHOICES}.isdisjoint(stated):
+        fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
+    if graph.trainable_mask is None and "trainable" in stated:
+        fields["trainable_mask"] = np.asarray(graph.event_mask)
+    if graph.joint_mask is None and "event_reward" in stated:
+        fields["joint_mask"] = np.zeros(graph.num_events, bool)
+    return dataclasses.replace(graph, **fields)
 
 
 def _resolve(
@@ -702,7 +842,7 @@ def _resolve(
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
         needs, columns = (tuple(getattr(method, of, ())) for of in ("needs", "columns"))
-        facts = Facts(None, needs, columns, reads_order=("turn" in columns or None, True))
+        facts = Facts({}, needs, columns, reads_order=("turn" in columns or None, True))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
     from graphs.keys import PARTS, names_of_key
@@ -717,22 +857,30 @@ def _resolve(
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
     of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
     reads_order = entry.reads_order(options, ()), entry.reads_order(options, ("event_reward",))
-    facts = Facts(_unbiased(method, entry, options), *of_method, reads_order)
+    unbiased = {} if ":" in method else _unbiased(entry, options)
+    population = entry.given(options).get("population", "trace")
+    chained = _is_chained(entry, options)
+    facts = Facts(unbiased, *of_method, reads_order, chained=chained, population=population)
     return method, entry.fn, facts, entry.state
 
 
-def _unbiased(name: str, entry: Method, options: Mapping[str, Any]) -> bool | None:
-    """Whether a method is unbiased; None of one's own, and under options that neither the key nor the table knows."""
-    from credit.methods.method_row import OF_KEYS
-    from estimators.options import takes_key
-
+def _is_chained(entry: Method, options: Mapping[str, Any]) -> bool:
+    """`Facts.chained`: of differences of values, as an increment of `value` or with λ below 1, along the trace."""
     stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
-    known = OF_KEYS if takes_key(entry.fn) else ()
-    other = any(
-        option in stated and option not in known and not _same(value, stated[option].default)
-        for option, value in {**entry.bound, **options}.items()
-    )
-    return None if other or ":" in name else entry.unbiased_with(options)[0]
+    if "lambda_" not in stated:
+        return entry.estimand == "increment" and "value" in entry.needs
+    given: dict[str, Any] = {name: option.default for name, option in stated.items()}
+    given |= {**entry.bound, **options}
+    return given.get("along", "trace") == "trace" and not _same(given["lambda_"], 1.0)
+
+
+def _unbiased(entry: Method, options: Mapping[str, Any]) -> dict[Seen, bool | None]:
+    """Whether a method is unbiased by what is seen."""
+    from credit.methods.method_row import Seen
+
+    yes_or_no = (False, True)
+    every = [Seen(*of) for of in itertools.product(yes_or_no, yes_or_no, yes_or_no, (None, False, True))]
+    return {seen: entry.unbiased_with(options, seen)[0] for seen in every}
 
 
 def _same(option: Any, default: Any) -> bool:

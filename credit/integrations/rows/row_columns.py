@@ -12,7 +12,22 @@ from credit.tables.column_values import ColumnError, as_arrow, numbers
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["as_labels", "as_mask", "as_numbers", "give_back", "on_host", "spread", "taken", "weighted"]
+__all__ = [
+    "SAME",
+    "as_labels",
+    "as_mask",
+    "as_numbers",
+    "give_back",
+    "of_entered",
+    "on_host",
+    "spread",
+    "taken",
+    "weighs_traces",
+    "weighted",
+]
+
+SAME = 1e-6
+"""Log-ratio below which two policies count as one: single precision rounds sums of log-probabilities by more."""
 
 
 def on_host(column: Any) -> Any:
@@ -121,6 +136,7 @@ def give_back(values: np.ndarray, like: Any) -> Any:
 
     In float32, and in float64 where `like` is: advantages in half precision would lose what tells rows apart.
     """
+    values = values + 0.0  # a weight of 0 makes -0.0 of an advantage below 0
     if hasattr(like, "detach"):
         import torch
 
@@ -157,21 +173,54 @@ def spread(values: Any, wrote: Any) -> Any:
     return jnp.where(wrote, jnp.asarray(values)[:, None], 0)
 
 
+def weighs_traces(log_ratio: Any, wrote: Any, trace: np.ndarray, trained: np.ndarray) -> bool:
+    """Whether importance weights can be of whole traces: all rows and tokens of a trace have one ratio, then its own.
+
+    Args:
+      log_ratio: [N], or [N, L] of tokens.
+      wrote: bool [N, L], of `as_mask`; None without tokens.
+      trace: int [N], -1 of rows that did not enter, or that no trained policy decided.
+      trained: bool [N], rows with an advantage other than 0; where a trace has none, its weight does not matter.
+    """
+    ratio, of_part = _parts(log_ratio, wrote, trace)
+    one = np.zeros(trace.max(initial=-1) + 2)  # the last place is of the trace -1
+    one[of_part] = ratio  # of several assignments to one place the last counts
+    apart = of_part[(ratio != one[of_part]) & (of_part >= 0)]  # NaN is apart
+    return not np.isin(trace[trained], apart).any()
+
+
+def of_entered(log_ratio: Any, wrote: Any, trace: np.ndarray) -> np.ndarray:
+    """The ratios of rows or tokens of the traces that entered: as of `weighs_traces`."""
+    ratio, of_part = _parts(log_ratio, wrote, trace)
+    return ratio[of_part >= 0]
+
+
+def _parts(log_ratio: Any, wrote: Any, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ratio and the trace of each row, or of each token that the policy wrote."""
+    ratio = np.asarray(on_host(log_ratio), np.float64)
+    if ratio.ndim == 1:
+        return ratio, trace
+    of_tokens = np.asarray(on_host(wrote))
+    return ratio[of_tokens], np.repeat(trace, of_tokens.sum(1))
+
+
 def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, float]]:
     """Advantages times their importance weights, min(exp(log_ratio), most), and metrics of the weights.
 
     Args:
       values: [N] or [N, L]; where it is 0, which it is wherever nothing is trained, it stays 0 whatever the ratio.
-      log_ratio: of the same shape.
+      log_ratio: of the same shape, or [N], which is of the whole row and weighs each of its tokens.
       most: the largest weight.
 
     Raises:
       ColumnError: another shape; NaN or +inf where an advantage is not 0. The weight of -inf is 0.
     """
     ratio = np.asarray(on_host(log_ratio), np.float64)
-    if ratio.shape != tuple(values.shape):
-        problem = f"has shape {ratio.shape}; expected {tuple(values.shape)}, one number for each advantage"
-        raise ColumnError("log_ratio", [], problem)
+    shape = tuple(values.shape)
+    if ratio.shape not in (shape, shape[:1]):
+        tokens = f", its tokens together, or {shape}, one for each token of `mask`" if len(shape) > 1 else ""
+        raise ColumnError("log_ratio", [], f"has shape {ratio.shape}; expected {shape[:1]}, one number a row{tokens}")
+    ratio = np.broadcast_to(ratio if ratio.shape == shape else ratio[:, None], shape)
     trained = np.asarray(on_host(values)) != 0
     for bad, what in ((np.isnan(ratio), "NaN"), (np.isposinf(ratio), "infinite")):
         if (bad := trained & bad).any():  # +inf: the policy that sampled the row never acts so

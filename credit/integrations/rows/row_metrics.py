@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from credit.methods.method_row import Seen
     from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
 
@@ -18,10 +19,12 @@ __all__ = [
     "Facts",
     "MissingColumnWarning",
     "batch_metrics",
+    "condition_unbiased",
     "group_spread",
     "no_metrics",
     "several_agents",
     "silent_groups",
+    "version_metrics",
 ]
 
 
@@ -56,22 +59,26 @@ class Facts(NamedTuple):
     """Properties of a method.
 
     Attributes:
-      unbiased: whether it is; None where that is unknown.
+      unbiased: whether it is, by what a batch shows; empty where that is unknown.
+      population: what a sample of it is, where it compares by a key.
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
       key: with whom it compares a row, where that is finer than the task and the graph has it.
+      chained: whether the value at an action is compared with that at the trace's next action, of any agent.
       across: whether the call names a key by which it compares traces of a batch.
       reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
         where evidence may make it so.
     """
 
-    unbiased: bool | None
+    unbiased: Mapping[Seen, bool | None]
     needs: tuple[str, ...]
     columns: tuple[str, ...] = ()
     in_groups: bool = False
     key: tuple[str, ...] = ()
     reads_order: tuple[bool | None, bool] = (None, True)
     across: bool = False
+    chained: bool = False
+    population: str = "trace"
 
 
 def batch_metrics(
@@ -82,30 +89,32 @@ def batch_metrics(
     facts: Facts,
     *,
     ordered: bool | None = True,
+    paid_once: bool | None = None,
 ) -> dict[str, float]:
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     Args:
       rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
       ordered: whether rows stand in the order of their turns, as of `order_of_turns`, or the method does not read it.
+      paid_once: whether event rewards are something else than the outcomes; None where that is not known.
 
     rows, traces, groups   counts of what entered
     agents, turns          names of agents, and turns
     unscored               rows without a reward
+    unpaid                 rows whose `event_reward` is null, which counts 0; absent without the column
     copied                 rows that equal an earlier one in every column, of `credit.tables.copied_rows`
-    refused                rows that entered and have no answer; refused/NAME by reason
+    refused                of the rows that entered and are trained, those without an answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
-    groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
-                           are silent, or refused as a whole
+    groups_that_teach      groups in which a row has an answer other than 0, or than rounding where all returns are
+                           equal, whatever the method compares; the others are silent, or refused as a whole
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
     keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, keep the raw
                            reward, or are compared with other rows of their trace, as the method says; absent where a
                            method compares by something else
     advantage_mean, advantage_std   over the rows with an answer, before `log_ratio`, as all that is of advantages
-    policy_age, policy_age_mean   versions between the newest row of the batch and its oldest one, and its mean
-    groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
-                           that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),
+                           that is not known: "unbiased" (of `condition_unbiased`),
+                           "paid_once" (`event_reward` is not the outcome again),
                            "compared" (no row refused but those of frozen agents; and where the method compares
                            traces of a group or key, none with an answer of which there is one trace), "scored" (every
                            row scored), "ordered" (no row before an earlier turn, where the method reads the order),
@@ -134,7 +143,8 @@ def batch_metrics(
         alone = (np.bincount(group[np.asarray(batch.graph.trace_mask)])[group] == 1)[trace]
     else:
         alone = np.zeros(entered, bool)
-    compared = reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered
+    trained = entered - int(reasons[Reason.FROZEN])
+    compared = reasons[Reason.VALID] == trained
     if facts.in_groups or facts.key or (facts.across and batch.keys is not None):
         compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()
     metrics = {
@@ -144,7 +154,7 @@ def batch_metrics(
         "agents": 1.0 + int(batch.graph.agent_name_ids.max()),  # ids of rows skip no number, and all rows act
         "turns": 1.0 + int(batch.graph.turn_ids.max()),
         "unscored": 1 - entered / rows,
-        "refused": 1 - len(answered) / entered,
+        "refused": 1 - len(answered) / trained if trained else 0.0,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
         "groups_that_teach": np.count_nonzero(teach) / len(teach),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
@@ -155,15 +165,99 @@ def batch_metrics(
         "condition/scored": float(entered == rows),
         **({} if ordered is None else {"condition/ordered": ordered}),
         "condition/resolved": float(resolved),
+        **({} if paid_once is None else {"condition/paid_once": float(paid_once)}),
     }
-    if "policy_version" in batch.columns:
-        metrics |= _versions(batch)
-    if facts.unbiased is not None:
-        metrics["condition/unbiased"] = float(facts.unbiased)
     for code in np.flatnonzero(reasons).tolist():
-        if code != Reason.VALID:
-            metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
+        if code not in (Reason.VALID, Reason.FROZEN):
+            metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / trained
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
+
+
+def condition_unbiased(
+    batch: Batch,
+    facts: Facts,
+    metrics: Mapping[str, float],
+    weighs_traces: bool | None,
+    trained_version: int | None = None,
+    lost: int = 0,
+) -> dict[str, float]:
+    """`credit/condition/unbiased`: whether the mean of the policy gradient is right, as far as a batch tells.
+
+    0     the method with its options has a bias (`Method.unbiased_with`) that the batch shows or that needs nothing
+          else, "ordered", "resolved" or "paid_once" is broken, a weight was truncated, or rewards of a trace were lost
+    1     none of that, and rows count as drawn by the trained policy: no version says otherwise, or `log_ratio` has one
+          number for each trace, taken for the sum over its decisions; values are taken as stated, of the state before
+          the action
+    none  no row has an answer; rows are copies of others, or of several agents and no trace is named; nobody knows of
+          the method; what would bias it may happen, by choice or chance, and did
+          not here, which is no proof; an action may decide who is left out, where a trace has no outcome or some rows
+          of a group are refused (other than frozen ones); without `log_ratio`, `policy_version` is older than the
+          trained version or unknown in a row, which biases unless the trainer's loss weighs, whomever the method
+          compares; or `log_ratio` differs within a trace: each weighs a part, as in PPO; or it is 0 everywhere, and
+          rows are older
+
+    Nobody who passes no `trained_version` says which policy is trained: the newest of the batch is then assumed to be,
+    and all rows where none states a version.
+
+    Args:
+      metrics: of the batch and its weights.
+      weighs_traces: as of `row_columns.weighs_traces`; None without `log_ratio`.
+      trained_version: of the policy that is trained, None where that is not told.
+      lost: as of `rewards_left_out`.
+    """
+    from estimators.base import Reason
+
+    if not facts.unbiased or not (batch.reason[batch.rows.event] == Reason.VALID).any():
+        return {}
+    if lost:
+        return {"credit/condition/unbiased": 0.0}
+    answers = set(facts.unbiased.values())
+    unbiased = answers.pop() if len(answers) == 1 else facts.unbiased[_seen(batch, facts.population)]
+    if unbiased is None:
+        return {}
+    broken = any(metrics.get(f"credit/condition/{name}") == 0 for name in ("ordered", "resolved", "paid_once"))
+    if not unbiased or broken or metrics.get("credit/weights_truncated"):
+        return {"credit/condition/unbiased": 0.0}
+    told = trained_version is not None or "credit/policy_age" in metrics
+    older = metrics.get("credit/policy_age") or (told and metrics["credit/versions_unknown"])
+    weighed = not older if weighs_traces is None else weighs_traces
+    known = weighed and not metrics["credit/unscored"] and not _partly_refused(batch)
+    return {"credit/condition/unbiased": 1.0} if known else {}
+
+
+def _seen(batch: Batch, population: str) -> Seen:
+    """What a batch shows of that by which a comparison may be biased."""
+    from credit.methods.method_row import Seen
+    from estimators.base import Reason
+
+    reason = batch.reason[: len(batch.rows.event)]
+    trace, group = (np.asarray(ids) for ids in (batch.graph.trace_ids, batch.graph.group_ids))
+    trace, traces = trace[: len(reason)], len(group)
+    key = (group[trace] if batch.keys is None else batch.keys[: len(reason)]).astype(np.int64)
+    units = {"agent": np.asarray(batch.graph.agent_ids)[: len(reason)], "row": np.arange(len(reason))}
+    valid, pair = reason == Reason.VALID, key * traces + trace  # negative where an action has no key
+    ids, place = np.unique(pair[valid & (key >= 0)], return_inverse=True)
+    samples = np.unique(place * len(batch.reason) + units.get(population, trace)[valid & (key >= 0)])
+    shared = np.unique(pair[(valid | (reason == Reason.FROZEN)) & (key >= 0)]) // traces
+    lone = np.isin(key, np.flatnonzero(np.bincount(shared) == 1))
+    several = np.bincount(group[np.asarray(batch.graph.trace_mask)], minlength=len(group))[group[trace]] > 1
+    paid = np.nan_to_num(batch.columns.get("event_reward", np.zeros(0)))
+    return Seen(
+        repeated=len(samples) > len(ids),
+        alone=bool(((lone & valid) | (several & (reason == Reason.SINGLETON))).any()),
+        keyless=bool(np.isin(reason, (Reason.NO_EVIDENCE, Reason.SHARED_PREFIX)).any()),
+        rewarded=bool(paid.any()) or (None if "event_reward" in batch.columns else False),
+    )
+
+
+def _partly_refused(batch: Batch) -> bool:
+    """Whether a group has rows with an answer and rows that lack one, other than those of frozen agents."""
+    from estimators.base import Reason
+
+    reason = batch.reason[: len(batch.rows.event)]
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[: len(reason)]]
+    valid = reason == Reason.VALID
+    return bool(np.isin(group[~valid & (reason != Reason.FROZEN)], group[valid]).any())
 
 
 def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
@@ -175,24 +269,37 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     metrics["condition/scored"] = float(rows == 0)
-    if facts.unbiased is not None:
-        metrics["condition/unbiased"] = float(facts.unbiased)
     return {f"credit/{name}": value for name, value in metrics.items()}
 
 
-def _versions(batch: Batch) -> dict[str, float]:
-    """How old rows are in versions of the policy; nothing where no row states its own."""
-    version = batch.columns["policy_version"]
-    known = ~np.isnan(version)
-    if not known.any():
+def version_metrics(batch: Batch, trained_version: int | None) -> dict[str, float]:
+    """How old trained rows are in versions of the policy, and how many state none; no ages where none states its own.
+
+    Nothing where neither a row nor the trainer states a version. Versions of a frozen agent do not count.
+
+    policy_age, policy_age_mean   versions between the trained policy, else the newest row, and the oldest row; mean
+    versions_unknown       rows without a version, which `policy_age` and `groups_of_several_versions` leave out
+    groups_of_several_versions    groups with rows of several versions
+    """
+    if "policy_version" not in batch.columns and trained_version is None:
         return {}
+    from estimators.base import Reason
+
+    version = batch.columns.get("policy_version", np.full(len(batch.rows.event), np.nan))
+    trained = batch.reason[batch.rows.event] != Reason.FROZEN
+    known = trained & ~np.isnan(version)
+    unknown = {"credit/versions_unknown": 1 - known.sum() / max(int(trained.sum()), 1)}
+    if not known.any():
+        return unknown
     version = version[known]
     group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[batch.rows.event[known]]]
     least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
     np.minimum.at(least, group, version)
     np.maximum.at(most, group, version)
-    ages = {"policy_age": version.max() - version.min(), "policy_age_mean": version.max() - version.mean()}
-    return {**ages, "groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
+    newest = version.max() if trained_version is None else trained_version
+    ages = {"policy_age": newest - version.min(), "policy_age_mean": newest - version.mean()}
+    several = {"groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
+    return unknown | {f"credit/{name}": float(value) for name, value in {**ages, **several}.items()}
 
 
 def several_agents(batch: Batch) -> str:
@@ -209,23 +316,18 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
     Methods compute in single precision, and the columns have double: int [G], bool. Where agents have outcomes of their
     own, those of the agents of one name are compared.
     """
-    from graphs.floats import rounded_differences, single_sums
+    from graphs.floats import rounded_differences
 
     real = np.asarray(batch.graph.trace_mask)
     group = np.asarray(batch.graph.group_ids)[real]
     count = np.bincount(group)
     present = count[count > 0]
     of_agents = "agent_reward" in batch.columns and not np.isnan(batch.columns["agent_reward"]).all()
-    if not of_agents and "event_reward" not in batch.columns:
+    if not of_agents:  # what was warned of is no resolved batch
         return present, not batch.rows.names.rounded.any()
-    if of_agents:
-        key, earned = _of_agents(batch)
-        return present, not rounded_differences(earned, key, int(key.max()) + 1).any()
-    trace, terms = np.asarray(batch.graph.trace_ids)[batch.rows.event], batch.columns["event_reward"]
-    outcome = np.zeros(len(real))
-    outcome[trace] = batch.columns["reward"]
-    earned, single = outcome + np.bincount(trace, terms, len(real)), single_sums(outcome, terms, trace)
-    return present, not rounded_differences(earned[real], group, int(group.max()) + 1, single[real]).any()
+    key, earned = _of_agents(batch)
+    rounded = rounded_differences(earned, key, int(key.max()) + 1)
+    return present, not (rounded.any() or batch.rows.names.rounded.any())
 
 
 def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
@@ -240,7 +342,7 @@ def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def silent_groups(batch: Batch) -> list[Any]:
-    """Ids of the groups in which every answer of the method is 0, as `groups_answered` says."""
+    """Ids of the groups in which every answer of the method is 0, or rounding of equal returns."""
     ids, _, silent = _groups_answered(batch)
     names: list[Any] = batch.rows.names.groups.take(pa.array(ids[silent])).to_pylist()
     return names
@@ -251,4 +353,6 @@ def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     entered = len(batch.rows.event)  # their events stand before the padding
     group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[:entered]]
-    return groups_answered(group, batch.reason[:entered] == 0, batch.advantage[:entered])
+    advantage = batch.advantage[:entered]
+    told = np.abs(advantage) > batch.rows.names.noise[group]
+    return groups_answered(group, batch.reason[:entered] == 0, np.where(told, advantage, 0))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from credit.integrations.rows.row_columns import as_labels, taken
-from credit.tables.column_values import ColumnError, factorise, truths
+from credit.tables.column_values import ColumnError, as_arrow, factorise, truths
 from graphs.text import excerpt
 
-__all__ = ["check_lengths", "length_of", "rows_named", "used_rows"]
+__all__ = ["check_lengths", "length_of", "rewards_left_out", "rows_named", "used_rows"]
 
 
 def check_lengths(columns: Mapping[str, Any], n: int) -> None:
@@ -73,8 +73,9 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
     if (unscored & ran).any() and use.any():
         rows = np.flatnonzero(ran)  # rows that only fill the batch may carry any trace id
         of_trace = np.full(n, -1)
+        ran_trace = taken("trace", trace, rows)  # names rows of the batch
         with rows_named(rows):
-            of_trace[rows] = factorise("trace", taken("trace", trace, rows), len(rows))[0]
+            of_trace[rows] = factorise("trace", ran_trace, len(rows))[0]
         lacking = np.zeros(n, bool)
         lacking[of_trace[unscored & ran]] = True
         partial = use & lacking[of_trace]
@@ -83,3 +84,23 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
             both = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
             raise ColumnError("reward", sorted(both), "one trace has a reward in some of its rows and NaN in others")
     return use, ran
+
+
+def rewards_left_out(paid: np.ndarray, labels: Mapping[str, Any], use: np.ndarray, ran: np.ndarray) -> int:
+    """How many rows that only fill the batch have an event reward of a trace that counts, and are no copy of its rows.
+
+    Args:
+      paid: float64 [N], rewards at events.
+      labels: ids and places [N] by their names, with "trace".
+      use, ran: of `used_rows`.
+    """
+    if not (left := ~ran & (np.nan_to_num(paid) != 0)).any():
+        return 0
+    columns = {
+        name: column.tolist() if isinstance(column, np.ndarray) else as_arrow(name, column, len(paid)).to_pylist()
+        for name, column in labels.items()
+    }
+    rows = list(zip(*columns.values(), paid.tolist(), strict=True))
+    whole = {rows[i] for i in np.flatnonzero(use)}
+    of_traces = {columns["trace"][i] for i in np.flatnonzero(use)}
+    return sum(columns["trace"][i] in of_traces and rows[i] not in whole for i in np.flatnonzero(left))

@@ -4,7 +4,7 @@
   const { data, views, make, sentence, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
-  const held = traces.slice(0, data.explorer.held);
+  const held = data.explorer.held.map((row) => traces[row]);
   const { labelled = false } = data.explorer; // a person gives outcomes: those of the log are not shown beside
   const known = new Map();
   const MOST_LISTED = 1000; // traces in a list to choose from; more are searched by their ids
@@ -12,7 +12,7 @@
 
   async function load(row) {
     if (!known.has(row) && data.explorer.served) {
-      const answer = await fetch(`trace/${row}`);
+      const answer = await fetch(`trace/${data.explorer.held[row]}`);
       if (!answer.ok) throw new Error(await answer.text());
       if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value);
       known.set(row, await answer.json());
@@ -115,7 +115,9 @@
         const text = field.value.trim().toLowerCase();
         const exact = held.findIndex((row) => row.trace.toLowerCase() === text);
         const row = exact >= 0 ? exact : held.findIndex((row) => row.trace.toLowerCase().includes(text));
-        if (row >= 0) this.show(row); else this.about.textContent = `No trace has ${cut(field.value, 60)} in its id.`;
+        if (row >= 0) return this.show(row);
+        const other = traces.find((row) => row.trace.toLowerCase().includes(text));
+        this.about.replaceChildren(...(other ? ["The page does not hold it, because of its size. To see it, run ", page.command(other.trace)] : [`No trace has ${cut(field.value, 60)} in its id.`]));
       } });
       make("label", {}, `${this.name} (of ${number(held.length)})`, field);
       return field;
@@ -270,11 +272,11 @@
       const size = Math.max(...[of.reward, of.expected, of.outcome, of.unexplained, of.entry[i], of.others[i]].map(Math.abs));
       const paid = (amount) => number(undusted(amount, size), true);
       const at = (key) => (line) => paid(line[key][i]);
-      const account = [["expected at the start", of.expected], [noise ? "this event (noise)" : "this event", of.entry[i]], ["its other events", of.others[i]],
-        ["outcome, after the last action", of.outcome], ["unexplained", of.unexplained], ["remainder of exact arithmetic", of.remainder], ["return", of.reward]];
+      const account = of.reward == null ? [["return", "no outcome"]] : [["expected at the start", of.expected], [noise ? "this event (noise)" : "this event", of.entry[i]], ["its other events", of.others[i]],
+        ["outcome, after the last action", of.outcome], ["unexplained", of.unexplained], ["remainder of exact arithmetic", of.remainder], ["return", number(of.reward)]];
       const call = named(of.call, i);
       this.receipt.replaceChildren(...parts.filter(Boolean),
-        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, name === "return" ? number(amount) : name.startsWith("remainder") ? number(amount, true) : paid(amount)]))),
+        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, name === "return" ? amount : name.startsWith("remainder") ? number(amount, true) : paid(amount)]))),
         of.holding_luck ? make("p", { class: "note" }, sentence(of.holding_luck)) : "",
         make("p", {}, (call ? `Its credit is looked up at the action that it came from: ${call}. ` : "") +
           `Added up, the claims would pay ${paid(of.naive[i])}; the ledger pays ${paid(of.entry[i])}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
@@ -297,7 +299,7 @@
   beside.element.hidden = true;
   const sources = [...methods.map((name) => [name, name]), ...(methods.length ? [["ledger", "ledger entry"]] : []), ["none", "no colour"]];
   const again = () => panes.forEach((pane) => { if (!pane.view) return; pane.rank = {}; pane.chart.draw(); if (pane.rows.firstChild) pane.list(); });
-  const compare = make("button", { type: "button", "aria-pressed": "false", onclick: async () => {
+  const compare = make("button", { type: "button", disabled: !held.length, "aria-pressed": "false", onclick: async () => {
     beside.element.hidden = !beside.element.hidden;
     compare.setAttribute("aria-pressed", String(!beside.element.hidden));
     if (beside.element.hidden) return;
@@ -308,8 +310,8 @@
     again();
   } }, "Compare with a trace of its group");
   const part = section("explorer", "Traces",
-    make("p", { class: "note" }, data.explorer.held < data.explorer.traces
-      ? `The page holds the first ${number(data.explorer.held)} of ${number(data.explorer.traces)} traces, because of its size. The tables above hold all.`
+    make("p", { class: "note" }, held.length < traces.length
+      ? `The page holds ${number(held.length)} of ${number(traces.length)} traces, because of its size, taken in this order: those to look at first, others of their groups, the rest of the log. The tables hold all.`
       : "A lane is an agent instance, below the one that spawned it. Large marks are actions; small ones are their effects."),
     make("div", { class: "controls" },
       !methods.length ? null : choice("Colour by credit of", sources, (source) => { state.source = source; again(); }, state.source)[0],
@@ -328,16 +330,19 @@
   Object.assign(page, { held, part, main });
   page.open = async (trace, event) => {
     const row = held.findIndex((one) => one.trace === trace);
-    part.scrollIntoView();
-    if (row >= 0) { main.chart.box.dataset.seen = "1"; await main.show(row, event); main.lanes.focus({ preventScroll: true }); }
-    else main.about.textContent = `Trace ${cut(trace, 80)} is not held by this page; its numbers are in the tables.`;
+    main.chart.box.dataset.seen = "1";
+    await main.show(row, event);
+    main.lanes.focus({ preventScroll: true });
+    (labelled ? part : main.about).scrollIntoView(); // below the controls, which fill a phone
   };
   const watch = new MutationObserver(() => panes.forEach((pane) => pane.wire()));
   panes.forEach((pane) => watch.observe(pane.chart.box, { childList: true }));
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
   const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
   // What went wrong and what it cost come first, what a trainer needs last.
-  page.lead(...["triage", "sides", "differences", ...(credited ? ["who"] : []), "explorer", "costs", "success"].filter((id) => document.getElementById(id)));
+  const who = credited ? ["who"] : [];
+  const counts = data.overview.summary.doubt != null; // a table of counts, where nothing tells who earned it
+  page.lead(...["triage", "sides", "differences", ...(counts ? [] : who), "explorer", "costs", ...(counts ? who : []), "success"].filter((id) => document.getElementById(id)));
   const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);

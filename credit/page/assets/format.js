@@ -18,6 +18,9 @@ const page = (() => {
   /* Text whose parts between backticks are code, and whose percentages stay in one line. */
   const prose = (text) => text.replaceAll(" %", "\u00a0%").split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
+  /* As `graphs.text.percent`: what is not none or all does not read so. */
+  const percent = (share) => (share > 0 && share < 0.005 ? "<1\u00a0%" : share >= 0.995 && share < 1 ? ">99\u00a0%" : `${Math.round(100 * share)}\u00a0%`);
+
   const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);
   const sentence = (text) => ended(`${text[0].toUpperCase()}${text.slice(1)}`);
 
@@ -177,5 +180,5 @@ const page = (() => {
   /* The same of prose: whole words, and no mark of its own before the dots. */
   const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, prose, ended, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, prose, ended, sentence, number, percent, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

@@ -11,13 +11,25 @@
   const trouble = make("p", { role: "alert" });
   const note = make("input", { type: "text", maxlength: "2000", autocomplete: "off" });
   const reward = make("input", { type: "number", step: "any", autocomplete: "off" });
+  const words = make("div", { class: "receipt" });
+  /* What a trace was asked and what it came to is what is judged; it stood in a table below the whole session. */
+  const quote = () => {
+    const view = main.view, told = view.event.map((_, e) => e).filter((e) => view.text?.[e]);
+    const [end, early] = view.early ?? [], last = view.text?.[end] ? end : told.at(-1);
+    const ends = early ? `It ends early: ${last === end ? early : "after this"}` : "It ends"; // what came then is not in the log
+    const said = [["It begins", "First words of the trace", told[0]], [ends, "Last words of the trace", last]].slice(told.length < 2 ? 1 : 0);
+    words.replaceChildren(...(told.length ? said : []).flatMap(([where, name, e]) => [
+      make("p", {}, `${where}: `, make("button", { type: "button", onclick: () => main.select(e) }, "Show the event")),
+      make("blockquote", { tabindex: "0", "aria-label": name }, view.text[e])]));
+  };
   const button = (text, key, act) => make("button", { type: "button", onclick: act, "aria-keyshortcuts": key }, `${text} `, make("kbd", {}, key));
 
   const known = (i) => labels[String(i)];
   const show = () => {
     const count = Object.keys(labels).length;
     const untold = Object.values(labels).filter((label) => label.reward === UNTOLD).length;
-    progress.textContent = `${number(count)} of ${number(held.length)} traces have a label${untold ? `, ${number(untold)} of them “cannot tell”` : ""}.` + (count === held.length ? " None is left." : "");
+    progress.textContent = `${number(count)} of ${number(held.length)} traces have a label${untold ? `, ${number(untold)} of them “cannot tell”` : ""}.` + (count === held.length ? " None is left." : "")
+      + (held.some((one) => one.reward != null) ? ` ${number(held.filter((_, i) => bare(i)).length)} have neither a label nor an outcome.` : "");
     const label = known(row);
     state.textContent = label ? `This trace: ${label.reward === UNTOLD ? UNTOLD : `outcome ${number(label.reward)}`}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
@@ -43,11 +55,13 @@
     }).catch(failed(change.row)).finally(() => { waiting.delete(change.row); show(); });
   };
   const save = (amount) => send({ row, reward: amount, note: note.value }, true);
+  const open = (i) => !(known(i) || waiting.has(i));
+  const bare = (i) => open(i) && held[i].reward == null; // nothing is known of it: a label of it tells most
+  /* Round from the trace shown. */
   const go = (step, unlabelled) => {
-    for (let i = 1; i <= held.length; i += 1) {
-      const next = (row + step * i + i * held.length) % held.length;
-      if (!unlabelled || !(known(next) || waiting.has(next))) { main.show(next); return; }
-    }
+    const around = held.map((_, i) => (row + step * (i + 1) + held.length) % held.length);
+    const next = unlabelled ? around.find(bare) ?? around.find(open) : around[0];
+    if (next != null) main.show(next);
   };
   const judge = (amount) => { save(amount); go(1, true); }; // the next trace at once: an answer that fails leads back
   const undo = () => { sent = sent.then(() => { const last = past.pop(); if (last) { send(last, false); main.show(last.row); } }); };
@@ -59,7 +73,7 @@
     make("details", { open: !matchMedia("(max-width: 40rem)").matches }, make("summary", {}, "More answers"), make("div", { class: "controls" },
       make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
       button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p))),
-    make("p", {}, state, " ", progress), trouble));
+    make("p", {}, state, " ", progress), trouble), words);
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
       ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
@@ -73,10 +87,10 @@
   });
   reward.addEventListener("keydown", (event) => { if (event.key === "Enter" && reward.value !== "") save(+reward.value); });
   note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
-  page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
+  page.shown = (shown) => { quote(); row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
-    const first = held.findIndex((_, i) => !known(i));
-    if (held.length) main.show(Math.max(0, first));
+    const rows = held.map((_, i) => i);
+    if (held.length) main.show(rows.find(bare) ?? rows.find(open) ?? 0);
   });
 })();

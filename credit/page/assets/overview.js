@@ -1,12 +1,19 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
-  const open = (trace, event) => page.open(trace, event);
-  const opener = (trace, event) => make("button", { type: "button", onclick: () => open(trace, event) }, event ?? trace);
+  const kept = new Set(data.explorer.held.map((row) => traces[row].trace));
+  const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`); // as a shell takes it
+  const command = (trace, event) => make("code", { class: "path whole" }, `${data.explorer.show} --trace ${quoted(trace)}${event == null ? "" : ` --around ${quoted(event)}`}`);
+  /* What leads to an event: a button, or the words of a sentence or a cell where the page does not hold the trace. */
+  const opener = (trace, event, text) => (kept.has(trace) ? make("button", { type: "button", onclick: () => page.open(trace, event) }, text ?? event ?? trace)
+    : text == null ? event ?? trace : make("span", {}, "To see it, run ", command(trace, event)));
+  const unheld = (rows) => (rows.every((row) => kept.has(row.trace)) ? null
+    : make("p", { class: "note" }, "The page holds no events of traces without a button, because of its size. A terminal shows one: ", make("code", { class: "path" }, `${data.explorer.show} --trace TRACE --around EVENT`)));
+  Object.assign(page, { command });
 
   const scored = traces.filter((row) => row.reward != null);
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
@@ -27,17 +34,18 @@
   const { tokens, input_tokens: read } = asked.total;
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
-  const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount)).replace(" ", "\u00a0");
+  const brief = (amount, roundingMode) => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, roundingMode }).format(amount);
+  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief(amount, partly ? "floor" : "halfExpand")).replace(" ", "\u00a0");
   const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
-  const time = (seconds) => {
-    const whole = Math.round(seconds);
-    const minutes = Math.round(whole / 60);
+  const time = (seconds, partly) => {
+    const round = partly ? Math.floor : Math.round; // a lower bound is no larger than what it is of
+    const whole = round(seconds), minutes = round(whole / 60);
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
+  const ran = mark(clock.missing || lost, time(clock.total, clock.missing || lost));
   const partly = lost || traces.some((row) => row.errors == null);
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replaceAll(" ", "\u00a0")), make("span", {}, prose(text)));
   document.getElementById("tiles").append(...[
@@ -50,7 +58,7 @@
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: `--prices` adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
-    tile(mark(clock.missing || lost, clock.total == null ? "–" : time(clock.total)), clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
+    tile(clock.total == null ? "–" : ran, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
@@ -61,18 +69,23 @@
   const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
     again == null ? null : known(lost || triage.agents.some((row) => row.retries == null), again, "retry", "retries"),
     loops == null ? null : known(lost || triage.agents.some((row) => row.loops == null), loops, "loop")].filter(Boolean).join(", ");
-  const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
+  const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
+  const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
+  const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
+  const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
-    clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
+    clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
   const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
-    said("Look first:", triage.quiet ? [...triage.endings.map((one) => one.words + ". "), triage.quiet, " "].join("") : "", ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
+    sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
+    sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", theirs ? ` The failed traces generated ${percent(theirs)} of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("Look first:", triage.first && `${triage.first} `, ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])),
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -153,22 +166,23 @@
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
       table([["trace", (r) => opener(r.trace)], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
-      traces, "All traces")));
+      traces, "All traces"), unheld(traces)));
 
   if (differences.lines.length) {
-    const percent = (share) => `${Math.round(100 * share)} %`;
-    const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
+    const end = (share) => `${Math.round(100 * share)} %`;
+    const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
+    const range = (row) => (row.low == null ? "–" : `${end(row.low)} to ${end(row.high)}`) + (row.stands_out ? " *" : "");
     const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
     const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
-    const picture = drawn.length ? chart("Chance that a failed trace has more than a succeeded one, with its 95 % interval", () => ({
+    const picture = drawn.length ? chart(`Chance that a ${bad} trace has more than a ${good} one, with its 95 % interval`, () => ({
       height: tall(drawn.length), option: {
         grid: { left: margin(210), right: 40, top: 10, bottom: 44 },
-        xAxis: { type: "value", ...axis({ more: { name: "failed has more, %" } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
+        xAxis: { type: "value", ...axis({ more: { name: `${bad} has more, %` } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
         dataZoom: window_(drawn.length),
         tooltip: tooltip((at) => { const row = drawn[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.what, 60)}\nfailed ${number(row.failed)}, succeeded ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
+          return `${cut(row.what, 60)}\n${bad} ${number(row.failed)}, ${good} ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: wide.map(([row, i]) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
@@ -177,14 +191,14 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
-    const columns = [["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
-      ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
-    section("differences", "Failed against succeeded",
+    const columns = [["number of a trace", (r) => r.what], [bad, (r) => number(r.failed), "n"], [good, (r) => number(r.succeeded), "n"],
+      [`${bad} has more`, (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
+    section("differences", `${Bad} against ${good}`,
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
       ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
-        explained(columns, told, ["", "Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared."],
-          ["traces with", "Traces with an agent, or an error of it: the part of traces."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ, or all do alike.`],
+        explained(columns, told, ["", `${Bad}, ${good}: mean over tasks. ${Bad} has more: in what part of the pairs the ${bad} trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared.`],
+          ["traces with", "Traces with an agent, or an error of it: the part of traces."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ${differences.within ? "" : `, or ${overview.summary.least_of_both} tasks are there`}, or all do alike.`],
           ["", starred("Colour and *", `all looked at that could have so small a p${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
   }
 
@@ -193,21 +207,25 @@
     const interval = (row) => (row.ratio ? `${row.paired ? "median" : "geometric"} ×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const rows = [...sides.differences, ...bounds];
-    const columns = [["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
-      ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : ""}`, "n"],
-      ["would be seen", (r) => (r.ratio?.seen ? `×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
+    const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
+    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
+      ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
+      ["would be seen", (r) => (r.ratio?.seen ? `geometric ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
+    const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
-      table(columns, rows, "Sides", 15),
-      ...sides.lines.map((line) => make("p", { class: "note" }, prose(sentence(line)))),
+      table(columns, rows.filter((row) => !row.is_other), "Sides", 15),
+      others.length ? make("details", {}, make("summary", {}, `Other metrics (${number(others.length)})`), table(columns, others, "Other metrics")) : null,
+      ...sides.lines.slice(0, told).map(note),
+      make("details", {}, make("summary", {}, `In sentences (${number(sides.lines.length - told)})`), ...sides.lines.slice(told).map(note)),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
-        table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      explained(columns, rows, ["", "Means over tasks; paired: each task that both sides have is compared with itself, and others are left out."],
-        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ, so that the test is of these tasks alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
+        table([["metric", (r) => r.metric.replaceAll("_", " ")], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
+      explained(columns, rows, ["", "Means over tasks, each the mean of its traces; paired: tasks that both sides have, each compared with itself."],
+        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ; the test is of these alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["median ×", "Median ×: of an amount, the ratio of the sides in the median of the tasks that differ. One large task may move the means, and the difference, the other way."],
-        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks. One large task may move the means, and the difference, the other way."],
-        ["", `Would be seen: a difference that the test, corrected for its rows, finds in 4 of 5 cases. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+        ["median ×", "Median ×: of an amount, the sides' ratio in the median task that differs; a large task may move the means the other way."],
+        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks, which is tested."],
+        ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
+        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {
@@ -324,12 +342,12 @@
         [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
       make("h3", {}, "Where they differ most, one action a trace"),
       !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["role", (r) => r.role], ["type", (r) => r.type],
-        ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
+        ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"), unheld(comparison.disagreements));
   }
 
   const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
   const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
-  const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const tenths = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
   const answer = (title, name, columns, note, most = 15) => {
     const { rows, without } = asked[name];
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
@@ -338,7 +356,7 @@
   const verdict = (found) => (found ? "found" : "not found");
   const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
-    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]] : [])],
     told, "Checks")] : []),
@@ -351,14 +369,15 @@
     answer("Whom to ask", "whom", [["agent", (r) => r.agent], ...counted("step", "decisions"), ["asked", (r) => r.candidate], ...counted("picks"), signed("value"), ...counted("stderr")],
       "Value: E[R | asked] − E[R]."),
     answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")])]).flat(),
-    answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
-    answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
+    answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => tenths(r.share), "n"]]),
+    answer("The team over time", "team", [["events up to", (r) => percent(r.part), "n"], ...counted("births", "deaths", "size")]));
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
-  const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
+  const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => tenths(r.credit_at_risk), "n"]];
   const logged = asked.total.logged_money.total ? ["logged_money"] : [];
-  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : []), ...logged].map((key) => [key === "logged_money" ? "money, as logged" : key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const sums = (...keys) => keys.map((key) => [key === "logged_money" ? "money, as logged" : key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
-  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...least("events", "tool_calls"), ...sums]);
+  const money = sums(...(priced ? ["money"] : []), ...logged);
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
@@ -372,24 +391,26 @@
     facts(summed),
     explained([["", ([, text]) => text]], summed, ["≥", `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}.`],
       ["", "Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls."]),
+    asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     named ? costs("model", "models") : null,
-    asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", whose], ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums("seconds")]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
   const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"];
+  const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
-  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops"), took], triage.tools]
-    : [[["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
+  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
+    : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
+    ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event, one.event))),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
 })();

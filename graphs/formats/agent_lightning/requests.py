@@ -15,7 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.earlier_outcomes import place_earlier
-from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.order_of_time import Moment, order_of_time, refuse_untimed
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
@@ -138,7 +138,10 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
             if message.role == "tool" and message.tool_call_id in asked:
                 position, caller, tool = asked.pop(message.tool_call_id)
                 team.result(caller, f"{index}/{message.tool_call_id}.result", place, answers=position, tool=tool)
-        call = team.call(agent, str(index), place, time=time, model=data.model or None, **_evidence(data))
+        counts, unlike = call_counts(data.usage, data.response.usage)
+        record.unlike_counts += [(unlike, place)] if unlike else []
+        evidence = counts | _log_probs(data)
+        call = team.call(agent, str(index), place, time=time, model=data.model or None, **evidence)
         reply = data.response.choices[0].message
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
@@ -246,12 +249,10 @@ def _agent(data: _ModelRequest) -> str:
     return f"{data.model}/{hashlib.blake2b(prompt, digest_size=4).hexdigest()}"
 
 
-def _evidence(data: _ModelRequest) -> dict[str, Any]:
-    usage = data.usage or data.response.usage or ChatUsage()
+def _log_probs(data: _ModelRequest) -> dict[str, Any]:
     logprobs = data.response.choices[0].logprobs if data.response.choices else None
     tokens = logprobs.content if logprobs else None
     return {
-        **usage.columns,
         "log_prob": sum(token.logprob for token in tokens) if tokens else None,
         "token_log_probs": [token.logprob for token in tokens] if tokens else None,
     }

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.formats.agent_lightning.requests import place_rewards
-from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, read_counts, unlike
 from graphs.formats.common.order_of_time import refuse_untimed
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
@@ -31,9 +31,9 @@ _REWARD = re.compile(r"agentlightning\.reward\.(\d+)\.(name|value)")
 _LINK = re.compile(r"agentlightning\.link\.(\d+)\.(key_match|value_match)")
 _OUTPUTS = ("agentops.task.output", "agentops.entity.output")
 _CALL = re.compile(r"openai\.chat\.completion|litellm_request|raw_gen_ai_request")
-_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-_INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_CACHED = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
+_KINDS = ("llm", "tool", "agent", "chain", "guardrail", "http", "operation", "session", "task", "team", "text",
+          "unknown", "workflow")  # fmt: skip
+"""AgentOps' kinds of spans."""
 _TAKEN = ("team", "early")  # channels that this reader writes
 _RESPONSE = ("gen_ai.response.id", "agentlightning.operation.output.id")
 
@@ -103,11 +103,13 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
                 span.kind = Kind.OTHER  # the proxy and the client both recorded it
                 again[span.id] = responses[response]
             else:
-                tokens, read, cached = (
-                    _count(_first(attributes, names), names[0], span, record.trace_id)
-                    for names in (_TOKENS, _INPUT_TOKENS, _CACHED)
-                )
-                span.columns = span.columns | {"tokens": tokens} | read_counts(read, cached)
+                stated = {
+                    field: [_count(attributes.get(name), name, span, record.trace_id) for name in names]
+                    for field, names in COUNT_ATTRIBUTES.items()
+                }
+                tokens, *of_input = (first_count(*counts) for counts in stated.values())
+                span.columns = span.columns | {"tokens": tokens} | read_counts(*of_input)
+                span.unlike_counts = unlike(stated)
                 latest = span
                 calls.append((span, moment))
                 if isinstance(response, str):
@@ -152,6 +154,7 @@ def _span(traced: TracedSpan, document: Document) -> Span:
     span.end = math.nan if traced.end_time is None else traced.end_time
     span.failed = traced.status is not None and traced.status.status_code == "ERROR"
     kind, agent = attributes.get("agentops.span.kind"), _agent_name(traced.name, attributes)
+    span.unknown = "" if kind in _KINDS else _text(kind)
     if _CALL.search(traced.name) or kind == "llm":
         span.kind = Kind.CALL
     elif kind == "tool":

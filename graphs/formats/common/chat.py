@@ -19,12 +19,26 @@ from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
 from graphs.reading.documents import Place
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Chat", "Message", "OpenCalls", "ToolCall", "add_messages", "decode_messages"]
+__all__ = [
+    "ROLES",
+    "SILENT",
+    "Chat",
+    "Message",
+    "OpenCalls",
+    "ToolCall",
+    "add_messages",
+    "chat_of_text",
+    "decode_messages",
+]
 
-_SILENT = ("system", "developer")
+SILENT = ("system", "developer")
+"""Roles of messages that are no events."""
+ROLES = "system, developer, user, assistant or tool"
+"""What a message may be, for errors."""
 
 
 class _Function(msgspec.Struct):
@@ -57,6 +71,7 @@ class Message(msgspec.Struct):
         return [(call.id, call.tool) for call in self.tool_calls or []]
 
 
+_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _MESSAGE = msgspec.json.Decoder(Message)
 
@@ -219,9 +234,25 @@ def add_messages(
             chat.input(event_id, place)
         elif message.role in ("tool", "function"):
             chat.result(event_id, place, message.tool_call_id, f"{field}.tool_call_id")
-        elif message.role not in _SILENT:
-            expected = "system, developer, user, assistant or tool"
-            chat.refuse("bad-value", place, f"{field}.role", message.role, expected)
+        elif message.role not in SILENT:
+            chat.refuse("bad-value", place, f"{field}.role", message.role, ROLES)
+
+
+def chat_of_text(text: str) -> list[Any] | None:
+    """The messages that a text is the JSON of, as tables of texts store a chat; None for any other text.
+
+    Examples:
+      >>> chat_of_text('[{"role": "assistant", "content": "4"}]'), chat_of_text('[{"x": 4}]'), chat_of_text("[4")
+      ([{'role': 'assistant', 'content': '4'}], None, None)
+    """
+    if not text.lstrip().startswith("["):  # for speed: completions are long
+        return None
+    try:
+        messages = _ANYTHING.decode(text)
+    except JSON_ERRORS:
+        return None
+    is_chat = bool(messages) and all([isinstance(message, dict) and "role" in message for message in messages])
+    return messages if is_chat else None
 
 
 def decode_messages(

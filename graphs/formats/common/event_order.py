@@ -1,7 +1,8 @@
 """The order of a trace's events where its spans come from several processes, by clocks that need not agree.
 
 Events are taken one by one. The next is, among the events whose predecessors were all taken, the one with the smallest
-(time, place of the span in the log, opening before closing). An event without a time comes before events with one.
+(instant, place of the span in the log, opening before closing): `Span.instant`. At one time the end of a span comes
+before the begin of another. An event without a time comes before events with one.
 The tree gives the predecessors, whatever the clocks say. A span opens before the spans inside it, and closes after
 them. It closes after it opened. A model call comes before the tool call that answers one of its tool call ids.
 """
@@ -43,9 +44,8 @@ def in_order(tree: Tree, events: list[tuple[str, bool]], asked: Iterable[tuple[s
         if closer[span_id]:
             pairs.append((closing, closes[closer[span_id]]))
     pairs += [(opens[call], opens[effect]) for call, effect in asked]
-    keys = [
-        (tree.spans[span_id].clock[is_end], tree.rank[span_id], is_end, i) for i, (span_id, is_end) in enumerate(events)
-    ]
+    spans, ranks = tree.spans, tree.rank
+    keys = [(spans[span_id].instant(is_end), ranks[span_id], is_end, i) for i, (span_id, is_end) in enumerate(events)]
     order = [key[-1] for key in sorted(keys)]
     rank = [0] * len(order)
     for position, i in enumerate(order):

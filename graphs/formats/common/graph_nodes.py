@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from graphs.formats.common.span_tree import Kind, Node, Span, Tree
 
-__all__ = ["OfNode", "Visits", "keep_agents", "node_of"]
+__all__ = ["OfNode", "Visits", "asking_nodes", "keep_agents", "node_of"]
+
+_EFFECTS = frozenset({Kind.TOOL, Kind.HANDOFF})
 
 
 class OfNode(msgspec.Struct):
@@ -35,7 +39,22 @@ def node_of(graph: str, stated: OfNode) -> Node:
     return Node(graph, int(step) if is_known else -1, tuple(joined))
 
 
-def keep_agents(spans: list[Span]) -> None:
+def asking_nodes(traces: Iterable[Iterable[Span]]) -> frozenset[str]:
+    """Names of the nodes that ask for the tools that they run, by all visits of the log that run tools or call a model.
+
+    At least half of those to such a node call a model. The others lack the call, as where a run was killed.
+    """
+    visits = Counter[str]()
+    for spans in traces:
+        listed = list(spans)
+        nodes = _nodes(listed)
+        asking, acting = _asking_and_acting(listed) if nodes else (set(), set())
+        for span in nodes:
+            visits[span.name] += 1 if span.id in asking else -1 if span.id in acting else 0
+    return frozenset(name for name, more in visits.items() if more >= 0)
+
+
+def keep_agents(spans: list[Span], askers: frozenset[str]) -> None:
     """Make the agent spans that are nodes, which have an `instance`, structure where they are no agent of their own.
 
     A node that calls no model by itself, such as LangGraph's `tools`, runs what was asked for: it moves below the
@@ -44,14 +63,16 @@ def keep_agents(spans: list[Span]) -> None:
 
     Args:
       spans: of a trace, siblings in the order in which they ran.
+      askers: names of nodes that ask for the tools that they run, as `asking_nodes` of the log: they call a model.
     """
-    nodes = [span for span in spans if span.kind is Kind.AGENT and span.instance]
+    nodes = _nodes(spans)
     if not nodes:
         return
     _follow(nodes)
     by_id = {span.id: span for span in spans}
-    asking = _above_calls(spans, by_id, frozenset({Kind.TOOL}))
-    calling = _above_calls(spans, by_id, frozenset())
+    asking, acting = _asking_and_acting(spans)
+    asking |= {span.id for span in nodes if span.name in askers and span.id in acting}
+    calling = _above(spans, by_id, frozenset({Kind.CALL}), frozenset())
     latest: dict[str, str] = {}  # parent -> its node that ran last and calls a model
     for span in nodes:
         if span.id in asking:
@@ -74,6 +95,16 @@ def keep_agents(spans: list[Span]) -> None:
         is_inside |= dict.fromkeys(path, inside)
         if inside:
             span.kind = Kind.OTHER
+
+
+def _nodes(spans: list[Span]) -> list[Span]:
+    return [span for span in spans if span.kind is Kind.AGENT and span.instance]
+
+
+def _asking_and_acting(spans: list[Span]) -> tuple[set[str], set[str]]:
+    """Ids of the spans that call a model, and of those that run tools, not counting what these do inside."""
+    by_id, tools = {span.id: span for span in spans}, frozenset({Kind.TOOL})
+    return _above(spans, by_id, frozenset({Kind.CALL}), tools), _above(spans, by_id, _EFFECTS, tools)
 
 
 def _follow(nodes: list[Span]) -> None:
@@ -158,11 +189,11 @@ class Visits:
         return ends
 
 
-def _above_calls(spans: list[Span], by_id: dict[str, Span], ends: frozenset[Kind]) -> set[str]:
-    """Ids of the spans above a model call, up to a span of a kind in `ends`; each walk ends where one has passed."""
+def _above(spans: list[Span], by_id: dict[str, Span], kinds: frozenset[Kind], ends: frozenset[Kind]) -> set[str]:
+    """Ids of the spans above one of `kinds`, up to a span of a kind in `ends`; each walk ends where one has passed."""
     above: set[str] = set()
     for span in spans:
-        outer = by_id.get(span.parent) if span.kind is Kind.CALL else None
+        outer = by_id.get(span.parent) if span.kind in kinds else None
         while outer is not None and outer.id not in above and outer.kind not in ends:
             above.add(outer.id)
             outer = by_id.get(outer.parent)

@@ -60,10 +60,20 @@ def order_of_time(moments: list[Moment], trace: str, field: str, rewards: Collec
     return sorted(range(len(moments)), key=lambda position: times[position] or 0.0)
 
 
-def by_starts(spans: list[S], start_of: Callable[[S], float | None], trace: str, field: str) -> list[S]:
-    """The spans by their starts, as `placed_starts` has them; nodes of LangGraph with equal starts by their steps."""
+def by_starts(
+    spans: list[S], start_of: Callable[[S], float | None], trace: str, field: str, count: Callable[[S], int]
+) -> list[S]:
+    """The spans by their starts, as `placed_starts` has them.
+
+    With equal starts nodes of LangGraph go by their steps, then spans by a count that the format states; then what took
+    no time comes first, as of `Span.instant`.
+    """
     starts = placed_starts(spans, start_of, trace, field)
-    return sorted(spans, key=lambda span: (starts[span.id] or 0.0, -1 if span.node is None else span.node.step))
+
+    def key(span: S) -> tuple[float, int, int, bool]:
+        return starts[span.id] or 0.0, -1 if span.node is None else span.node.step, count(span), span.end != span.start
+
+    return sorted(spans, key=key)
 
 
 def placed_starts(

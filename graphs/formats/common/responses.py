@@ -7,16 +7,16 @@ of the user, or the end of the list ends it.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from graphs.formats.common.chat import Chat
-from graphs.formats.common.input_tokens import InputDetails, read_counts
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.reading.documents import Place
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
-__all__ = ["OUTPUTS", "Item", "Responses", "Usage"]
+__all__ = ["OUTPUTS", "Item", "Responses"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -35,21 +35,6 @@ class Item(msgspec.Struct):
     call_id: str | None = None
     generation_token_ids: list[_Count] | None = None
     generation_log_probs: list[_Float] | None = None
-
-
-class Usage(msgspec.Struct):
-    """Token counts of a model call; Codex writes the cached ones beside the others."""
-
-    input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-    cached_input_tokens: _Count | None = None
-    input_tokens_details: InputDetails | None = None
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The counts as evidence of the call."""
-        details = self.input_tokens_details or InputDetails(self.cached_input_tokens)
-        return {"tokens": self.output_tokens} | read_counts(self.input_tokens, details.cached, details.cache_creation)
 
 
 class Responses:
@@ -91,7 +76,7 @@ class Responses:
             expected = "assistant, user, system or developer"
             self.chat.refuse("bad-value", place, f"{field}.role", item.role, expected)
 
-    def end(self, usage: Usage | None = None) -> None:
+    def end(self, usage: ChatUsage | None = None) -> None:
         """Append the model call that the items since the last call are, with its token counts.
 
         An item was written when it was complete, so the time is that of the last one up to the first tool call.
@@ -108,7 +93,7 @@ class Responses:
         log_probs = [number for item in items for number in item.generation_log_probs or ()]
         generated = [token for of_item in ids for token in of_item]
         fit = len(log_probs) == len(generated)  # an item may have only one of the two
-        counts = (usage or Usage()).columns | ({"tokens": len(generated)} if ids else {})
+        counts = (usage or ChatUsage()).columns | ({"tokens": len(generated)} if ids else {})
         self.calls.append(
             self.chat.reply(
                 event_id, place, tools, places=[where for _, where, _ in called], times=[at for _, _, at in called],
@@ -120,7 +105,7 @@ class Responses:
         )  # fmt: skip
         self._items = []
 
-    def count_last(self, usage: Usage) -> None:
+    def count_last(self, usage: ChatUsage) -> None:
         """Write the token counts that a log states after a call, or after the results of its tools."""
         if self._items:
             self.end(usage)

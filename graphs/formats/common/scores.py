@@ -14,7 +14,7 @@ from graphs.reading.documents import Place
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Score", "place_scores"]
+__all__ = ["Score", "is_written_number", "place_scores"]
 
 _ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 
@@ -31,6 +31,21 @@ class Score(NamedTuple):
     span: str = ""
     id: str = ""
     number: int = 0
+
+
+def is_written_number(value: object) -> bool:
+    """Whether a score is a text that states a number or a truth, which a scorer returned in place of it.
+
+    Examples:
+      >>> [is_written_number(value) for value in ("0.8", "True", "yes", "nan", 0.8)]
+      [True, True, False, False, False]
+    """
+    if not isinstance(value, str):
+        return False
+    try:
+        return value.strip().lower() in ("true", "false") or math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, str]) -> None:

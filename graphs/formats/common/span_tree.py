@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 import enum
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,7 +29,7 @@ from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import counted, excerpt
 
-__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span", "is_whole"]
+__all__ = ["NO_ROOTS", "Kind", "Node", "Rules", "Span", "Tree", "add_span", "kind_of", "roots_of"]
 
 
 class Kind(enum.Enum):
@@ -45,6 +45,17 @@ class Kind(enum.Enum):
     OTHER = "other"  # structure only
 
     __hash__ = object.__hash__  # members are single objects; the hash of their names takes ten times as long
+
+
+def kind_of(word: str, kinds: Mapping[str, Kind]) -> tuple[Kind, str]:
+    """The kind that a log's word means, and the word itself if it is not among `kinds`: `Span.unknown`, for a note.
+
+    Args:
+      word: as the log states it, "" for nothing.
+      kinds: by word, those that the format knows, with `Kind.OTHER` for those that only give structure.
+    """
+    kind = kinds.get(word)
+    return (Kind.OTHER, word) if kind is None else (kind, "")
 
 
 class Rules(enum.Enum):
@@ -105,6 +116,8 @@ class Span(msgspec.Struct):
       service: the process that recorded it, an agent for what has none.
       node: the visit to a node of LangGraph that it is.
       again: how often it stands in the log besides, with equal content.
+      unlike_counts: of a model call, the counts of which it states different numbers, in words.
+      unknown: the kind that it states, where its format does not know it; "" where it does.
     """
 
     id: str
@@ -134,6 +147,8 @@ class Span(msgspec.Struct):
     node: Node | None = None
     money: float | None = None
     again: int = 0
+    unknown: str = ""
+    unlike_counts: str = ""
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""
@@ -146,6 +161,19 @@ class Span(msgspec.Struct):
     def event(self) -> str:
         """The id of its event."""
         return self.label or self.id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and, as far as the log tells, not ended."""
+        return math.isnan(self.end) and not math.isnan(self.start)
+
+    def instant(self, is_end: bool = False) -> tuple[int, int]:
+        """The clock of its begin, or of its end, and a rank at that time: first ends, then what took none, then begins.
+
+        So a step that begins as the last one ends comes after it, wherever the two stand in the log.
+        """
+        begin, end = self.clock
+        return end if is_end else begin, 1 if begin == end else 0 if is_end else 2
 
     @property
     def seconds(self) -> float | None:
@@ -182,13 +210,35 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
     return first is span
 
 
-def is_whole(spans: Iterable[Span], rules: Rules = Rules.DEPTH_FIRST) -> bool:
-    """Whether a trace has a root span and events. Where several processes record spans, it must have an agent."""
-    parents, kinds = set[str](), set[Kind]()
-    for span in spans:
-        parents.add(span.parent)
-        kinds.add(span.kind)
-    return "" in parents and (Kind.AGENT in kinds if rules is Rules.CLOCKS else kinds != {Kind.OTHER})
+class Roots(NamedTuple):
+    """What the traces of a log show of root spans, so that one without is told from one that was cut short.
+
+    Attributes:
+      whole: whether one has a root span and events. Where several processes record spans, it must have an agent.
+      ended: whether one of these roots states its end.
+    """
+
+    whole: bool = False
+    ended: bool = False
+
+
+NO_ROOTS = Roots()
+
+
+def roots_of(traces: Iterable[Iterable[Span]], rules: Rules = Rules.DEPTH_FIRST) -> Roots:
+    """What these traces, by their spans, show of root spans."""
+    found = NO_ROOTS
+    for spans in traces:
+        rooted, ended, kinds = False, False, set[Kind]()
+        for span in spans:
+            rooted |= not span.parent
+            ended |= not span.parent and not math.isnan(span.end)
+            kinds.add(span.kind)
+        if rooted and (Kind.AGENT in kinds if rules is Rules.CLOCKS else kinds != {Kind.OTHER}):
+            found = Roots(whole=True, ended=found.ended or ended)
+        if found.ended:
+            break
+    return found
 
 
 class Tree:
@@ -207,6 +257,9 @@ class Tree:
       called_as: of an agent, the tool span that is its spawn, "" for none; of such a tool, the one around it.
       handed_to: the agent span that each hand-off started.
       first, last: of an agent span in a chain of hand-offs, the first of the chain; of that one, the last.
+      open: the root span, where it has begun and not ended, unlike that of another trace; else an agent's, unlike
+        another agent's of the trace, as of one that was killed while another worked; else None.
+      unended: ids of the open spans of agents and tools in a run or in an agent that is `open`.
       callers: of each span below a missing parent, that parent's id, where the trace lacks spans; empty elsewhere.
     """
 
@@ -217,12 +270,12 @@ class Tree:
         fields: tuple[str, str],
         rules: Rules = Rules.DEPTH_FIRST,
         *,
-        beside_whole: bool = False,
+        beside: Roots = NO_ROOTS,
     ) -> None:
         """Build the tree; `fields` is what the format calls an id and a parent's id, for errors.
 
-        `beside_whole` is whether other traces of the log have a root span and agents: then a missing root is no caller
-        outside the log.
+        `beside` is what the traces of the log show of roots: where any has one, a missing one is no caller outside the
+        log, and where any ends, one without an end was cut short.
 
         Raises:
           TraceError: "duplicate-span", one id with two contents; "parent-cycle"; "missing-parent".
@@ -243,7 +296,24 @@ class Tree:
         if Kind.HANDOFF in self.kind.values():
             self._find_givers()
             self._find_handoffs()
-        self._check_orphans(beside_whole)
+        self._check_orphans(beside.whole)
+        roots = [self.spans[root] for root in self.roots] if beside.ended else []
+        self.open = next((root for root in roots if not root.parent and root.is_open), None)
+        self.unended = self._find_unended()
+
+    def _find_unended(self) -> set[str]:
+        agents = [span_id for span_id, kind in self.kind.items() if kind is Kind.AGENT]
+        killed = {span_id for span_id in agents if self.spans[span_id].is_open}
+        if self.open is None:
+            killed = {span_id for span_id in killed if self.parent[span_id]}
+            if not killed or all(math.isnan(self.spans[span_id].end) for span_id in agents):
+                return set()
+            self.open = next(self.spans[span_id] for span_id in agents if span_id in killed)
+            within = killed
+        else:
+            within = {*agents, ""}
+        tools = (span_id for span_id, kind in self.kind.items() if kind is Kind.TOOL and self.owner[span_id] in within)
+        return killed | {span_id for span_id in tools if self.spans[span_id].is_open}
 
     def _link(self, spans: list[Span]) -> None:
         by_id = {span.id: span for span in spans}
@@ -253,7 +323,7 @@ class Tree:
                 add_span(by_id, span, self.fields[0], self.trace)
         self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
-            by_id = {span.id: span for span in sorted(by_id.values(), key=lambda span: span.clock[0])}
+            by_id = {span.id: span for span in sorted(by_id.values(), key=Span.instant)}
         children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
         parents = {span_id: span.parent if span.parent in by_id else "" for span_id, span in by_id.items()}
         for span_id, parent in parents.items():

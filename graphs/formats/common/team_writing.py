@@ -11,18 +11,19 @@ import enum
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
 from graphs.formats.common.graph_nodes import Visits
-from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
+from graphs.formats.common.span_tree import NO_ROOTS, Kind, Roots, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
+from graphs.text import excerpt
 from graphs.traces.record import ONE_ZONE, SPANNED, TraceRecord, stray_zoneless
 
-__all__ = ["Written", "write_events", "write_spans"]
+__all__ = ["Written", "structure_alone", "write_events", "write_spans"]
 
 
 class Written(NamedTuple):
@@ -42,7 +43,7 @@ def write_spans(
     root: str,
     fields: tuple[str, str] = ("id", "parent_id"),
     *,
-    beside_whole: bool = False,
+    beside: Roots = NO_ROOTS,
 ) -> Written:
     """Fill the record with the events of a trace's spans, depth first.
 
@@ -51,15 +52,17 @@ def write_spans(
       spans: all of its spans; those of one parent in the order of the log.
       root: name of the instance that events outside any agent span belong to; it is there only if there are such.
       fields: what the format calls a span's id and its parent's, for errors.
-      beside_whole: whether other traces of the log have a root span and agents, as of `Tree`.
+      beside: what the traces of the log show of root spans, as of `Tree`.
 
     Raises:
       TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
         program was traced that called no model.
     """
-    written = write_events(record, Tree(record.trace_id, spans, fields, beside_whole=beside_whole), root)
+    written = write_events(record, Tree(record.trace_id, spans, fields, beside=beside), root)
     if not record.ids:
-        record.refuse("no-events", "events", [], "a call of a model or a tool, or a message")
+        record.refuse(
+            "no-events", "events", [], f"a call of a model or a tool, or a message{structure_alone([record])}"
+        )
     return written
 
 
@@ -77,9 +80,14 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
             "mixed-zones", ("start", "end")[stray % 2], times[stray], ONE_ZONE, record.trace_id
         )
     written = _Writer(record, tree, root).write()
+    record.missing, record.outside = tree.missing, tree.outside
     name_models(record)
     record.repeated += sum(span.again for span in spans)
-    record.missing, record.outside = tree.missing, tree.outside
+    record.unknown = [(span.unknown, span.place) for span in spans if span.unknown and span.kind is Kind.OTHER]
+    record.unlike_counts = [(span.unlike_counts, span.place) for span in spans if span.unlike_counts]
+    if tree.open is not None:
+        what = "agent's span" if tree.parent[tree.open.id] else "root span"
+        record.open = f"the {what} {excerpt(tree.open.name or tree.open.id)} has no end"
     _note_time(record, spans, times)
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
@@ -89,6 +97,13 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     return written
 
 
+def structure_alone(records: Iterable[TraceRecord]) -> str:
+    """Why records without an event may lack them, for the end of a sentence: spans of kinds that are not known."""
+    kinds = sorted({kind for record in records for kind, _ in record.unknown})
+    return f"; spans of a kind that is not known give none: {', '.join(map(excerpt, kinds[:_NAMED]))}" if kinds else ""
+
+
+_NAMED = 5  # kinds
 UNKNOWN = "unknown"
 """The agent of work whose agent's span the log lacks."""
 _ROUNDING = 1e-3  # seconds: sums of times since 1970 round to less
@@ -194,7 +209,31 @@ class _Writer:
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
+        self._price_code(events)
         return Written(self.tree, self.team, [(event.span.id, event.closing) for event in events], self.opened)
+
+    def _price_code(self, events: list[_Event]) -> None:
+        """State that a start of an agent by code cost nothing, in what every model call of the trace states.
+
+        The agent that starts it calls no model, and nothing that a model asks for: no tool, no hand-off.
+        """
+        record, tree = self.team.record, self.tree
+        acts = [i for i, event in enumerate(events) if event.act is not _Act.CALL and record.actions[i]]
+        calls = [i for i, event in enumerate(events) if event.act is _Act.CALL]
+        if not acts or not calls or tree.callers:
+            return
+        asked = {
+            events[i].agent
+            for i in acts
+            if tree.kind[events[i].span.id] is not Kind.AGENT or tree.called_as.get(events[i].span.id)
+        }
+        for name in ("tokens", "input_tokens", "money"):
+            column = record.columns.get(name, [])
+            if len(column) > calls[-1] and all(column[i] is not None for i in calls):
+                column.extend([None] * (len(events) - len(column)))
+                for i in acts:
+                    if events[i].agent not in asked and column[i] is None:
+                        column[i] = 0
 
     def _events(self) -> list[_Event]:
         """The events of all spans, depth first; declares the agent instances."""
@@ -228,6 +267,8 @@ class _Writer:
 
     def _leave(self, span: Span, kind: Kind) -> _Event | None:
         tree = self.tree
+        if span.id in tree.unended:  # what was killed did not return, and what it called has no result
+            return None
         if kind is Kind.TOOL:
             return _Event(_Act.RESULT, span, f"{span.event}.result", self._owner(span), closing=True)
         first = tree.first.get(span.id, span.id)

@@ -63,7 +63,7 @@ def order_by_start(
         or as `by_starts`.
     """
     listed = sorted(in_any_files(list(spans), lambda span: _start(span) is not None, trace, field), key=count)
-    return by_starts(listed, _start, trace, field)
+    return by_starts(listed, _start, trace, field, count)
 
 
 def _start(span: Span) -> float | None:

@@ -21,7 +21,8 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import is_whole
+from graphs.formats.common.graph_nodes import asking_nodes
+from graphs.formats.common.span_tree import Roots, roots_of
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
@@ -237,11 +238,13 @@ class _Log:
             except TraceError as error:
                 self.refused.add(owner)
                 yield error.problem
-        beside_whole = any(is_whole(map(span_of, parts.stated.values())) for parts in self.traces.values())
+        beside = roots_of(map(span_of, parts.stated.values()) for parts in self.traces.values())
+        of_graphs = (each.stated.values() for each in self.traces.values() if _has_nodes(each))
+        askers = asking_nodes(map(span_of, stated) for stated in of_graphs)
         for trace in list(self.traces):
             parts = self.traces.pop(trace)
             if trace not in self.refused:
-                yield from _records(trace, parts, beside_whole)
+                yield from _records(trace, parts, beside, askers)
         yield from orphans  # last: the traces at hand are whole without what is of none of them
 
     def _owners(self) -> Iterator[str | Problem]:
@@ -280,16 +283,20 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
     return objects
 
 
-def _records(trace: str, parts: _Parts, beside_whole: bool) -> Iterator[TraceRecord | Problem]:
+def _has_nodes(parts: _Parts) -> bool:
+    return any(stated.node is not None and stated.node.langgraph_node for stated in parts.stated.values())
+
+
+def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(
         trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
     )
     absent = _absent(parts, trace)
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
-        settle_agents(spans)
+        settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
-        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside_whole=beside_whole)
+        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)
         parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem

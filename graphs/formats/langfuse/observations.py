@@ -10,14 +10,15 @@ import datetime
 import math
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
-from graphs.formats.common.input_tokens import known_sum
+from graphs.formats.common.input_tokens import first_count, known_sum
 from graphs.formats.common.money import stated_money
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.span_tree import Kind, Span, kind_of
 from graphs.formats.otlp.dialects import without_session
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place
@@ -32,6 +33,8 @@ _Id = Annotated[str, msgspec.Meta(min_length=1)]
 _TOOL_NODE = "tools"  # the node of LangGraph in which each SPAN is a tool
 # Steps of LangGraph.js that write a node's result and choose the next node; they stand beside the tools in their node.
 _OF_LANGGRAPH = re.compile(r"(?:ChannelWrite|ChannelRead|Branch)<")
+_CACHES = ("input_cache", "cache_", "cached_")
+_KINDS_OF_TOKENS = ("input", "output", *_CACHES)  # how their names begin
 _WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
 
 _KINDS = {
@@ -42,34 +45,38 @@ _KINDS = {
     "EMBEDDING": Kind.TOOL,
     "GUARDRAIL": Kind.GUARD,
     "EVALUATOR": Kind.GUARD,
+    **dict.fromkeys(("SPAN", "EVENT", "CHAIN", ""), Kind.OTHER),
 }
 
 
-class _Usage(msgspec.Struct):
-    """Kinds of tokens, none of which is part of another."""
+class _Total(msgspec.Struct):
+    """Usage as older servers state it, of all kinds together."""
 
     input: _Count | None = None
     output: _Count | None = None
-    input_cached_tokens: _Count | None = None
-    input_cache_read: _Count | None = None
-    input_cache_creation: _Count | None = None
-    cache_read_input_tokens: _Count | None = None
-    cache_creation_input_tokens: _Count | None = None
+    unit: str | None = None
 
-    @property
-    def cached(self) -> int | None:
-        """Tokens read from a cache."""
-        return known_sum(self.input_cached_tokens, self.input_cache_read, self.cache_read_input_tokens)
 
-    @property
-    def written(self) -> int | None:
-        """Tokens written to a cache."""
-        return known_sum(self.input_cache_creation, self.cache_creation_input_tokens)
+def _counts(kinds: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Tokens by the words that kinds of them begin with, as Langfuse adds them up: none is part of another."""
+    of_cache = {kind for kind in kinds if kind.startswith(_CACHES)}
+    written = {kind for kind in of_cache if "creation" in kind or "write" in kind}
+    read = {kind for kind in kinds if kind.startswith("input")} | of_cache
 
-    @property
-    def read(self) -> int | None:
-        """All tokens that the call read."""
-        return known_sum(self.input, self.cached, self.written)
+    def total(names: Iterable[str]) -> int | None:
+        return known_sum(*(kinds[name] for name in names))
+
+    output = (kind for kind in kinds if kind.startswith("output"))
+    return {
+        "tokens": total(output),
+        "input_tokens": total(read),
+        "cached_tokens": total(of_cache - written),
+        "cache_write_tokens": total(written),
+    }
+
+
+def _positive(count: Any) -> int | None:
+    return count if type(count) is int and 0 < count <= LARGEST_COUNT else None
 
 
 class _Metadata(OfNode):
@@ -89,6 +96,9 @@ class Observation(msgspec.Struct):
     level: str | None = None
     model: str | None = None
     usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usageDetails")
+    total: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usage")
+    prompt: Any = msgspec.field(default=None, name="promptTokens")
+    completion: Any = msgspec.field(default=None, name="completionTokens")
     costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="costDetails")
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
@@ -99,7 +109,9 @@ _OBSERVATION = msgspec.json.Decoder(Observation)
 _METADATA = msgspec.json.Decoder(_Metadata)
 _ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
 _PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keeps each value of metadata by its path
-_USAGE = msgspec.json.Decoder(_Usage | None)
+_DETAILS = msgspec.json.Decoder(dict[str, Any] | None)
+_USAGE = msgspec.json.Decoder(dict[str, _Count | None])
+_TOTAL = msgspec.json.Decoder(_Total)
 
 
 class Statement(msgspec.Struct, gc=False):
@@ -140,20 +152,31 @@ def statement_of(document: Document, trace: str) -> Statement:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    node, attributes, usage, money = None, None, None, None
+    node, attributes, money = None, None, None
+    counts: dict[str, int | None] = {}
     metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
-        stated = decode(_METADATA, metadata, field="metadata", **where)
-        node = OfNode(stated.langgraph_node, stated.langgraph_step, stated.langgraph_triggers)
-        text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
+        of_node = decode(_METADATA, metadata, field="metadata", **where)
+        node = OfNode(of_node.langgraph_node, of_node.langgraph_step, of_node.langgraph_triggers)
+        text = object_text(of_node.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
         elif text and _BY_PATH in metadata:
             values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
-        if observation.usage:
-            usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
+        details = object_text(observation.usage) if observation.usage else b"null"
+        stated = decode(_DETAILS, details, field="usageDetails", **where) or {}
+        known = {kind: count for kind, count in stated.items() if kind.startswith(_KINDS_OF_TOKENS)}
+        if any(type(count) is not int or not 0 <= count <= LARGEST_COUNT for count in known.values()):
+            known = decode(_USAGE, msgspec.json.encode(known), field="usageDetails", **where)
+        counts = _counts(known)
+        text = object_text(observation.total) if observation.total else b""
+        whole = decode(_TOTAL, text, field="usage", **where) if text.startswith(b"{") else _Total()
+        whole = _Total() if whole.unit not in (None, "TOKENS") else whole
+        # Servers write 0 for what they do not know, and their sums leave out what Anthropic names beside the input.
+        counts["tokens"] = first_count(counts["tokens"], whole.output or _positive(observation.completion))
+        counts["input_tokens"] = first_count(counts["input_tokens"], whole.input or _positive(observation.prompt))
         text = object_text(observation.costs) if observation.costs else b""
         costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
         money = stated_money(observation.cost, costs.get("total"), observation.calculated)
@@ -167,10 +190,10 @@ def statement_of(document: Document, trace: str) -> Statement:
         None if observation.end is None else seconds(observation.end),
         observation.level,
         observation.model,
-        None if usage is None else usage.output,
-        None if usage is None else usage.read,
-        None if usage is None else usage.cached,
-        None if usage is None else usage.written,
+        counts.get("tokens"),
+        counts.get("input_tokens"),
+        counts.get("cached_tokens"),
+        counts.get("cache_write_tokens"),
         money,
         node,
         attributes,
@@ -179,8 +202,8 @@ def statement_of(document: Document, trace: str) -> Statement:
 
 def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
-    kind = _KINDS.get(stated.type, Kind.OTHER)
-    span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
+    kind, unknown = kind_of(stated.type, _KINDS)
+    span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "", unknown=unknown)
     node = stated.node or OfNode()
     if kind in (Kind.OTHER, Kind.AGENT) and span.name and node.langgraph_node == span.name:
         span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{span.name}", node_of(span.parent, node)
@@ -224,8 +247,11 @@ def _read_attributes(span: Span, attributes: dict[str, Any]) -> None:
     span.name = f"{operation}{name}" if name else "agent"
 
 
-def settle_agents(spans: list[Span]) -> None:
-    """Decide, from all spans of a trace in the order of their times, which are agents and whose the tools are."""
+def settle_agents(spans: list[Span], askers: frozenset[str]) -> None:
+    """Decide, from all spans of a trace in the order of their times, which are agents and whose the tools are.
+
+    `askers` is as of `keep_agents`.
+    """
     runs = [span for span in spans if span.kind is Kind.AGENT and span.target == _WORKFLOW]
     parents = {span.parent for span in spans} if runs else set()
     acting = {span.parent for span in spans if span.kind is not Kind.AGENT} if runs else set()
@@ -233,4 +259,4 @@ def settle_agents(spans: list[Span]) -> None:
         if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
             span.kind = Kind.OTHER
         span.target = ""
-    keep_agents(spans)
+    keep_agents(spans, askers)

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.reading.decode import decode
-from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["CALL", "HUMAN", "RESULT", "Message", "SubGraphMessages", "Usage", "messages_of"]
+__all__ = ["CALL", "HUMAN", "RESULT", "Message", "Response", "SubGraphMessages", "messages_of"]
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 CALL, RESULT, HUMAN = ("ai", "AIMessageChunk"), ("tool", "ToolMessageChunk"), ("human", "HumanMessageChunk")
 """Types of the messages of models, tools and users."""
 
 
-class Usage(msgspec.Struct):
-    """Token counts of a model call."""
-
-    input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-    input_token_details: InputDetails | None = None
-
-
-class _Model(msgspec.Struct):
+class Response(msgspec.Struct):
     model_name: str | None = None
+    token_usage: msgspec.Raw = msgspec.Raw()  # in the words of each provider, or as the text of an object of its own
+    usage: msgspec.Raw = msgspec.Raw()
 
 
 class _ToolCall(msgspec.Struct):
@@ -44,8 +36,8 @@ class Message(msgspec.Struct):
     tool_calls: list[_ToolCall] = []
     tool_call_id: str | None = None
     status: str | None = None
-    usage_metadata: Usage | None = None
-    response_metadata: _Model | None = None
+    usage_metadata: ChatUsage | None = None
+    response_metadata: Response | None = None
 
 
 class _Value(msgspec.Struct):

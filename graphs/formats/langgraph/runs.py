@@ -13,9 +13,9 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
-from graphs.formats.common.input_tokens import InputDetails, read_counts
+from graphs.formats.common.input_tokens import call_counts, usage_of
 from graphs.formats.langgraph.input_edges import USER, Causes, EdgeBudget, InputEdges, StepCalls
-from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, SubGraphMessages, Usage, messages_of
+from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, Response, SubGraphMessages, messages_of
 from graphs.reading.documents import Place
 from graphs.reading.files import name_models
 from graphs.text import excerpt
@@ -208,16 +208,18 @@ class Run:
 
     def _call(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int:
         record, agent = self.record, begun.agent
-        usage = message.usage_metadata or Usage()
-        details = usage.input_token_details or InputDetails()
+        response = message.response_metadata or Response()
+        where = self._where(step, "response_metadata")
+        of_provider = (usage_of(stated, **where) for stated in (response.token_usage, response.usage))
+        counts, unlike = call_counts(message.usage_metadata, *of_provider)
+        record.unlike_counts += [(unlike, step.place)] if unlike else []
         position = self._event(
             event_id,
             EventType.MESSAGE,
             agent,
             step,
-            tokens=usage.output_tokens,
-            **read_counts(usage.input_tokens, details.cached, details.cache_creation),
-            model=(message.response_metadata.model_name if message.response_metadata is not None else None) or None,
+            **counts,
+            model=response.model_name or None,
         )
         record.actions[position] = True
         self.edges.add_call(agent, position, begun.causes, self.results.pop(agent, ()))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -24,14 +26,31 @@ LOOKED_AT = 100
 _BYTES = 1 << 18  # over all files: looking at a trace takes longer than reading it
 _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`, and is found by its ending
 
-_EVIDENCE = "evidence"
+_TIMES = frozenset(("time", "timestamp", "datetime", "createdat", "startedat", "starttime"))
+"""What other logs call the time of an event, as `_form` has it."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_CACHE, _TOKEN, _USE = "cache", "token", "usage"
+_USAGE = frozenset((_CACHE, _TOKEN, _USE))
+"""Words of keys in which other logs state counts of tokens, also as objects of several."""
+_WRITTEN = frozenset(("creation", "create", "created", "write", "written"))
+_OF_CACHE = frozenset((_TOKEN, "input", "prompt", "read", "content", *_WRITTEN))
+_READ = frozenset(("input", "prompt", "in", "read"))
+_GENERATED = frozenset(("output", "completion", "generated", "candidate", "response", "sampled", "out"))
+_BARE = frozenset((_TOKEN, "count", "num", "number", "n", "of", _USE))
+_PARTS = frozenset(("audio", "image", "text", "reasoning", "accepted", "rejected"))
+_NO_COUNT = _PARTS | {"max", "min", "limit", "budget", "price", "cost", "rate", "miss", "id", "mask", "prob", "total"}
+"""Words of keys whose number is no count of a call's tokens, or of some of one kind, or of all kinds together."""
+
+_EVIDENCE, _EVENT = "evidence", "an event"
 _HOMES: dict[str, tuple[str, ...]] = {
-    "an event": tuple(EVENT_EVIDENCE),
+    _EVENT: tuple(EVENT_EVIDENCE),
     f"the trace's {_EVIDENCE!r}": tuple(TRACE_EVIDENCE),
     "the trace": Trace.__struct_encode_fields__,
 }
 """Where keys stand; an event has further ones, such as `id`, which mean something else elsewhere."""
 
+_UNREAD = "the key {!r}: this one is not read"
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MAYBE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -45,7 +64,8 @@ def bytes_looked_at(number: int, files: int) -> int:
 def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
     """Whether `near_keys` may find one among unknown keys of a trace; for None, nobody has looked at them."""
     known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS, *TRACE_EVIDENCE)
-    return unknown is None or any(_nearest(key, known) for key in unknown) or b'"evidence"' in data
+    near = any(_nearest(key, known) or _words(key) & _USAGE for key in unknown or ())
+    return unknown is None or near or b'"evidence"' in data
 
 
 def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> Iterator[Problem]:
@@ -87,8 +107,13 @@ def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> 
             if key in known:
                 continue
             field, value = found[key]
-            near = _nearest(key, tuple(name for name in known if (place, name) not in seen))
-            expected = f"the key {near!r}: this one is not read" if near else ""
+            left = tuple(name for name in known if (place, name) not in seen)
+            near = _nearest(key, left)
+            if not near and place == _EVENT and _words(key) & _USAGE:
+                for inner, words, count in _numbers(field, _words(key), msgspec.json.decode(value)):
+                    if (meant := _count_of(words)) in left:
+                        yield Problem("near-key", file, line, inner, excerpt(count), _UNREAD.format(meant))
+            expected = _UNREAD.format(near) if near else ""
             for (home, names), (others, _) in zip(_HOMES.items(), places, strict=True):
                 if key in names:
                     expected = "" if key in others else f"the key {key!r} of {home}: here it is not read"
@@ -100,14 +125,45 @@ def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> 
 def _nearest(key: str, known: tuple[str, ...]) -> str:
     """The known key that differs in case, in what joins its words, in number, in order or a few letters; or "".
 
-    An event's reward of any other name, such as `step_reward`, may be its `event_reward`.
+    An event's reward of any other name, such as `step_reward`, may be its `event_reward`, and a time of its its `t`.
     """
     forms, form = {_form(name): name for name in known}, _form(key)
     near = difflib.get_close_matches(form, forms, n=1, cutoff=_LIKE)
     near += [name for name in forms if sorted(name) == sorted(form)]  # two letters of `vlaue` are a third of it
     if not near and form.endswith("reward"):
         near = [name for name in forms if forms[name] == "event_reward"]
+    if not near and form in _TIMES:
+        near = [name for name in forms if forms[name] == "t"]
     return forms[near[0]] if near else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _words(key: str) -> frozenset[str]:
+    """The words of a key, without their plural; what is cached is of the cache."""
+    words = (word.lower() for word in _WORD.findall(key))
+    ones = (word if word.endswith("ss") else word.removesuffix("s") for word in words)
+    return frozenset(_CACHE if word == "cached" else word for word in ones)
+
+
+def _numbers(field: str, words: frozenset[str], value: Any) -> Iterator[tuple[str, frozenset[str], float]]:
+    """The numbers of a key's value, each with its field and all words on the way to it."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _numbers(f"{field}.{key}", words | _words(key), part)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield field, words, value
+
+
+def _count_of(words: frozenset[str]) -> str:
+    """The known key for the count that a key of these words states; "" for none."""
+    if words & _NO_COUNT:
+        return ""
+    if _CACHE in words:
+        is_count = words & _OF_CACHE or words == {_CACHE}
+        return ("cache_write_tokens" if words & _WRITTEN else "cached_tokens") if is_count else ""
+    if not words & {_TOKEN, _USE}:
+        return ""
+    return "input_tokens" if words & _READ else "tokens" if words & _GENERATED or {_TOKEN} <= words <= _BARE else ""
 
 
 def _form(key: str) -> str:

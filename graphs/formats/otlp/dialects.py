@@ -19,18 +19,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphs.formats.common.graph_nodes import OfNode
+from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, unlike
 from graphs.formats.common.money import stated_money
-from graphs.formats.common.span_tree import Kind
+from graphs.formats.common.span_tree import Kind, kind_of
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
 __all__ = [
-    "COUNTS", "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "without_session",
+    "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "without_session",
 ]  # fmt: skip
-
-
-COUNTS = ("tokens", "input_tokens", "cached_tokens", "cache_write_tokens")
-"""Fields of `Meaning` that are evidence of a call."""
 
 
 class _Names(NamedTuple):
@@ -44,10 +41,6 @@ class _Names(NamedTuple):
     tool: tuple[str, ...]
     call_id: tuple[str, ...]
     model: tuple[str, ...]
-    tokens: tuple[str, ...]
-    input_tokens: tuple[str, ...]
-    cached_tokens: tuple[str, ...]
-    cache_write_tokens: tuple[str, ...]
     response_id: tuple[str, ...]
 
 
@@ -56,6 +49,9 @@ _GENAI = _Names(
         "invoke_agent": Kind.AGENT,
         **dict.fromkeys(("chat", "generate_content", "text_completion", "plan", "call_llm"), Kind.CALL),
         **dict.fromkeys(("execute_tool", "retrieval", "embeddings"), Kind.TOOL),
+        # OpenTelemetry's, and those of Strands.
+        **dict.fromkeys(("create_agent", "invoke_workflow"), Kind.OTHER),
+        **dict.fromkeys(("execute_event_loop_cycle", "invoke_graph", "invoke_swarm"), Kind.OTHER),
     },
     operations={Kind.AGENT: "invoke_agent", Kind.TOOL: "execute_tool"},
     agent=("gen_ai.agent.name", "gen_ai.agent.id"),
@@ -64,10 +60,6 @@ _GENAI = _Names(
     tool=("gen_ai.tool.name",),
     call_id=("gen_ai.tool.call.id",),
     model=("gen_ai.response.model", "gen_ai.request.model"),
-    tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-    input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-    cached_tokens=("gen_ai.usage.cache_read.input_tokens",),
-    cache_write_tokens=("gen_ai.usage.cache_creation.input_tokens",),
     response_id=("gen_ai.response.id",),
 )
 _OPENINFERENCE = _Names(
@@ -77,6 +69,7 @@ _OPENINFERENCE = _Names(
         **dict.fromkeys(("TOOL", "RETRIEVER", "RERANKER", "EMBEDDING"), Kind.TOOL),
         "GUARDRAIL": Kind.GUARD,
         "EVALUATOR": Kind.JUDGE,
+        **dict.fromkeys(("CHAIN", "PROMPT", "UNKNOWN"), Kind.OTHER),
     },
     operations={},
     agent=("agent.name",),
@@ -85,10 +78,6 @@ _OPENINFERENCE = _Names(
     tool=("tool.name",),
     call_id=("tool.id", "tool_call.id"),
     model=("llm.model_name",),
-    tokens=("llm.token_count.completion",),
-    input_tokens=("llm.token_count.prompt",),
-    cached_tokens=("llm.token_count.prompt_details.cache_read",),
-    cache_write_tokens=("llm.token_count.prompt_details.cache_write",),
     response_id=(),
 )
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
@@ -130,14 +119,13 @@ class Meaning(msgspec.Struct, frozen=True):
     call_id: str = ""
     emitted: tuple[str, ...] = ()
     decides: bool = False
-    tokens: int | None = None
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    counts: dict[str, int | None] = {}
+    unlike_counts: str = ""
     response_id: str = ""
     stopped: Any = None
     model: str = ""
     money: float | None = None
+    unknown: str = ""
 
 
 _UNKNOWN = Meaning(Kind.OTHER, known=False)
@@ -161,18 +149,20 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
         if not is_tool and not _text(attributes, ("gen_ai.request.model",)):
             return _UNKNOWN
         names, word = _GENAI, "execute_tool" if is_tool else "chat"
-    kind = names.kinds.get(word, Kind.OTHER)
-    if kind is Kind.OTHER and names is _GENAI and word.endswith(_MEMORY):
+    kind, unknown = kind_of(word, names.kinds)
+    if unknown and names is _GENAI and word.endswith(_MEMORY):
         kind = Kind.TOOL
     if kind is Kind.CALL:
+        found = {
+            field: [_count(key, attributes.get(key)) for key in keys if key in attributes]
+            for field, keys in COUNT_ATTRIBUTES.items()
+        }
         return Meaning(
             kind,
             giver=_text(attributes, names.agent[:1]),
             decides=word == "plan",
-            tokens=_count(attributes, names.tokens),
-            input_tokens=_count(attributes, names.input_tokens),
-            cached_tokens=_count(attributes, names.cached_tokens),
-            cache_write_tokens=_count(attributes, names.cache_write_tokens),
+            counts={field: first_count(*counts) for field, counts in found.items()},
+            unlike_counts=unlike(found),
             response_id=_text(attributes, names.response_id),
             stopped=_last(plain_or_text(attributes.get("gen_ai.response.finish_reasons"))),
             model=_text(attributes, names.model),
@@ -201,7 +191,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             agent_id=agent_id,
             role=role,
         )
-    return _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
+    return Meaning(kind, unknown=unknown) if unknown else _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
 
 
 def graph_node(attributes: Attributes) -> OfNode:
@@ -237,18 +227,14 @@ def _text(attributes: Attributes, keys: tuple[str, ...]) -> str:
     return ""
 
 
-def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
-    """The first of these attributes that is there; a double that is a whole number counts, as collectors write some."""
-    for key in keys:
-        value = attributes.get(key)
-        if value is not None:
-            if type(value) is int and 0 <= value < 2**31:
-                return value
-            amount = number(value)
-            if amount is None or not 0 <= amount < 2**31 or amount != int(amount):
-                raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
-            return int(amount)
-    return None
+def _count(key: str, value: Any) -> int | None:
+    """A count; a double that is a whole number counts, as collectors write some."""
+    if value is None or (type(value) is int and 0 <= value < 2**31):
+        return value
+    amount = number(value)
+    if amount is None or not 0 <= amount < 2**31 or amount != int(amount):
+        raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
+    return int(amount)
 
 
 def _last(value: Any) -> Any:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import Kind, Rules, is_whole
+from graphs.formats.common.graph_nodes import asking_nodes
+from graphs.formats.common.span_tree import Kind, Rules, roots_of
+from graphs.formats.common.team_writing import structure_alone
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
@@ -54,8 +56,8 @@ class Gathering:
     def results(self) -> Iterator[TraceRecord | Problem]:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
-        unknown, without_events = Counter[str](), Counter[str]()  # by file, traces
-        beside_whole = any(is_whole(spans, Rules.CLOCKS) for spans in self.spans.values())
+        unknown, without_events = Counter[str](), dict[str, list[TraceRecord]]()  # by file, traces
+        beside, askers = roots_of(self.spans.values(), Rules.CLOCKS), asking_nodes(self.spans.values())
         for trace in list(self.spans):
             spans, evaluations = self.spans.pop(trace), self.evaluations.pop(trace, [])
             if trace in self.refused:
@@ -65,7 +67,7 @@ class Gathering:
                 continue
             attached = _attach(spans) if self.attach_orphans else []
             try:
-                record = build(trace, spans, evaluations, self.format, beside_whole=beside_whole)
+                record = build(trace, spans, evaluations, self.format, beside=beside, askers=askers)
             except TraceError as error:
                 yield error.problem
                 continue
@@ -74,13 +76,13 @@ class Gathering:
                 if attached:
                     yield _attached(attached, trace)
             else:
-                without_events[record.file] += 1
+                without_events.setdefault(record.file, []).append(record)
         for file, count in unknown.items():
             expected = "spans with gen_ai.operation.name or openinference.span.kind"
             yield Problem("no-agent-spans", file, 0, "attributes", f"those of {count} other traces", expected)
-        for file, count in without_events.items():
-            expected = "a trace with a model call, a tool or an agent started by another"
-            yield Problem("no-events", file, 0, "spans", counted(count, "trace") + " of structure only", expected)
+        for file, empty in without_events.items():
+            expected = f"a trace with a model call, a tool or an agent started by another{structure_alone(empty)}"
+            yield Problem("no-events", file, 0, "spans", counted(len(empty), "trace") + " of structure only", expected)
         for trace, evaluations in self.evaluations.items():
             if trace not in self.refused:
                 yield _orphan(evaluations[0], trace)

@@ -13,7 +13,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
-from graphs.formats.otlp.dialects import COUNTS, BadAttribute, graph_node, meaning, plain_or_text
+from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
 from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
@@ -163,7 +163,8 @@ def make_span(
         instance=f"{parent}:{name}" if is_node else "",
         node=node_of(parent, of_node) if is_node else None,
         failed=failed,
-        columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
+        columns=dict(what.counts),
+        unlike_counts=what.unlike_counts,
         model=what.model,
         money=what.money,
         target=what.target,
@@ -176,6 +177,7 @@ def make_span(
         emitted=what.emitted,
         call_id=what.call_id,
         stopped=what.stopped,
+        unknown=what.unknown,
         service=str(service) if is_named else "",
         known=what.known,
         response_id=what.response_id,

@@ -15,7 +15,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.order_of_time import in_any_files, placed_starts
-from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
+from graphs.formats.common.span_tree import NO_ROOTS, Kind, Roots, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.formats.common.team_writing import Written, write_events
 from graphs.formats.otlp.evaluations import Evaluation, place_evaluations
@@ -43,11 +43,12 @@ def build(
     evaluations: Sequence[Evaluation],
     format: str = "otlp",
     *,
-    beside_whole: bool = False,
+    beside: Roots = NO_ROOTS,
+    askers: frozenset[str] = frozenset(),
 ) -> TraceRecord:
     """The record of the trace with this id, read as `format`; without events where its spans are structure only.
 
-    `beside_whole` is whether other traces of the log have a root span and agents, as of `Tree`.
+    `beside` is what the traces of the log show of root spans, as of `Tree`, and `askers` as of `keep_agents`.
 
     Raises:
       TraceError: the trace is refused.
@@ -84,12 +85,12 @@ def build(
             begun = placed_starts(spans, lambda span: span.clock[0] if span.clock[0] > 0 else None, trace, _START)
             for span in spans:
                 span.clock = (int(begun[span.id] or -1), span.clock[1])
-        keep_agents(sorted(spans, key=lambda span: span.clock[0]))
+        keep_agents(sorted(spans, key=Span.instant), askers)
         known = {span.id for span in spans}
         roots = [span for span in spans if span.parent not in known]
         # A single root comes first without a time, too.
         spans = in_any_files(spans, lambda span: span.clock[0] > 0 or roots == [span], trace, _START)
-        tree = Tree(trace, list(spans), _FIELDS, Rules.CLOCKS, beside_whole=beside_whole)
+        tree = Tree(trace, list(spans), _FIELDS, Rules.CLOCKS, beside=beside)
         written = write_events(record, tree, "agent")
         _check_types(written)
     traced = _traced(written.tree)

@@ -11,8 +11,9 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import placed_elements
-from graphs.formats.common.responses import Item, Responses, Usage
+from graphs.formats.common.responses import Item, Responses
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.rollouts.rows import mixed_ids, prompt_group, run_of
 from graphs.reading.addresses import real_folder
@@ -35,7 +36,7 @@ class _Incomplete(msgspec.Struct):
 class _Response(msgspec.Struct):
     output: msgspec.Raw = msgspec.Raw(b"[]")
     model: str | None = None
-    usage: Usage | None = None
+    usage: ChatUsage | None = None
     incomplete_details: _Incomplete | None = None
 
 

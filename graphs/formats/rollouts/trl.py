@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.chat import Chat, Message, add_messages
+from graphs.formats.common.chat import Chat, Message, add_messages, chat_of_text
 from graphs.formats.rollouts.rows import prompt_group
 from graphs.reading.documents import Place
 from graphs.reading.json_problems import json_problem
@@ -103,8 +103,11 @@ def _record(
     if step >= 0:
         record.evidence["policy_version"] = step
     chat = Chat(record, "policy")
-    if isinstance(row["completion"], list):
-        parts = enumerate(row["completion"])
+    completion = row["completion"]
+    if isinstance(completion, str):
+        completion = chat_of_text(completion) or completion
+    if isinstance(completion, list):
+        parts = enumerate(completion)
         add_messages(chat, [(_message(part, i, place, trace), place) for i, part in parts], "completion")
     else:
         chat.reply("0", place)

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import known_sum
+from graphs.formats.common.scores import is_written_number
 from graphs.formats.otlp.marks import PREFIX
 from graphs.formats.otlp.spans import TracedSpan, make_span, trace_id_of
 from graphs.formats.otlp.wire import Attributes
@@ -236,10 +238,10 @@ def _flat(nested: dict[str, Any]) -> Attributes:
 
 # MLflow keeps attributes as JSON texts: `mlflow.spanType` is `"CHAT_MODEL"` with its quotes.
 
-_MLFLOW_KINDS = {"CHAT_MODEL": "LLM", "MEMORY": "TOOL"} | {
-    kind: kind for kind in ("AGENT", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR")
-}
-"""MLflow's kinds of spans in OpenInference's words; any other is a CHAIN."""
+_COUNTS = {int, type(None)}
+_OF_CACHE = ("prompt_details.cache_read", "prompt_details.cache_write")
+_MLFLOW_KINDS = {"CHAT_MODEL": "LLM", "MEMORY": "TOOL"} | {kind: "CHAIN" for kind in ("PARSER", "TASK", "WORKFLOW")}
+"""MLflow's kinds of spans in OpenInference's words; any other has its own word there, or is a user's."""
 
 
 def _of_mlflow(span_attributes: Attributes) -> Attributes:
@@ -247,10 +249,14 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
     kind = _json(span_attributes["mlflow.spanType"])
     if not isinstance(kind, str):
         return span_attributes
-    attributes: Attributes = {"openinference.span.kind": _MLFLOW_KINDS.get(kind, "CHAIN")}
+    attributes: Attributes = {"openinference.span.kind": _MLFLOW_KINDS.get(kind, kind)}
     usage = _json(span_attributes.get("mlflow.chat.tokenUsage"))
     if isinstance(usage, dict):
-        counts = {"completion": usage.get("output_tokens"), "prompt": usage.get("input_tokens")}
+        names = ("output_tokens", "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        written, *read = map(usage.get, names)
+        if _json(span_attributes.get("mlflow.message.format")) == "anthropic" and {*map(type, read)} <= _COUNTS:
+            read[0] = known_sum(*read)  # in Anthropic's words those of a cache stand beside
+        counts = dict(zip(("completion", "prompt", *_OF_CACHE), (written, *read), strict=True))
         attributes |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
     cost = _json(span_attributes.get("mlflow.llm.cost"))
     if isinstance(cost, dict):
@@ -261,8 +267,8 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
 def assessments(info: Any) -> Attributes:
     """Numbers of an MLflow trace's assessments, as evaluations of the trace, and its state if that is an error.
 
-    Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number that is
-    written as a text is passed on as it is: who reads the evaluations refuses it by name.
+    Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number or a
+    truth that is written as a text is passed on as it is: who reads the evaluations refuses it by name.
     """
     listed = info.get("assessments") if isinstance(info, dict) else None
     found = [assessment for assessment in listed if isinstance(assessment, dict)] if isinstance(listed, list) else []
@@ -280,7 +286,7 @@ def assessments(info: Any) -> Attributes:
         feedback = assessment.get("feedback")
         name = assessment.get("assessment_name", assessment.get("name"))
         value = feedback.get("value") if isinstance(feedback, dict) else None
-        if isinstance(name, str) and (isinstance(value, bool) or type(_json(value)) in (int, float)):
+        if isinstance(name, str) and (isinstance(value, bool | int | float) or is_written_number(value)):
             stem = f"trace.evaluations.{number}.evaluation"
             attributes |= {f"{stem}.name": name, f"{stem}.score": float(value) if isinstance(value, bool) else value}
     return attributes

@@ -17,6 +17,7 @@ from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
+from graphs.formats.table.hints import columns_option, likely_column
 from graphs.reading.files import WrittenIds, name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -105,6 +106,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
+    likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     for source in sources:
         table = _Table(source.name)
         try:
@@ -127,8 +129,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                for name in unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS}):
+                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
+                for name in others:
                     unread.setdefault(name, source.name)
+                for ours in ("group", "agent"):
+                    if ours not in column_of and (name := likely_column(ours, others)):
+                        likely.setdefault(ours, name)
             fallen = []
             for trace in table.traces.values():
                 if trace is not None:
@@ -143,7 +149,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 yield from unfinished_line(source)
         source.release()
     if unread:
-        expected = "names of docs/formats/table.md, or --columns: the others are not read"
+        option = columns_option(likely) if likely else "--columns"
+        expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         shown = excerpt(", ".join(unread))
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected)
 

@@ -17,7 +17,7 @@ __all__ = ["KNOWN", "TEXTS", "find_columns"]
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
-    "group": ("group", "group_id", "uid", "task_id", "data_id"),
+    "group": ("group", "group_id", "uid", "task_id", "data_id", "prompt_id"),
     "agent": ("agent", "agent_id", "agent_name"),
     "role": ("role", "role_name"),
     "model": ("model", "model_name"),

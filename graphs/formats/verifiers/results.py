@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.chat import Chat, add_messages, decode_messages
+from graphs.formats.common.chat import Chat, add_messages, chat_of_text, decode_messages
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document
@@ -59,8 +59,8 @@ def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     group = tasks.group(task, prompt, f"{file}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
     completion = decode(_ANYTHING, row.completion, file=place.file, line=place.line, field="completion", trace=trace)
-    # Rows have no ids and no times, and two rollouts may have one text: the folder and the line tell runs apart, too.
-    record.run = run_digest(os.path.dirname(place.file), place.number, str(example), prompt, completion)
+    # Rows have no ids, and two rollouts may have one text: the folder, the line and the whole row tell runs apart.
+    record.run = run_digest(os.path.dirname(place.file), place.number, canonical(raw).decode())
     tasks.ids.check(record, field, example)
     if row.error:  # a text, or an object with texts
         record.error = str(row.error.get("error") or row.error) if isinstance(row.error, dict) else str(row.error)
@@ -70,10 +70,11 @@ def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     record.metrics = {name: value for name, value in (row.metrics or {}).items() if value is not None}
     record.ended_by("length" if row.is_truncated is True else None)
     chat = Chat(record)
-    if isinstance(completion, str):  # of a base model
+    stored = chat_of_text(completion) if isinstance(completion, str) else None
+    if isinstance(completion, str) and stored is None:  # of a base model
         chat.reply("0", place)
     else:
-        said = _with_objects(completion)
+        said = _with_objects(completion) if stored is None else msgspec.json.encode(stored)
         messages = decode_messages(said or row.completion, place, "completion", trace, b"" if said else raw)
         add_messages(chat, messages, "completion")
     return chat.finish()

@@ -64,6 +64,7 @@ class Join:
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by field, the first such row
+    untold: set[str] = dataclasses.field(default_factory=set)  # traces whose row says that nobody can tell
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
     table: str = ""  # the name of the table of rewards
@@ -140,11 +141,13 @@ class Join:
                 self.problems.append(unnamed)
                 continue
             trace = id_text(trace)
+            untold: Mapping[str, int] = {}
             if outcomes is not None:
-                value = outcomes.as_number(trace, line, value)
-            problem = contradictory(row) or ambiguous(field, trace, into, spoilt)
-            if problem is None and outcomes is not None and outcomes.untold.get(trace) == line:
-                spoilt.add(trace)
+                value, untold = outcomes.as_number(trace, line, value), outcomes.untold
+            is_second = untold.get(trace, line) != line
+            problem = contradictory(row) or ambiguous(field, trace, into, (trace,) if is_second else spoilt)
+            if problem is None and trace in untold:
+                self.untold.add(trace)
                 continue
             problem = problem or (unusable(field, value) if outcomes is None else unusable(field, value, OUTCOME_CELL))
             is_typed = field == "group" and has_types
@@ -272,7 +275,8 @@ class Join:
     def _unknown(self, field: str, name: str) -> Problem | None:
         """The row without a certain id that may be this trace's, which has no other."""
         table = self.rewards if field == "reward" else self.groups
-        return None if name in table else self.unnamed.get(field)
+        has_row = name in table or (field == "reward" and name in self.untold)
+        return None if has_row else self.unnamed.get(field)
 
     def _unreadable_rows(self, name: str) -> Iterator[Problem]:
         """Problems of rows that may be this trace's: other processes do not know its id."""

@@ -29,7 +29,7 @@ PAIRS = (
 _MEANING = {word: (pair, 1.0 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}
 OUTCOME_CELL = (
     f"a finite number, or a word of {', '.join('/'.join(pair) for pair in PAIRS)}: 0 states that a run failed, as one "
-    f"that was killed may have, and {CANNOT_TELL!r} that it has no outcome"
+    f"that was killed may have, and {CANNOT_TELL!r} leaves that of the log"
 )
 """What a cell of outcomes may be."""
 
@@ -80,5 +80,6 @@ class OutcomeWords:
             yield Problem("worded-outcomes", name, line, "reward", excerpt(word), expected, about="reward")
         if self.untold:
             line = next(iter(self.untold.values()))
-            expected = f"an outcome, where one can be told: {counted(len(self.untold), 'row')} without"
+            without = counted(len(self.untold), "row")
+            expected = f"an outcome, where one can be told: {without} without, whose traces keep the log's, if any"
             yield Problem("untold-outcomes", name, line, "reward", excerpt(CANNOT_TELL), expected, about="reward")

@@ -23,7 +23,11 @@ def _hire(h: History) -> Decision | None:
     """The lead spawns one, two or three workers, who see how many they are."""
     if not h:
         return Decision("lead", EventType.SPAWN, 3)
-    return Decision(f"worker-{len(h)}", EventType.MESSAGE, 2, sees=h[:1], stage=1) if len(h) <= h[0] + 1 else None
+    return (
+        Decision(f"worker-{len(h)}", EventType.MESSAGE, 2, sees=h[:1], stage=1, role="worker")
+        if len(h) <= h[0] + 1
+        else None
+    )
 
 
 def _hired(h: History) -> Lottery:
@@ -38,7 +42,7 @@ def _spawn(h: History) -> Decision | None:
     if h[0] == 0:
         return Decision("lead", EventType.MESSAGE, 2, sees=h) if len(h) == 1 else None
     if len(h) < 3:
-        return Decision(f"worker-{len(h)}", EventType.MESSAGE, 2, stage=1)
+        return Decision(f"worker-{len(h)}", EventType.MESSAGE, 2, stage=1, role="worker")
     return Decision("lead", EventType.AGGREGATE, 2, sees=h[1:], stage=2) if len(h) == 3 else None
 
 
@@ -50,7 +54,7 @@ def _delegate(h: History) -> Decision | None:
     """The lead delegates to one of three workers, who messages one of two colleagues."""
     if not h:
         return Decision("lead", EventType.ORCHESTRATOR_DECISION, 3)
-    return Decision(f"worker-{h[0] + 1}", EventType.MESSAGE, 2, stage=1) if len(h) == 1 else None
+    return Decision(f"worker-{h[0] + 1}", EventType.MESSAGE, 2, stage=1, role="worker") if len(h) == 1 else None
 
 
 def _stop(h: History) -> Decision | None:
@@ -67,9 +71,11 @@ def _answered(h: History) -> float:
 
 
 def _relay(h: History) -> Decision | None:
-    """Planner, worker and checker, once each; every one sees what the one before it did."""
-    roles = ("planner", "worker", "checker")
-    return Decision(roles[len(h)], EventType.MESSAGE, 2, sees=h[-1:], stage=len(h)) if len(h) < 3 else None
+    """Planner, worker and checker, once each; every one sees what the one before it did. The last two have one role."""
+    if len(h) == 3:
+        return None
+    agent = ("planner", "worker", "checker")[len(h)]
+    return Decision(agent, EventType.MESSAGE, 2, sees=h[-1:], stage=len(h), role="worker" if h else "planner")
 
 
 MICRO: dict[str, Micro] = {

@@ -41,7 +41,7 @@ class Decision:
     """Who decides, what kind of event it is, and among how many choices; choice 0 is the idle one.
 
     `sees` is what the decider observes of the history: decisions of one agent that see the same share an anchor.
-    `stage` is the round of the execution.
+    `stage` is the round of the execution. `role` is that of the agent, which methods by role compare; "" for its name.
     """
 
     agent: str
@@ -49,6 +49,7 @@ class Decision:
     choices: int
     sees: History = ()
     stage: int = 0
+    role: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +288,14 @@ class Micro:
                     out[agent] += share * (self.worth(frozenset({*team, agent})) - self.worth(frozenset(team)))
         return out
 
+    @functools.cached_property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of its agents, in the order of `agents`; methods by role compare agents of one role."""
+        of: dict[str, str] = {}
+        for decision in self.states.values():
+            of.setdefault(decision.agent, decision.role or decision.agent)
+        return tuple(of[agent] for agent in self.agents)
+
     def batch(self) -> Traces:
         """All traces as if read from a log, one group: decisions only, each caused by the one before it."""
         return assemble([self._record(i) for i in range(len(self.ends))])
@@ -297,10 +306,9 @@ class Micro:
             if s < 0:
                 break
             decision = list(self.states.values())[s]
-            lead = next(iter(record.instances), decision.agent)
-            record.instances.setdefault(
-                decision.agent, Agent(decision.agent, "worker", lead) if record.instances else Agent(lead, "lead")
-            )
+            lead = next(iter(record.instances), "")  # the first to act starts the others
+            role = self.roles[self.agents.index(decision.agent)]
+            record.instances.setdefault(decision.agent, Agent(decision.agent, role, lead))
             record.event(
                 f"e{position}",
                 decision.type,

@@ -19,14 +19,15 @@ from credit.bench import snr_theory as theory
 from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Difference, Point, Report, fit, measure, run
 from credit.bench.snr_draws import Effort, _first_of
-from credit.bench.snr_logs import Streams, draw_log, fitted, plain_graph
+from credit.bench.snr_logs import Streams, draw_log, fitted, plain_graph, sample_variance
 from credit.bench.snr_schemes import SCHEMES, _from_function, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
-from credit.cli.benchmarks.bench_snr import _table
+from credit.cli.benchmarks.bench_snr import FEW, LESS, _table
 from credit.cli.shared.answers import stdout
 from credit.methods.registry import METHODS
 from credit.plot import draw_snr_report
+from credit.plot.finishing import refine
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 
@@ -274,7 +275,7 @@ def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytes
     (line,) = json.loads(done.stdout)["differences"]
     assert (line["scheme"], line["first"]) == ("shared, leave one out", "mine:half") and abs(line["high"]) < 1e-6
     both = CliRunner().invoke(cli, [*command, "-m", "c3"]).stdout
-    assert "SNR less that of mine:half, groups of 8" in both and "* of draws of its own" in both
+    assert "SNR less that of mine:half, groups of 8" in both and "‡ of draws of its own" in both
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytes
         (lambda: scheme_of("estimators:magrpo"), "needs context, node"),
         (lambda: scheme_of("gigpo"), "needs anchor"),
         (lambda: run(lengths=(15,)), "length 15"),
-        (lambda: run(groups=(1,)), "group size 1"),
+        (lambda: run(group_sizes=(1,)), "group size 1"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(call: Any, words: str) -> None:
@@ -323,14 +324,14 @@ def constant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_method_that_cannot_be_measured_is_a_row_as_refused(constant: str) -> None:
     """It ended the whole run, and the message named neither the method nor the group size."""
     names = (constant, "rloo")
-    report = run([scheme_of(name) for name in names], lengths=(10,), groups=(4,), effort=TINY)
+    report = run([scheme_of(name) for name in names], lengths=(10,), group_sizes=(4,), effort=TINY)
     assert [p.scheme for p in report.points] == ["rloo"]
     (line,) = report.refusals()
     assert line.startswith(f"{constant} in groups of 4 at T = 10: the advantage does not vary over")
     shown = str(report).splitlines()
     assert shown[0].split() == ["scheme", "group", "T", "=", "10", "slope"] and shown[-1] == line
     with pytest.raises(CreditError, match="of_snr:constant in groups of 4 at T = 10: the advantage"):
-        run([scheme_of(constant)], lengths=(10,), groups=(4,), effort=TINY)
+        run([scheme_of(constant)], lengths=(10,), group_sizes=(4,), effort=TINY)
 
 
 def test_a_method_is_called_as_it_was_passed_and_has_the_draws_of_its_scheme() -> None:
@@ -398,6 +399,25 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
     )  # had no interval
 
 
+def test_nine_curves_keep_their_panel_in_a_column_and_say_which_lie_on_each_other() -> None:
+    """A legend of one column took 40 % of the height and left a quarter; eight curves hid the ninth without a word."""
+    rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
+    names = ("rloo", "grpo", "dr_grpo", "opo", "gpg", "max_rl", "reinforce_batch", "mine:trimmed", "mine:second_best")
+    of = dict.fromkeys(names, 1.0) | {"max_rl": 0.4, "reinforce_batch": 1.2, "mine:second_best": 0.8}
+    points = [Point(name, name, length, 8, of[name] / length**0.5, 0.9 / length, 1.1 / length, 0.1, *rest)
+              for name in names for length in (10, 30, 100)]  # fmt: skip
+    fits = [line for name in names if (line := fit([p for p in points if p.scheme == name]))]
+    figure = refine(draw_snr_report(Report(points, fits, {})), size=(3.4, 2.8), style="serif")
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_window_extent().height > 0.38 * figure.bbox.height
+    title = figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert title.endswith("; grpo, dr_grpo, opo, gpg, mine:trimmed ≈ rloo")
+    shorter = [p for p in points if p.scheme != "opo" or p.length < 100]  # as of schemes that end at 1,000
+    of_both = [line for name in names if (line := fit([p for p in shorter if p.scheme == name]))]
+    (legend,) = draw_snr_report(Report(shorter, of_both, {})).legends
+    assert "; grpo, dr_grpo, opo, gpg, mine:trimmed ≈ rloo" in legend.get_title().get_text().replace("\n", " ")
+
+
 def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of other draws stood beside rows of the same draw, so that readers ranked them."""
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
@@ -407,7 +427,7 @@ def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pyte
     ]
     stdout().print(_table(Report(points, [], {}, [], less), 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
-    assert ["†" in shown[name] for name in ("first", "same", "other", "†")] == [False, False, True, True]
+    assert ["‡" in shown[name] for name in ("first", "same", "other", "‡")] == [False, False, True, True]
 
 
 def test_a_published_name_has_a_scheme() -> None:
@@ -430,6 +450,21 @@ def outliers(rng, shape):
 
 def short(rng, shape):
     return np.zeros(3)
+
+def of_unit_variance(rng, shape):
+    return rng.laplace(0.0, 0.5**0.5, shape)
+
+def of_three_degrees(rng, shape):
+    return rng.standard_t(3.0, shape)
+
+def cauchy(rng, shape):
+    return rng.standard_cauchy(shape)
+
+def same_each_time(rng, shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+def of_no_seed(rng, shape):
+    return np.random.standard_normal(shape)
 
 number = 3
 """
@@ -455,13 +490,45 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
     ratio = float(row.split("0.294 (")[1].split(")")[0])
     assert 0.9 < ratio < 1.1
     for world, words in {
-        "noise_of_mine:short": "its noise has shape (3,); expected finite numbers of shape (1, 1)",
+        "noise_of_mine:short": "its noise has shape (3,); expected finite numbers of shape (16, 65536)",
         "noise_of_mine:number": "is 3; expected a function f(rng, shape)",
+        "noise_of_mine:same_each_time": "does not come from the rng that it is given: two seeds have the same draws;",
+        "noise_of_mine:of_no_seed": "does not come from the rng that it is given: one seed has other draws each time;",
         "pivotal": "`credit bench truth --world pivotal` takes it. There are 2: normal, heavy.",
         "relay-and": "`credit bench bias --world relay-and` takes it.",
     }.items():
         refused = CliRunner().invoke(cli, [*call, "--world", world])
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
+
+
+def test_noise_without_a_variance_gets_no_band(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Cauchy had an SNR with a 99 % band, and noise of variance 4 looked like that of variance 1."""
+    (tmp_path / "noise_with_tails.py").write_text(NOISE)
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "snr", "--quick", "--lengths", "10", "-m", "rloo", "--world"]
+    refused = CliRunner().invoke(cli, [*call, "noise_with_tails:cauchy"])
+    assert refused.exit_code == 1 and "the variance of its noise does not settle" in refused.stderr
+    with pytest.raises(CreditError, match="does not settle"):
+        measure(SCHEMES["shared, leave one out"], 10, Setting(group=8, world="noise_with_tails:cauchy"), QUICK, 5)
+    stated = CliRunner().invoke(cli, [*call, "noise_with_tails:of_unit_variance"])
+    assert stated.exit_code == 0 and "noise of noise_with_tails:of_unit_variance: sample variance 1" in stated.stdout
+    for seed in range(20):  # tails that settle late are let through
+        assert 2 < sample_variance("noise_with_tails:of_three_degrees", seed) < 6
+        with pytest.raises(CreditError, match="does not settle"):
+            sample_variance("noise_with_tails:cauchy", seed)
+
+
+def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare number stood beside numbers with half of a band in brackets."""
+    rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
+    points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "few")]
+
+    def shown(high: float) -> str:
+        less = [Difference("few", "first", 10, 8, 0.2, 0.4 - high, high, 80)]
+        monkeypatch.setattr("credit.bench.snr.run", lambda *_, **__: Report(points, [], {}, [], less))
+        return CliRunner().invoke(cli, ["bench", "snr", "--quick", "-m", "rloo"]).stdout
+
+    assert FEW in shown(float("nan")) and FEW not in shown(0.3) and LESS in shown(0.3)
 
 
 def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path) -> None:
@@ -471,6 +538,10 @@ def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path) ->
     assert free.exit_code == 0 and "no snr-cost: the evidence of every scheme is the trace itself" in free.stderr
     assert (tmp_path / "free" / "snr.svg").exists() and not list((tmp_path / "free").glob("snr-cost*"))
     assert "cost" not in free.stdout
+    one = CliRunner().invoke(cli, [*asked, "--plot", str(tmp_path / "one.svg"), "--json"])  # as of the other benchmarks
+    assert one.exit_code == 0 and "<svg" in (tmp_path / "one.svg").read_text() and json.loads(one.stdout)
+    point = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "--plot", str(tmp_path / "x.svg")])
+    assert point.exit_code == 1 and "--plot draws curves; expected two --lengths" in point.stderr
     paid = CliRunner().invoke(cli, [*asked, "-m", "message, 1 replay", "-o", str(tmp_path / "paid")])
     assert (tmp_path / "paid" / "snr-cost.svg").exists() and "cost is in rollouts a trace" in paid.stdout
 

@@ -72,6 +72,16 @@ def test_what_values_a_benchmark_gives_stands_on_its_page_and_in_its_help(bench:
     assert f"Values: {told}." in shown
 
 
+@pytest.mark.slow
+def test_what_a_token_is_stands_below_tables_of_methods_that_weigh_by_length() -> None:
+    """`opo` had a row in both, and neither said that its lengths are numbers of decisions."""
+    for call in (["bias", "--world", "relay-and"], ["snr", "--quick", "--lengths", "10"]):
+        shown = [CliRunner().invoke(cli, ["bench", *call, "-m", name]).stdout for name in ("opo", "rloo")]
+        assert "tokens: one a decision" in shown[0] and "tokens: " not in shown[1], call
+    trained = CliRunner().invoke(cli, ["bench", "train", "--quick", "-m", "rloo,opo", "--tasks", "bottleneck"])
+    assert trained.exit_code == 0 and "opo is left out in every task: method 'opo' needs tokens" in trained.stderr
+
+
 def test_gains_in_signal_to_noise() -> None:
     """What the page says of factors over the mean of the others, by the closed forms beside the stored points."""
     form = {(p["scheme"], p["length"]): p["theory"] for p in results("snr")["points"] if p["group"] == 8}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import credit
 from credit.method_summary import Summary
+from graphs.errors import UnusedRewardsWarning
 
 from .logs import run, trace, write
 
@@ -307,9 +309,12 @@ def test_assign_fills_copies_of_inspect_logs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
-    """Rewards near 100 without a baseline; and a whole batch whose only failure stands alone among 200."""
-    log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])
-    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "discounted_return", "--json")
+    """Values far from rewards of 0 and 1; and a whole batch whose only failure stands alone among 200."""
+    lines = [trace("a", "q", 0.0), trace("b", "q", 1.0)]
+    for event in (event for line in lines for event in line["events"]):
+        event["value"] = -100.0
+    log = write(tmp_path / "log.jsonl", lines)
+    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "gae", "--option", "lambda_=1", "--json")
     assert "look: 4 actions have an advantage larger than 10 times" in result.stderr
     assert "up to 101 times in trace 'b'" in result.stderr
     assert json.loads(result.stdout)["large_advantages"] == 4
@@ -318,6 +323,19 @@ def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     assert "look: 2 actions have an advantage larger than 10 times" in result.stderr
     result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
     assert "look" not in result.stderr
+
+
+def test_returns_of_the_size_of_the_rewards_are_not_pointed_out(tmp_path: Path) -> None:
+    """They were: rewards near 100 without a baseline, and an outcome alone in its group beside rewards at events."""
+    log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])
+    assert "look" not in run("assign", log, "-o", tmp_path / "a.csv", "--method", "discounted_return").stderr
+    alone = trace("c", "p", 1.0)
+    for line in (lines := [trace("a", "q", 0.0), trace("b", "q", 1.0), alone]):
+        line["events"][0]["event_reward"] = -0.01
+    log = write(tmp_path / "log.jsonl", lines)
+    for method in ("dr_mas_rloo", "discounted_return"):
+        result = run("assign", log, "-o", tmp_path / "a.csv", "--method", method)
+        assert result.exit_code == 0 and "larger than 10 times" not in result.stderr
 
 
 @pytest.mark.parametrize(("absent", "said"), [(None, True), ("o", False)])
@@ -354,13 +372,13 @@ ALONE, SEVERAL = "an action whose key no other trace has", "a trace has several 
         "answered": (["--by", "task,agent"], f"may be biased: {ALONE} (here none) gets nothing"),
         "refused": (["--by", "agent_name,turn"], f"is biased: {ALONE} gets nothing"),
         "zero": (["--by", "task,step", "--option", "singleton=zero"], f"is biased: {ALONE} gets 0"),
-        "no zero": (["--option", "singleton=zero"], f"may be biased: {ALONE} (here none) gets 0"),
+        "no zero": (["--option", "singleton=zero"], ""),  # no action moves the size of a group
         "rows": (["--option", "population=row"], f"is biased: {SEVERAL}, which enter"),
         "instances": (["--by", "task,agent", "--option", "population=agent"], "may be biased: a trace may have"),
         "agents": (["--option", "population=agent"], f"is biased: {SEVERAL}, which enter"),
         "turns": (["--by", "agent_name,turn", "--option", "population=row", "--option", "singleton=raw"],
                   f"may be biased: {SEVERAL} (here none), which enter"),
-        "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], f"may be biased: {ALONE} (here none)"),
+        "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], ""),
     }.values(),
 )  # fmt: skip
 def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Path, call: list[str], said: str) -> None:
@@ -371,13 +389,18 @@ def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Pa
 
 
 def test_rows_whose_key_one_trace_has_are_counted(tmp_path: Path) -> None:
-    """A third of the rows kept a raw outcome within versions of the policy, "with an advantage"."""
+    """A third of the rows kept a raw outcome within versions of the policy, and nothing said that it is one.
+
+    Then the sentence said that they had no advantage, and the table that it is valid.
+    """
     steps = "".join(f"{line},{version}\n" for line, version in zip(TEAM.splitlines()[1:], "112223344", strict=True))
     (tmp_path / "team.csv").write_text(f"{TEAM.splitlines()[0]},policy_version\n{steps}")
     call = ("assign", tmp_path / "team.csv", "-o", tmp_path / "out.csv", "--by", "task,policy_version")
     assert "0 with an advantage" in run(*call).stderr
     told = run(*call, "--option", "singleton=raw").stderr
-    assert "0 with an advantage" in told and "9 actions without: no other trace has the key: what" in told
+    assert "9 with an advantage" in told and "9 actions of these: no other trace has the key, so that" in told
+    valid = [row["valid"] for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines())]
+    assert "without" not in told and valid == ["true"] * 9
     plain = run(*call[:-2], "--option", "singleton=raw").stderr
     assert "9 with an advantage" in plain and "without" not in plain
 
@@ -441,6 +464,35 @@ def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(tmp_path: P
             said = run("assign", path, "-m", method, *options, "-o", out).stderr
             look = f"look: {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
             assert (look in said) is expected, (method, paid)
+
+
+def test_rewards_at_events_that_a_method_takes_none_of_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outcome alone counted, without a word, where a function had no `event_reward` and for `puppeteer`."""
+    traces = [trace(f"t{i}", "q", float(i)) for i in range(3)]
+    for step in (0.0, -0.5):
+        for one in traces:
+            one["events"][1]["event_reward"] = step
+        write(tmp_path / f"paid{step}.jsonl", traces)
+    (tmp_path / "alone.py").write_text(
+        "import credit\n\ndef own(graph, reward):\n    return credit.rloo(graph, reward)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    own = "look: event_reward of 3 events is not used: alone:own counts outcomes alone, without a keyword-only event"
+    assert run("assign", "paid-0.5.jsonl", "-m", "alone:own", "-o", "a.csv").stderr.count(own) == 1
+    assert run("metrics", "paid-0.5.jsonl", "-m", "alone:own").stderr.count(own) == 1
+    for more in ((), ("--chunk-events", "3")):
+        said = run("assign", "paid-0.5.jsonl", "-m", "puppeteer", "-o", "a.csv", *more).stderr
+        assert said.count("look: event_reward of 3 events is not used: puppeteer counts outcomes alone\n") == 1
+    for log, method in (("paid0.0.jsonl", "alone:own"), ("paid-0.5.jsonl", "rloo"), ("paid-0.5.jsonl", "dr_mas")):
+        assert "not used" not in run("assign", log, "-m", method, "-o", "a.csv").stderr
+    read = credit.read("paid-0.5.jsonl")
+    with pytest.warns(UnusedRewardsWarning, match="lambda"):
+        credit.run(read, lambda graph, reward: credit.rloo(graph, reward))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit.run(read, "puppeteer", event_reward=None)
 
 
 def test_what_a_method_left_out_or_cannot_tell_apart_is_said(tmp_path: Path) -> None:

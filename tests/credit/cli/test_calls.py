@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,15 @@ def test_a_second_method_is_refused_where_a_command_takes_one(good: Path, comman
     assert result.exit_code == 1 and "given twice, and this command takes one" in result.stderr, result.output
     shown = run(*command.split(), "--method", "rloo", "-m", "grpo", "--help")
     assert shown.exit_code == 0 and "Usage" in shown.stdout
+
+
+@pytest.mark.parametrize("option", ["--rewards", "--groups", "--success-at"])
+def test_a_second_table_is_refused(good: Path, tmp_path: Path, option: str) -> None:
+    """Labels of three traces beside `--rewards` of all lost the outcomes of 141, without a word."""
+    for name in ("1", "2"):
+        (tmp_path / name).write_text("trace,reward,group\n")
+    result = run("summary", good, option, tmp_path / "1", option, tmp_path / "2")
+    assert result.exit_code == 1 and f"'{option}': it is given twice" in result.stderr, result.output
 
 
 @pytest.mark.parametrize("command", ["validate", "assign", "show", "methods", "convert"])
@@ -205,3 +215,17 @@ def test_every_seed_is_refused_by_name_where_no_generator_takes_it() -> None:
         assert parameter.type is SEED, names
     found = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--seed", "-1"])
     assert found.exit_code == 1 and "Invalid value for '--seed'" in found.output and "Traceback" not in found.output
+
+
+@pytest.mark.parametrize(
+    "command", ["why a e", "doctor", "metrics", "summary", "choose", "compare --methods rloo,grpo"]
+)
+def test_every_command_names_once_what_single_precision_changes(tmp_path: Path, command: str) -> None:
+    """`why` and `doctor` used numbers that were a third off, without a word."""
+    event = {"id": "e", "type": "message", "agent": "a"}
+    lines = [{"schema_version": "1.0", "trace_id": name, "task_id": "q", "events": [event], "edges": [], "costs": {},
+              "rewards": {"team": 1e6 + 0.1 * i}} for i, name in enumerate("abcd")]  # fmt: skip
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    name, *rest = command.split()
+    result = run(name, tmp_path / "x.jsonl", *rest)
+    assert result.exit_code == 0 and result.output.count("single precision") == 1, result.output

@@ -331,3 +331,14 @@ def test_tokens_that_are_stated_of_a_whole_trace_are_logged(tmp_path: Path) -> N
 def test_names_with_blanks_are_in_quotes(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("trace,group,agent,reward\na,Q1,x,1\nb,Q1 ,x,0\n")
     assert "\nGroups of one: Q1, 'Q1 '\n" in run("validate", tmp_path / "x.csv").stdout
+
+
+def test_a_table_without_turns_is_told_what_depends_on_them(tmp_path: Path) -> None:
+    """`assign` said it with a method by the turn, after a look at a log that named nothing."""
+    rows = ["trace,group,reward,agent,turn", "a,q,1,x,0", "a,q,1,y,0", "a,q,1,x,1", "b,q,0,x,0", "b,q,0,y,0"]
+    path, said = tmp_path / "rows.csv", "every agent has one turn, though some act several times: state a column 'turn'"
+    for columns, is_told in ((4, True), (5, False)):
+        path.write_text("".join(",".join(row.split(",")[:columns]) + "\n" for row in rows))
+        assert (f"\nFor methods by the turn {said}\n" in run("validate", path).stdout) == is_told
+        assigned = run("assign", path, "-m", "mt_grpo", "-o", tmp_path / "advantages.csv")
+        assert (said in " ".join(assigned.output.split())) == is_told

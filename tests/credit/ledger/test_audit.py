@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -374,6 +375,16 @@ def test_rounding_of_a_claim_is_printed_as_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces))
     printed = run("explain", tmp_path / "log.jsonl", "t2", "x", "--methods", "turn_baseline").stdout
     assert "the claims would pay 0;" in printed and "e-0" not in printed
+
+
+def test_a_receipt_of_a_trace_without_an_outcome_accounts_for_nothing(tmp_path: Path) -> None:
+    """It expected 0 and had an outcome of 0, as if the trace had failed."""
+    lines = [{"trace_id": f"t{n}", "task_id": "q", "rewards": {"team": n / 10} if n else {},
+              "events": [{"id": "x", "type": "message", "agent": "a"}]} for n in range(3)]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = {n: run("explain", tmp_path / "log.jsonl", f"t{n}", "x", "--methods", "rloo").stdout for n in (0, 1)}
+    assert re.search(r"^reward +no outcome$", said[0], re.MULTILINE) and "expected at the start" not in said[0]
+    assert re.search(r"^reward +0.1$", said[1], re.MULTILINE) and "expected at the start" in said[1]
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.method_summary import Summary
 from credit.methods.absent_outcomes import spoilt_rows
 from credit.methods.chunked import ChunkedMethod
 from credit.ray.jobs import Advantages
@@ -110,3 +111,57 @@ def test_rows_whose_ids_match_nothing_get_near_names(tmp_path: Path) -> None:
     texts = [str(problem) for problem in credit.read(log, rewards=table).problems]
     assert [("Did you mean session-" in text) for text in texts] == [True] * 3 + [False] * 2  # each is a search
     assert "Did you mean session-1 or " in texts[1]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_rewards_at_events_alone_ask_for_an_outcome_of_zero(native: bool, tmp_path: Path) -> None:
+    """`choose`, `assign` and `validate` asked for rewards, beside rewards, and not for the zeros that count them."""
+
+    def written(outcome: bool) -> Path:
+        if native:
+            paid = [{"id": str(k), "type": "message", "agent": "s", "event_reward": 0.5 * k} for k in (1, 0)]
+            logs = [
+                {"trace_id": f"t{i}", "task_id": "q", "events": paid[i:], "edges": []}
+                | {"rewards": {"team": 0} if outcome else {}}
+                for i in range(2)
+            ]
+            path = tmp_path / f"{outcome}.jsonl"
+            path.write_text("".join(json.dumps(line) + "\n" for line in logs))
+            return path
+        path = tmp_path / f"{outcome}.csv"
+        zero = ",0" if outcome else ""
+        rows = [f"q,{trace},{earned}{zero}" for trace, earned in zip("aab", (0.5, 0, 0), strict=True)]
+        path.write_text("\n".join(["group,trace,event_reward" + ",reward" * outcome, *rows]) + "\n")
+        return path
+
+    words = "where a trace earned their sum, state its outcome as 0"
+    path = written(False)
+    assert words in refused(credit.read(path))
+    for call in (["choose"], ["validate"], ["assign", "--method", "rloo", "-o", str(tmp_path / "a.csv")]):
+        assert words in CliRunner().invoke(cli, [*call, str(path)]).output, call
+    traces = credit.read(written(True))
+    given = credit.run(traces, "rloo").advantage[: traces.sizes.events]
+    assert given.tolist() == [0.5, 0.5, -0.5] and not traces.problems
+
+
+def test_traces_without_outcome_that_are_longer_are_named(tmp_path: Path) -> None:
+    """They were left out without a word on what may have cut them: what the policy chose."""
+
+    def table_of(name: str, cut: list[int]) -> Path:
+        table = [
+            {"group": f"q{k % 3}", "trace": f"{kind}{k}", "agent": "a", "reward": reward}
+            for kind, lengths in (("whole", [2, 3, 4, 3, 2, 4]), ("cut", cut))
+            for k, length in enumerate(lengths)
+            for reward in [None if kind == "cut" else float(k % 2)] * length
+        ]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, table)) + "\n")
+        return tmp_path / name
+
+    longer = "traces without an outcome are longer: 3 have 9 actions on average, the 6 others 3; if actions decide"
+    for name, cut, words in (("x.jsonl", [9, 9, 9], longer), ("y.jsonl", [3, 4, 2], ""), ("z.jsonl", [9], "")):
+        traces = credit.read(table_of(name, cut))
+        lines, said = credit.choose(traces).warnings, Summary()
+        said.add(traces, credit.run(traces, "rloo"), "rloo", {})
+        for printed in (lines, Summary.from_plain(said.to_plain()).lines("rloo", {})):
+            assert any("traces without an outcome are" in line for line in printed) == bool(words)
+            assert not words or any(words in line for line in printed)

@@ -14,6 +14,7 @@ import pytest
 import credit
 from credit.method_summary import Summary
 from estimators.base import Reason
+from graphs.errors import CreditError, PrecisionWarning
 from graphs.event_graph import EventGraph
 from graphs.invariants import InvariantError
 
@@ -123,7 +124,10 @@ def test_such_evidence_of_a_log_is_named(tmp_path: Path, name: str) -> None:
         path = tmp_path / f"{number}.json"
         path.write_text(json.dumps(trace))
         traces, summary, method = credit.read(path), Summary(), "gae" if name == "value" else "remax"
-        summary.add(traces, credit.run(traces, method), method, {})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            summary.add(traces, credit.run(traces, method), method, {})
+        assert [one.category for one in caught] == [PrecisionWarning] * is_coarse  # Python was told nothing
         assert (
             any("look: 1 group whose outcomes, or values beside them" in x for x in summary.lines(method, {}))
             == is_coarse
@@ -166,3 +170,19 @@ def test_a_ledger_names_results_of_other_rewards_in_its_repr() -> None:
         ledger = credit.compose(graph, reward, [credit.rloo(graph, 2 * reward)])
     assert "; of other rewards: rloo)" in repr(ledger) and "of other rewards: rloo" in ledger._repr_html_()
     assert "of other rewards" not in repr(credit.compose(graph, reward, [credit.rloo(graph, reward)]))
+
+
+def test_an_array_in_the_order_of_rows_is_refused_where_events_stand_in_another() -> None:
+    """128 numbers of 128 rows were taken in the order of events: each action got the value of another row."""
+    count = 128
+    for trace, moved in ((np.arange(count) % 4, True), (np.arange(count) // 32, False)):
+        value = np.random.default_rng(0).random(count).astype(np.float32)
+        columns = {"group": [0] * count, "trace": trace, "reward": 1.0 * (trace > 1), "turn": np.arange(count)}
+        _, _, rows = credit.from_columns(**columns, evidence={"value": value})
+        by_column = rows.gather(credit.run(rows, "critic"))
+        assert rows.gather(credit.run(rows, "critic", value=rows.evidence["value"])).tolist() == by_column.tolist()
+        if moved:
+            with pytest.raises(CreditError, match="value has 128 numbers, one for each row, and"):
+                credit.run(rows, "critic", value=value)
+        else:
+            assert rows.gather(credit.run(rows, "critic", value=value)).tolist() == by_column.tolist()

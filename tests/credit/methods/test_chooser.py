@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -21,6 +22,7 @@ from linear_time import assert_linear
 import credit
 from credit.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.advice_trial import try_advice
+from credit.bias_in_log import OnLog
 from credit.cli import cli
 from credit.methods import survey_questions
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
@@ -307,7 +309,8 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
     shown = CliRunner().invoke(cli, ["choose", str(path)]).stdout
     found = choose(read(path), inputs=[str(path)])
     # The answer stood below some 30 lines of reasons.
-    assert shown.startswith(f"to train: {found.command}\n" if found.command else "to train: nothing;")
+    otherwise = f"to train: only if the following is not so: {found.trial.unless}\nif not: {found.command_if_not}\n"
+    assert shown.startswith(f"to train: {found.command}\n" if found.command else otherwise)
     assert shown.index("\nluck:") < shown.index("\nunit  ")
     monkeypatch.chdir(tmp_path)
     printed = re.findall(r"^[\w ]+: (credit .*)$", shown, re.MULTILINE)
@@ -363,7 +366,8 @@ def test_a_log_of_outcomes_of_agents_is_not_called_empty(tmp_path: Path) -> None
         assert "No trace has an outcome" not in shown and "to train: nothing" not in shown
     found = advice(path)
     assert methods(found)["agent"] == "hierarchical_grpo" and found.warnings == ()
-    assert found.baseline == "rloo" and "--method rloo -o" in found.command
+    # Its command had no condition, though the table has one.
+    assert found.baseline == "rloo" and "--method rloo -o" in found.command_if_not and not found.command
     traces = read(path)
     explicit = credit.run(traces, "rloo", by="task,agent", population="agent")
     assert credit.run(traces, "rloo").advantage.tolist() == explicit.advantage.tolist()
@@ -504,5 +508,141 @@ def test_advantages_of_returns_are_set_beside_returns() -> None:
     _, _, rows = credit.from_columns(
         group=[0] * 4, trace=[0, 0, 1, 1], turn=[0, 1] * 2, reward=[1.0, 1, 0, 0], event_reward=[5.0, 0, 0, 1]
     )
-    effect = try_advice(rows.traces, "rloo", [], [], []).effect
+    effect = try_advice(rows.traces, "rloo", [], [], {"rloo": OnLog(unbiased=True)}).effect
     assert effect == "standard deviation over 4 actions: returns 2.5, advantages 5"
+
+
+def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path) -> None:
+    """Rewards at one time had "no bias" in the table, and a note elsewhere."""
+
+    def biases(versions: str, event_reward: float, times: str = "0123", round_: bool = False) -> list[str]:
+        rows = [
+            {"trace": t, "group": "q", "turn": k, "agent": "xy"[k], "reward": r, "policy_version": int(v)}
+            | {"event_reward": event_reward * (k == 0) * (1 + r), "time": int(times[2 * (t == "b") + k])}
+            | ({"context": f"round of {t}"} if round_ else {})
+            for t, r, v in zip("ab", (1, 0), versions, strict=True)
+            for k in (0, 1)
+        ]
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        why = {branch.method: branch.why for branch in advice(path).branches}
+        return [why[name].partition("; ")[2].split("; takes")[0] for name in ("rloo", "turn_baseline")]
+
+    assert biases("11", 0.25) == ["no bias)"] * 2
+    # A leave-one-out baseline of independent traces has no bias, whoever sampled them; versions were a cause here.
+    assert biases("12", 0.25) == ["no bias)"] * 2
+    tied = "event_reward is above 0 or below in 2 events at one time with a later one of another agent"
+    assert biases("11", 0.25, "0022") == ["no bias)", f"may be biased: {tied})"]
+    # An agent that is slow where it does well would choose the number of its turn, and with it its baseline.
+    first, second = biases("11", 0.25, round_=True)
+    assert first == "no bias)" and second.startswith("may be biased: agents act at once, and the order of their rows")
+
+
+def logged(path: Path, versions: str, *, again: bool = False, agents: bool = False, value: bool = False) -> Path:
+    """Traces of one task with an outcome each, two rows a trace."""
+    rows: list[dict[str, Any]] = []
+    for i, version in enumerate(versions):
+        for k in (0, 1):
+            row = {"trace": f"t{i}", "group": "q", "turn": k, "agent": "xy"[k], "reward": (i * i) % 5 / 4}
+            row |= {"policy_version": int(version)} if version != "-" else {}
+            row |= {"event_reward": row["reward"]} if again else {}
+            row |= {"agent_reward": (i + k) % 3 / 2} if agents else {}
+            rows.append(row | ({"value": 0.25 * k} if value else {}))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("versions", ["111222", "11122-", "112"])
+@pytest.mark.parametrize("value", [False, True])
+def test_groups_of_several_versions_train_together(
+    versions: str, value: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`to train:` compared within versions: no less bias, more variance, and rows without an answer.
+
+    `test_a_baseline_of_other_versions_has_no_bias` enumerates it.
+    """
+    logged(tmp_path / "x.jsonl", versions, value=value)
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(cli, ["choose", "x.jsonl", "--json"])
+    found = json.loads(shown.stdout)
+    assert found["command"] == "credit assign x.jsonl --method rloo -o advantages.parquet"
+    assert found["branches"][0]["unbiased"] is True and found["command_if_not"] == ""
+    assert any("train a newer policy only where the loss weighs" in line for line in found["warnings"])
+    done = CliRunner().invoke(cli, shlex.split(found["command"])[1:])
+    assert done.exit_code == 0 and "may be biased" not in done.output, done.output
+    table = pq.read_table("advantages.parquet").to_pydict()
+    outcome = np.array([(i * i) % 5 / 4 for i in range(len(versions))])
+    for trace, given, valid in zip(table["trace"], table["advantage"], table["valid"], strict=True):
+        i = int(trace[1:])
+        assert valid and given == pytest.approx(outcome[i] - np.mean(np.delete(outcome, i)), abs=1e-6)
+    assert bool(found["report"]) == value and "policy_version" not in found["report"]
+    if value:
+        report = CliRunner().invoke(cli, shlex.split(found["report"])[1:])
+        assert report.exit_code == 0, report.output
+        assert written_effect(tmp_path, found["report"]) in found["trial"]["effect_of_report"]
+
+
+@pytest.mark.parametrize(
+    ("agents", "open_"),
+    [(True, "several instances of one name (here none)"), (False, "event_reward is the outcome again")],
+)
+def test_what_leaves_a_bias_open_is_the_condition_of_the_command(agents: bool, open_: str, tmp_path: Path) -> None:
+    """`to train:` had the command without a condition, and JSON said that the method has no bias."""
+    path = logged(tmp_path / "x.jsonl", "111111", again=not agents, agents=agents)
+    found = advice(path)
+    first = found.branches[0]
+    assert found.command == "" and open_ in found.trial.unless
+    assert found.command_if_not == "credit assign PATH... --method rloo" + " --evidence agent_reward" * agents + (
+        " -o advantages.parquet"
+    )
+    assert agents or (first.unbiased is None and first.but == found.trial.unless and first.but in first.why)
+    lines = CliRunner().invoke(cli, ["choose", str(path)]).stdout.splitlines()
+    assert lines[0] == f"to train: only if the following is not so: {found.trial.unless}"
+    assert lines[1].startswith("if not: credit assign ")
+
+
+def test_claims_of_several_versions_enter_no_training(tmp_path: Path) -> None:
+    """Siblings of two versions have no mean of 0 under either; `control` took them."""
+
+    def versioned(path: Path, step: int) -> Path:
+        many_tasks(path)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for i, line in enumerate(lines):
+            line["evidence"] = {"policy_version": 1 + (i // step) % 2}
+        path.write_text("\n".join(map(json.dumps, lines)))
+        return path
+
+    alike = advice(versioned(tmp_path / "x.jsonl", 4))
+    assert "--advantage control" in alike.command and "by=" not in alike.command
+    mixed = advice(versioned(tmp_path / "y.jsonl", 1))
+    assert mixed.command == "credit assign PATH... --method rloo -o advantages.parquet"
+    assert mixed.trial.refused["control"].startswith("c3: policy_version is several in 24 groups")
+
+
+@pytest.mark.parametrize("weighed", [True, False])
+def test_a_baseline_of_other_versions_has_no_bias(weighed: bool) -> None:
+    """Every group of two traces of one policy and one of another, for a third that is trained; outcomes 0.25 and 1."""
+    trained, sampled = 0.3, (0.95, 0.95, 0.1)  # chances of the second choice
+    groups = np.array(list(itertools.product((0, 1), repeat=3)))
+    _, _, rows = credit.from_columns(
+        group=np.repeat(np.arange(8), 3), trace=np.arange(24), reward=np.where(groups == 1, 1.0, 0.25).ravel()
+    )
+    advantage = np.asarray(credit.run(rows.traces, "rloo").advantage, np.float64)[:24].reshape(8, 3)
+    chance = np.where(groups == 1, sampled, 1 - np.array(sampled))
+    ratio = np.where(groups == 1, trained, 1 - trained) / chance if weighed else np.ones((8, 3))
+    found = (chance.prod(1)[:, None] * ratio * advantage * (groups - trained)).sum() / 3
+    bias = abs(found / (trained * (1 - trained) * 0.75) - 1)
+    assert bias < 1e-6 if weighed else bias > 0.1
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_a_table_without_turns_is_told_where_a_method_compares_them(turns: bool, tmp_path: Path) -> None:
+    """A planner's first and last rows were one turn, and other numbers than with a column, without a word."""
+    path, named = tmp_path / "rows.csv", ["planner", "solver", "planner"]
+    rows = [f"{t},q,{agent},{r},{0.25 * k}" + f",{k}" * turns for t, r in ("a1", "b0") for k, agent in enumerate(named)]
+    path.write_text("trace,group,agent,reward,event_reward" + ",turn" * turns + "\n" + "\n".join(rows))
+    text = "compares by the turn, and every agent has one turn, though some act several times: state a column 'turn'"
+    done = CliRunner().invoke(cli, ["assign", str(path), "--method", "turn_baseline", "-o", str(tmp_path / "a.csv")])
+    assert done.exit_code == 0 and (f"look: turn_baseline {text}" in done.output) == (not turns)
+    (branch,) = (branch for branch in advice(path).branches if branch.unit == "turn")
+    assert (branch.needs.get("turn_baseline") == text) == (not turns) and bool(branch.method) == turns

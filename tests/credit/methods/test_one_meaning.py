@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import credit
 from credit.integrations import RowAdvantages
+from credit.integrations.rows.row_metrics import MissingColumnWarning
+from credit.integrations.trainer_credit import TrainerCredit
+from credit.ray.row_actors import RowActor, _sent
+from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 
 
@@ -317,3 +326,36 @@ def test_an_effect_is_no_contrast_with_what_else_was_possible(method: str) -> No
     effect = credit.run(batch[2], method, **(options if method == "stop_credit" else {}))
     ledger = credit.compose(batch[0], batch[1], [effect], propensity=batch[2].evidence["propensity"])
     assert effect.estimand == "effect" and "state estimand 'contrast'" in ledger.refused[method]
+
+
+@pytest.mark.parametrize("null", [[0.5, None, 0.25, 0.0], pa.array([0.5, None, 0.25, 0.0]),
+    pd.Series([0.5, np.nan, 0.25, 0.0]), np.ma.masked_array([0.5, np.nan, 0.25, 0.0], [0, 1, 0, 0])])  # fmt: skip
+def test_a_null_reward_of_a_row_counts_nothing_and_is_said(null: Any, tmp_path: Path) -> None:
+    """A table counted it 0 without a word, and a loop refused it."""
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabc"), "reward": np.array([1.0, 1.0, 0.0, 0.0])}
+    said, whole = "'event_reward'.* is null in 1 of 4 rows, where it counts 0", [1.375, 1.375, -0.5, -0.875]
+    method = RowAdvantages("rloo")
+    with pytest.warns(MissingColumnWarning, match=said):
+        got = method(**rows, event_reward=null)
+    assert got.advantages.tolist() == whole and got.metrics["credit/unpaid"] == 0.25
+    sent = pickle.loads(pickle.dumps(_sent(rows["reward"], {**rows, "event_reward": null} | {"reward": None})[0]))
+    with pytest.warns(MissingColumnWarning, match=said):
+        assert RowActor("rloo", {}).compute(sent)[0].tolist() == whole
+    with pytest.warns(UserWarning, match=said):
+        assert advantages("rloo", columns(**rows, event_reward=null)) == whole
+    pq.write_table(pa.table({**rows, "event_reward": pa.array(null, from_pandas=True)}), tmp_path / "rows.parquet")
+    traces = credit.read(tmp_path / "rows.parquet")
+    (problem,) = traces.problems
+    assert (problem.kind, problem.value) == ("some-without-event-reward", "null in 1 of 4 rows, where it counts 0")
+    table = credit.table(traces, credit.run(traces, "rloo"))
+    assert table["advantage"].to_pylist() == whole
+    labels = [
+        {} if step == 0.5 else {"event_reward": step} for step in (0.25, 0.5, 0.0, 1.0)
+    ]  # beside a trainer's rows
+    read = TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1", on_cpu=False).columns_of(labels)
+    assert read["event_reward"] == [0.25, None, 0.0, 1.0]
+    with pytest.raises(CreditError, match="is null in 1 of 4 rows"):
+        RowAdvantages("rloo", strict=True)(**rows, event_reward=null)
+    for refuse in (method, columns):
+        with pytest.raises(CreditError, match="'event_reward': no finite number"):
+            refuse(**rows, event_reward=np.array([0.5, np.nan, 0.25, 0.0]))

@@ -13,7 +13,8 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
 from credit.methods.method_page import method_page
-from credit.methods.own_functions import load_function
+from credit.methods.own_functions import load_function, load_named
+from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
 BROKEN = """import credit
@@ -109,3 +110,17 @@ def test_a_seed_that_is_no_number_is_refused_in_plain_words() -> None:
     """'x' is not a valid integer range."""
     found = CliRunner().invoke(cli, ["bench", "snr", "--seed", "x"])
     assert found.exit_code and "'x' is not a valid integer." in found.output
+
+
+def test_a_module_lists_what_it_defines_and_no_option_is_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "There are 8" counted what a module imports, and an option was "float or Any"."""
+    (tmp_path / "mine_with_imports.py").write_text(
+        "import functools\nimport numpy as np\nfrom estimators import gae, rloo\nfrom graphs.worlds import TeamWorld\n"
+        "def first(graph, reward):\n    return rloo(graph, reward)\nsecond = functools.partial(first)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for kind in ("method", "world"):
+        with pytest.raises(CreditError, match=r"There are 2: first, second\.$"):
+            load_named("mine_with_imports:zzz", kind)
+    options = [text for name in METHODS for text in method_page(name).options.values()]
+    assert "default 1e-05; float" in options and not any("Any" in text or "str or str" in text for text in options)

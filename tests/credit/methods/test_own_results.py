@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from credit.bench.snr import QUICK, measure
 from credit.bench.snr_schemes import scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
+from credit.methods.own_functions import load_function
 from credit.methods.own_results import FINITE, check_finite, check_form
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
@@ -82,6 +84,30 @@ def test_a_wrong_form_is_named(change: dict[str, object], words: str) -> None:
         check_form("mine", graph, 3)
 
 
+def test_what_is_no_credit_is_named_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`VmapTracer(aval=float64[12], …)` was named; `credit.run` raised an AttributeError."""
+    returned = {
+        "result.advantage": r"an array of shape \(\d+,\)",
+        "(result.credit, 3)": r"a tuple of an array of shape \(\d+,\), 3",
+        "{'advantage': result.advantage}": r"a dict with the keys \['advantage'\]",
+        "None": "None",
+        "type('Own', (), {})()": "an object of the class Own",
+    }
+    functions = (
+        f"def own_{number}(graph, reward):\n    result = credit.rloo(graph, reward)\n    return {what}\n"
+        for number, what in enumerate(returned)
+    )
+    (tmp_path / "bare.py").write_text("\n".join(["import credit", *functions]))
+    monkeypatch.chdir(tmp_path)
+    rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])[2]
+    for number, words in enumerate(returned.values()):
+        asked = ["bench", "bias", "-m", f"bare:own_{number}", "--world", "relay-and", "--group-size", "2"]
+        said = CliRunner().invoke(cli, asked).stderr
+        assert re.search(f"error: method 'bare:own_{number}' returned {words}; expected a Credit", said), said
+        with pytest.raises(CreditError, match=f"returned {words}; expected a Credit"):
+            credit.run(rows, load_function(f"bare:own_{number}"))
+
+
 @pytest.mark.slow
 def test_valid_numbers_are_finite() -> None:
     graph, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
@@ -115,7 +141,9 @@ def test_no_ratio_is_taken_of_nan(module: str) -> None:
 def test_a_table_is_not_written_with_numbers_that_are_none(module: str, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("trace,group,reward,event\na,q,1,0\nb,q,0,0\n")
     result = CliRunner().invoke(cli, ["assign", "log.csv", "-m", f"{module}:nan", "-o", "out.csv"])
-    assert result.exit_code == 1 and result.output.startswith(f"error: method '{module}:nan': the advantage of event 0")
+    notice, error = result.output.splitlines()
+    assert result.exit_code == 1 and error.startswith(f"error: method '{module}:nan': the advantage of event 0")
+    assert notice.startswith(f"{module}:nan: run as it is.") and notice.endswith(f"credit.check({module}.nan))'")
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -185,7 +213,7 @@ def test_a_size_without_numbers_leaves_the_other_sizes(module: str) -> None:
     result = CliRunner().invoke(cli, asked)
     assert result.exit_code == 0, result.output
     assert f"{module}:nan_of_two, size 2, is left out in relay-and, spawn-and: method" in result.stderr
-    assert result.stdout.count("not finite / 0") == 2, result.stdout
+    assert result.stdout.count("left out / 0") == 2, result.stdout
     kept = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)["rows"]
     assert {row[2]: row[3] is None for row in kept} == {2: True, 3: False}
 

@@ -15,8 +15,16 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import UNITS_OF_COST, Amount, cost_rows, group_costs, stated_sums, total_costs
-from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
+from credit.metrics.cost_summary import (
+    OF_TOOLS,
+    UNITS_OF_COST,
+    Amount,
+    cost_rows,
+    group_costs,
+    stated_sums,
+    total_costs,
+)
+from credit.metrics.event_costs import NAMELESS, Price, PriceGaps, Prices, event_costs, price_gaps, read_prices
 from credit.metrics.run_card import run_card
 from credit.reports.trace_list import trace_rows
 from graphs.errors import CreditError
@@ -25,6 +33,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import survey
+from tests.recordings.spans import agent, chat, spans_request
 
 
 def line(name: str, task: str, reward: float, model: str, **more: Any) -> dict[str, Any]:
@@ -54,6 +63,38 @@ def traces(tmp_path: Path) -> Traces:
     return read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
 
 
+@pytest.mark.parametrize("by", ["agent", "model", "trace"])
+def test_an_event_that_stands_for_a_call_in_no_event_keeps_its_own_count(tmp_path: Path, by: str) -> None:
+    """Where each event had a count the first one's was in no sum: "the log has the number of no call"."""
+    one = line("a", "q", 1.0, "big", metrics={"lost_parts": 1, "unlogged_calls": 1})
+    one |= {"edges": [], "events": [event | {"money": 0.25} for event in one["events"] if "tokens" in event]}
+    total = total_costs(cost_rows(read(tmp_path, one), by, Prices({"big": Price(2, 8)})))
+    assert (total.tokens, total.input_tokens) == (Amount(40.0, 1), Amount(300.0, 1))
+    assert total.money == Amount(pytest.approx((300 * 2 + 40 * 8) / 1e6), 1)
+    assert total.logged_money == Amount(0.5, 1)
+
+
+def test_starts_of_agents_by_code_have_no_price_and_no_model(tmp_path: Path) -> None:
+    """Each had the model "big + small", without a count or a price, so that no trace's money was known."""
+    table = Prices({"big": Price(2, 8), "small": Price(1, 4)})
+    used = ({"gen_ai.request.model": m, "gen_ai.usage.input_tokens": 100} for m in ("big", "small", "small"))
+    calls = [chat(n, n - 1, n, n + 1, attributes=next(used)) for n in (3, 5, 7)]
+    agents = [agent(n, 1, n - 0.5, n + 1.5, name) for n, name in ((2, "planner"), (4, "coder"), (6, "coder"))]
+    write = tmp_path / "log.jsonl"
+
+    def told(spans: list[dict[str, Any]]) -> tuple[Amount, PriceGaps]:
+        write.write_text(json.dumps(spans_request([agent(1, 0, 0, 9, "team"), *agents, *spans])))
+        traces = credit.read(write)
+        return total_costs(cost_rows(traces, "agent", table)).money, price_gaps(traces, table)
+
+    money, gaps = told(calls)
+    assert money == Amount(pytest.approx((100 * 2 + 13 * 8 + 200 + (15 + 17) * 4) / 1e6), 0)
+    assert not gaps.lines()
+    calls[2]["attributes"] = [one for one in calls[2]["attributes"] if "usage" not in one["key"]]
+    money, gaps = told(calls)
+    assert money.missing == 4 and gaps.lines() == [NAMELESS]
+
+
 def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
     """A trace with a compaction has lower bounds for sums. A trace without one has exact sums."""
     traces = read(tmp_path, line("a", "q", 1.0, "big", metrics={"unlogged_calls": 2}), line("b", "q", 0.0, "big"))
@@ -78,6 +119,7 @@ def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> N
                 its = [other for name, other in zip(names, crossed, strict=True) if name == row.unit]
                 assert total_costs(its).events == row.events and total_costs(its).errors == row.errors
                 assert total_costs(its).tokens == row.tokens and total_costs(its).tool_calls == row.tool_calls
+    assert {row.unit for row in cost_rows(traces, "agent,system")} == {"lead, none stated", "worker, none stated"}
     first = next(row for row in cost_rows(traces, "agent,model") if row.unit == "worker, big")
     assert (first.events, first.tokens.total) == (2, 60)
     for wrong in ("agent,agent", "agent,", "team"):
@@ -99,7 +141,7 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     assert found == [[30, 300, 6], [90, 600, 9]]
     big, small = (2 * 100 + 8 * 10) / 1e6, 100 / 1e6
     assert lead.money.total == pytest.approx(2 * big + small + 3 * 0.01)
-    assert [row.unit for row in cost_rows(traces, "model", prices)] == ["big", "small"]
+    assert {row.unit for row in cost_rows(traces, "model", prices)} == {OF_TOOLS, "big", "small"}
     calls = {row.unit: row.tool_calls for row in cost_rows(traces, "decision")}
     assert calls == {"whom": 0, "tool": 3, "other": 0, "message": 0}  # the kinds of `compose --level decision`
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
@@ -223,7 +265,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -315,13 +357,31 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 100 + 0.2 * 150 + 2.5 * 50 + 8 * 40) / 1e6),
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], []), ([], ["big"], ["big"], []))
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], [], []), ([], ["big"], [], ["big"], []))
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout
     assert "reads from a cache cost as input, which is too much, of: big" in shown
     assert "writes to a cache cost as input, which is too little, of: big" in shown
     shown = CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "with.csv")]).stdout
     assert "as input" not in shown  # "Writes to a cache cost as input." stood there for every table
+
+
+@pytest.mark.parametrize(
+    ("price", "stated", "models"),
+    [("0.2", None, ["big"]), ("0.2", 0, []), ("2", None, []), ("", None, [])],
+)
+def test_a_price_for_cached_tokens_that_no_event_states_is_told(
+    price: str, stated: int | None, models: list[str], tmp_path: Path
+) -> None:
+    """All input cost as if none of it came from a cache, without a word."""
+    row = line("a", "q", 1.0, "big")
+    row["events"][3] |= {} if stated is None else {"cached_tokens": stated}
+    read(tmp_path, row)
+    (tmp_path / "prices.csv").write_text(f"model,input,output,cached_input\nbig,2,8,{price}\n")
+    command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
+    shown = CliRunner().invoke(cli, command).stdout
+    assert ("no event states tokens from a cache, which the table prices: all cost as input" in shown) == bool(models)
+    assert json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["models_without_cached_tokens"] == models
 
 
 def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:
@@ -354,8 +414,10 @@ def test_a_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:
     both = line("a", "q", 1.0, "big + small")
     both["events"][0]["model"], both["events"][3]["model"] = "big", "small"
     rows = {row.unit: row for row in cost_rows(read(tmp_path, both), "model", read_prices(tmp_path / "prices.csv"))}
+    of_tools = rows.pop(OF_TOOLS)  # no provider of a model bills them
+    assert of_tools.money.total == pytest.approx(0.01) and of_tools.events == 0
     assert {name: (row.events, row.tool_calls) for name, row in rows.items()} == {"big": (3, 1), "small": (1, 0)}
-    assert rows["big"].money.total == pytest.approx((2 * 100 + 8 * 10) / 1e6 + 0.01)
+    assert rows["big"].money.total == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["small"].money.total == pytest.approx(200 / 1e6)
     del both["events"][3]["model"]  # this call may have asked either
     assert price_gaps(read(tmp_path, both), read_prices(tmp_path / "prices.csv"))[0] == ["big + small"]

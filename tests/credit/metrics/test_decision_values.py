@@ -13,13 +13,18 @@ from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
 
-def log(**evidence: Any) -> Traces:
-    """Four traces of one decision: two stop at 0, two go on, at 3 and 5 tokens."""
+def log(times: int = 1, **evidence: Any) -> Traces:
+    """Four traces of one decision, so many times: two stop at 0, two go on, at 3 and 5 tokens."""
     stated: dict[str, Any] = {"stop_propensity": [0.5] * 4, "tokens": [0, 3, 0, 5]} | evidence
+    n = 4 * times
     return credit.from_columns(
-        group=["q"] * 4, trace=list("abcd"), agent=["lead"] * 4, event_type=["stop", "message"] * 2,
-        reward=[0.25, 0.75, 0.5, 1.0], evidence=stated,
+        group=["q"] * n, trace=list(range(n)), agent=["lead"] * n, event_type=["stop", "message"] * 2 * times,
+        reward=[0.25, 0.75, 0.5, 1.0] * times, evidence={name: cells * times for name, cells in stated.items()},
     )[2].traces  # fmt: skip
+
+
+HALF_OF_80 = 0.107932 / 1.959964
+"""Half of Jeffreys' interval of 40 coins of 80, the 0.975 quantile of Beta(40.5, 40.5) less a half: 1.96 errors."""
 
 
 def test_gain_cost_and_price_by_hand() -> None:
@@ -31,9 +36,11 @@ def test_gain_cost_and_price_by_hand() -> None:
 
 
 def test_replays_are_means_over_points_with_an_error_over_traces() -> None:
-    row = step_values(log(counterfactual_reward=[0.5, 0.5, 0.75, 0.25]), basis="replays")[0]
-    assert row.value == pytest.approx(0.375)  # 0.25, 0.25, 0.25, 0.75
-    assert row.stderr == pytest.approx(0.125)
+    few = step_values(log(counterfactual_reward=[0.5, 0.5, 0.75, 0.25]), basis="replays")[0]
+    assert few.value == pytest.approx(0.375) and few.stderr is None  # 0.25, 0.25, 0.25, 0.75
+    row = step_values(log(20, counterfactual_reward=[0.5, 0.0, 0.75, 0.25]), basis="replays")[0]
+    assert row.value == pytest.approx(0.5)  # 0.25 and 0.75
+    assert row.stderr == pytest.approx(0.5 * HALF_OF_80, rel=1e-4)
     refused = step_values(log(counterfactual_reward=[0.5, None, 0.75, 0.25]), basis="replays")[0]
     assert refused.value is None and "evidence" in refused.reason
 
@@ -84,10 +91,10 @@ def test_a_price_is_one_at_which_its_own_step_ends() -> None:
 
 
 def test_of_replays_the_error_leaves_out_no_cost_and_an_unknown_cost_is_refused() -> None:
-    again = log(counterfactual_reward=[0.5, 0.5, 0.75, 0.25])
-    assert step_values(again, basis="replays", cost="tokens")[0].stderr == pytest.approx(0.125)
+    again = log(20, counterfactual_reward=[0.5, 0.5, 0.75, 0.25])
+    assert step_values(again, basis="replays", cost="tokens")[0].stderr is not None
     priced = step_values(again, basis="replays", cost="tokens", price=0.125)[0]
-    assert (priced.cost, priced.stderr) == (pytest.approx(16 / 3), None)
+    assert (priced.cost, priced.stderr) == (pytest.approx(4 * 80 / 79), None)
     alone = credit.from_columns(
         group=["q"], trace=["a"], event_type=["message"], reward=[1.0],
         evidence={"stop_propensity": [0.5], "counterfactual_reward": [0.2], "tokens": [100]},

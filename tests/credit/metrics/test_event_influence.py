@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -256,5 +257,19 @@ def test_exactly_two_errors_are_not_beyond_two() -> None:
     )
     found = credit.rloo(graph, reward)
     assert [why(rows.traces, row, found)[0].stands_out for row in range(4)] == [False] * 4
-    metrics = trace_metrics(rows.traces, MetricOptions(credit=found))
+    judged = dataclasses.replace(found, source="judge", estimand="increment")
+    metrics = trace_metrics(rows.traces, MetricOptions(credit=judged))
     assert metrics["credited_agents"].value.tolist() == [0.0] * 4
+
+
+def test_an_error_of_0_is_not_known() -> None:
+    """Siblings that agree by chance gave ± 0 and a star: of two coins, half of all agree."""
+    outcome = [1.0, 0.0, 0.0, 0.0]
+    agents = ["a", "b"] * 4
+    _, _, rows = credit.from_columns(group=["q"] * 8, trace=[*"aabbccdd"], agent=agents, reward=np.repeat(outcome, 2))
+    found = credit.run(rows.traces, "rloo")
+    stated = np.asarray(found.stderr)[:2]
+    assert stated.tolist() == [0, 0]
+    error = dataclasses.replace(found, stderr=np.asarray(found.stderr) + 0.1)
+    assert [(one.stderr, one.stands_out) for one in why(rows.traces, 0, found)] == [(None, False)]
+    assert why(rows.traces, 0, error)[0].stderr == pytest.approx(0.1)

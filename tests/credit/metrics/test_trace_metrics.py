@@ -16,7 +16,7 @@ import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import cost_rows
+from credit.metrics.cost_summary import cost_rows, paid_for_success
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
@@ -25,9 +25,11 @@ from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.side_differences import with_costs
 from credit.metrics.success_costs import success_costs, success_line
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
+from credit.page.questions import questions
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts
 from credit.reports.trace_numbers import TeamFacts
+from credit.telling_apart import NOT_APART
 from estimators.base import Credit
 from graphs.event_types import EdgeType, EventType
 from graphs.structure.critical_path import critical_steps, decision_steps
@@ -86,7 +88,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 6, "critical_steps": 3,
         "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
-        "error_amplification": "the log calls no event an error", "team_peak": 3, "team_mean": 14 / 8,
+        "error_amplification": "the log calls no event an error", "team_peak": 3, "team_mean": 20 / 8,
         "team_births": 2, "team_deaths": 2,
     },
     "debate": {
@@ -112,7 +114,7 @@ def native(folder: Path, *traces: dict[str, Any]) -> Traces:
     path = folder / "log.jsonl"
     path.write_text("".join(json.dumps({"schema_version": "1.0"} | trace) + "\n" for trace in traces))
     read = credit.read(path)
-    assert read.problems == ()
+    assert [problem for problem in read.problems if problem.kind != "time-unit"] == []
     return read
 
 
@@ -173,7 +175,9 @@ def test_dates_in_a_smaller_unit_are_no_seconds(unit: float, tmp_path: Path) -> 
     log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": [edge("a b causal")]}
     assert TeamFacts(native(tmp_path, log | {"events": steps})).durations.work[0] == 2
     other = [step | {"t": step["t"] * unit} for step in steps]
-    found = TeamFacts(native(tmp_path, log | {"events": other})).durations
+    traces = native(tmp_path, log | {"events": other})
+    assert [problem.kind for problem in traces.problems] == ["time-unit"]
+    found = TeamFacts(traces).durations
     assert np.isnan(found.work[0]) and "smaller unit" in found.reasons[0]
 
 
@@ -196,6 +200,15 @@ def test_credit_beyond_two_errors(tmp_path: Path) -> None:
     assert useful.reasons[1] == signal.reasons[1] == "the method gives an action of the trace no number, or no error"
     with pytest.raises(credit.CreditError, match=r"credit has shape \(2,\)"):
         trace_metrics(traces, MetricOptions(credit=Credit(*(np.zeros(2),) * 5, "event", "score", "t", False, False)))
+
+
+def test_agents_with_one_number_for_all_are_not_credited() -> None:
+    """By rloo 35 % of agents earned something, each the outcome of its whole trace."""
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 6, trace=list("aabbcc"), agent=list("xyxyxy"), reward=[1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    )
+    found = trace_metrics(rows.traces, MetricOptions(credit=credit.rloo(graph, reward)))["credited_agents"]
+    assert found.reasons == [NOT_APART] * 3 and np.isnan(found.value).all()
 
 
 def test_what_one_message_or_one_speaker_cannot_show_is_no_number(tmp_path: Path) -> None:
@@ -350,11 +363,19 @@ def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_pat
     found = with_costs(traces, trace_metrics(traces), prices)
     paid = success_costs(traces, found, *units_of(traces, "system"), prices)
     assert [(one.unit, one.cost, one.whole, one.traces) for one in paid] == [("a", 8.0, True, 2), ("b", 7.0, False, 2)]
-    assert success_line(paid) == "money for a success: a 8, b ≥ 7, over all traces with an outcome"
+    lost = "1 trace of b without an outcome cost 18"
+    assert success_line(paid) == f"money for a success: a 8, b ≥ 7, over all traces with an outcome; {lost}"
+    unknown = [dataclasses.replace(one, cost=0.0, whole=False) if one.unit == "b" else one for one in paid]
+    assert success_line(unknown).startswith("money for a success: a 8, b not known, over")
+    all_of_them = "money for a success: ≥ 7.5, over all traces with an outcome; 1 trace without an outcome cost 18"
+    assert success_line(paid_for_success(traces, prices)) == all_of_them == questions(traces, None, prices)["paid"]
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(tmp_path / "prices.csv")]).stdout
+    assert f"\n{all_of_them}\n" in printed
+    assert paid_for_success(traces) == [] == paid_for_success(traces, prices, success_at=2.0)
 
 
 TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events
-    "star": ("10011000", "00000111", [1, 1, 1, 2, 3, 3, 2, 1], [2, None, None, None, None, None, None, 1]),
+    "star": ("10011000", "00000111", [3, 3, 3, 3, 2, 3, 2, 1], [2, None, None, None, None, None, None, 1]),
     "debate": ("1100", "0011", [1, 2, 2, 1], [None] * 4),
     "alone": ("100", "001", [1, 1, 1], [1, None, 1]),
 }
@@ -373,9 +394,10 @@ def test_teams_over_time_by_hand_in_three_forms(form: str, tmp_path: Path) -> No
         assert team.size[events].tolist() == size
         assert [None if math.isnan(x) else x for x in steps[events]] == critical
         assert bool(reasons[row]) == (name == "debate")
-    # After three tenths STAR has had 3 of 8 events, DEBATE 2 of 4, ALONE 1 of 3; the first two are one task.
+    # After three tenths STAR has had 3 of 8 events, DEBATE 2 of 4, ALONE 1 of 3; the first two are one task. Workers of
+    # STAR begin as they are started, since their first events end what they took.
     point = team_course(traces)[2]
-    assert (point.births, point.deaths, point.size) == ((1 + 2) / 2 / 2 + 1 / 2, 0, (1 + 2) / 2 / 2 + 1 / 2)
+    assert (point.births, point.deaths, point.size) == ((3 + 2) / 2 / 2 + 1 / 2, 0, (3 + 2) / 2 / 2 + 1 / 2)
     # The survey's form has no type `stop`.
     assert sorted((cost.agent, cost.decisions, cost.steps, cost.share) for cost in decision_costs(traces)) == [
         ("a", 1, 1, 1 / 5), ("a", 1, 1, 1 / 5), ("boss", 1, 1, 1 / 5), ("boss", 1, 2, 2 / 5),
@@ -407,12 +429,15 @@ def test_the_command_shows_the_team_and_its_decisions(tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli, ["metrics", log, "--of", "decisions", "-o", str(table)])
     assert shown.exit_code == 0 and "no single main agent" in shown.output, shown.output
     rows = [json.loads(line) for line in table.read_text().splitlines()]
-    assert rows[0] == {"trace": "star", "event": "d", "births": True, "deaths": False, "team_size": 1,
+    assert rows[0] == {"trace": "star", "event": "d", "births": True, "deaths": False, "team_size": 3,
                        "critical_steps": 2.0}  # fmt: skip
     course = json.loads(CliRunner().invoke(cli, ["metrics", log, "--of", "team", "--json"]).stdout)
     assert [point["size"] for point in course["team"]][-1] == 1
     refused = CliRunner().invoke(cli, ["metrics", log, "--of", "team", "--by", "length"])
     assert refused.exit_code == 1 and "--by is for --of traces" in refused.output
+    beside = CliRunner().invoke(cli, ["metrics", log, "--sides", "system", "--by", "length"])
+    assert beside.exit_code == 1 and "--by is for metrics without --sides" in beside.output
+    assert "columns `trace` and `side`" in beside.output
 
 
 def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) -> None:

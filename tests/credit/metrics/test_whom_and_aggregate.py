@@ -157,7 +157,13 @@ def test_aggregation_by_hand(tmp_path: Path) -> None:
     (row,) = aggregate_values(read(tmp_path, logs))
     assert (row.agent, row.decisions, row.unknown, row.results) == ("judge", 2, 1, 2.0)
     assert (row.over_best, row.over_mean) == (-0.25, 0.125)
-    assert row.over_best_stderr == pytest.approx(0.25) and row.over_mean_stderr == pytest.approx(0.375)
+    assert (row.over_best_stderr, row.over_mean_stderr) == (None, None)  # two traces tell no error
+    many = [log | {"trace_id": f"{log['trace_id']}{i}", "task_id": str(i)} for i in range(80) for log in [logs[i % 2]]]
+    (row,) = aggregate_values(read(tmp_path, many))
+    errors = [2 * spread * 0.107932 / 1.959964 for spread in (0.25, 0.375)]  # Jeffreys' of 40 coins of 80
+    assert [row.over_best_stderr, row.over_mean_stderr] == pytest.approx(errors, rel=1e-4)
+    (row,) = aggregate_values(read(tmp_path, [log | {"task_id": "q"} for log in many]))
+    assert (row.decisions, row.over_best_stderr) == (80, None)  # traces of one task share its luck
     far = [combine(n, 1e8 + r, [1e8 + x for x in y]) for n, r, y in (("a", 0.5, [0.5, 0.25]), ("b", 0.25, [0.5, 0.75]))]
     with pytest.raises(CreditError, match="subtract an offset"):
         aggregate_values(read(tmp_path, far))
@@ -179,7 +185,7 @@ def test_the_command_shows_both(tmp_path: Path) -> None:
     log["events"][1]["agent_reward"] = 1.0
     log["edges"] += [{"src": src, "dst": "3", "type": "aggregate"} for src in "12"]
     read(tmp_path, [log | {"trace_id": name} for name in "abc"])
-    for kind, row in (("whom", "lead 0 3 coder 3 +0 –"), ("aggregate", "lead 3 0 2 1 1 +0 0 0.5 +0.5 0")):
+    for kind, row in (("whom", "lead 0 3 coder 3 +0 –"), ("aggregate", "lead 3 0 2 1 1 +0 – 0.5 +0.5 –")):
         shown = CliRunner().invoke(cli, ["decisions", str(tmp_path), "--of", kind])
         assert shown.exit_code == 0, shown.output
         assert row in " ".join(shown.stdout.split())

@@ -461,6 +461,21 @@ def test_the_dust_of_rounding_is_shown_as_nothing(window: Any, tmp_path: Path) -
         assert opened.complaints == []
 
 
+def test_a_receipt_of_a_trace_without_an_outcome_accounts_for_nothing(window: Any, tmp_path: Path) -> None:
+    """It expected 0 and had an outcome of 0, as if the trace had failed, above a return of "–"."""
+    records = [trace(i, "q", "hello") for i in range(3)]
+    records[2] |= {"trace_id": "unknown", "rewards": {}}
+    traces, out = read(tmp_path, records), tmp_path / "page.html"
+    write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
+    with window(out.as_uri()) as opened:
+        shown(opened.page)
+        opened.page.evaluate("page.open('unknown', 'e0')")
+        until(opened.page, "document.querySelector('#explorer .about').textContent.startsWith('unknown')")
+        account = opened.page.locator(".receipt .two").first.inner_text()
+        assert re.search(r"return\s+no outcome", account) and "expected at the start" not in account
+        assert opened.complaints == []
+
+
 def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
     traces, out = read(tmp_path, [trace(i, f"q{i}", "hello") for i in range(2)]), tmp_path / "page.html"
     write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
@@ -501,7 +516,7 @@ def called(number: int, *, tokens: int | None = 500, timed: bool = True) -> dict
               {"id": "r", "type": "tool_result", "agent": "a", "tool": "web", "action": False, "status": "error"},
     ]  # fmt: skip
     if timed:
-        events = [event | {"t": 2000.0 * i} for i, event in enumerate(events)]
+        events = [event | {"t": 2005.0 * i} for i, event in enumerate(events)]
     record = {"trace_id": f"t{number}", "task_id": "q", "agents": [{"id": "a"}], "events": events, "model": "big"}
     return record | {
         "edges": [
@@ -600,30 +615,87 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed. Failed and succeeded traces have the same length, agents, "
         "errors, tools and ends: nothing to compare.",
-        "What it cost: 14.25 in money, 1,500 tokens generated and 6M read, 3 h 20 min of wall clock. The failed traces "
+        "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
+        "Money for a success: 14.25, over all traces with an outcome. The failed traces "
         "generated 67 % of the tokens.",
-        "Look first: a, error of web; no later call succeeded ({}). It happened in 3 traces. Show it",
+        "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
     ]
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome. credit label "
         "gives them outcomes.",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
-        "Look first: a, error of web; no later call succeeded ({}). Show it",
+        "Look first: a, error of web; no later call of it succeeded ({}). Show it",
     ]
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
     first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
     assert first.startswith("What failed: errors are not logged, 0 loops. Which traces failed is not known: none has ")
     assert cost == "What it cost: the logs do not say."
-    assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
+    assert look == "Look first: nothing stands out; these logs do not state errors, and there is no loop."
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
         event |= {"status": "ok"} if event["type"] == "tool_result" else {}
     first, cost, *_ = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, silent), {}))
     assert first.startswith("What failed: no error in the part that was logged, ")
-    assert cost.startswith("What it cost: at least 500 tokens generated and at least 2M read, at least 1 h 7 min of ")
+    assert cost.startswith("What it cost: at least 500 tokens generated and at least 2M read, at least 1 h 6 min of ")
     assert "≥" not in first + cost
+
+
+@pytest.mark.parametrize(("size", "theme"), VIEWS)
+def test_what_to_look_at_opens_where_not_all_traces_fit(
+    window: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], theme: str
+) -> None:
+    """The explorer held the first traces, or none: the button led to an empty one and named no command."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
+    records = [called(i) | {"trace_id": f"it's {i}", "task_id": f"q{i // 2}", "rewards": {}} for i in range(40)]
+    for one in records[:30] + records[31:]:
+        one["events"][2]["status"] = "ok"
+    monkeypatch.setattr("credit.page.html.LARGEST", 1)
+    monkeypatch.setattr("credit.page.html.ROOM", 2500)
+    out = tmp_path / "page.html"
+    held = write_page(Findings.of(read(tmp_path, records), {}), out, inputs=["my runs"])
+    assert "it's 30" in held and "it's 29" not in held
+    with window(out.as_uri(), size=size, theme=theme) as opened:
+        page: Page = opened.page
+        shown(page)
+        page.get_by_role("button", name="Show it").click()
+        until(page, "document.querySelector('#explorer .about').textContent.startsWith(\"it's 30 \")")
+        heading = page.locator("#explorer .receipt h3").first
+        assert (heading.text_content() or "").startswith("Event r: tool_result") and fits(page)
+        assert page.locator("#explorer .lanes").first.evaluate("(one) => one.getBoundingClientRect().top") < size[1] / 2
+        rows = page.get_by_label("All traces").locator("tbody tr")
+        kept = [row.locator("td").first.inner_text() for row in rows.all() if row.locator("button").count()]
+        assert kept == held and rows.count() == 40
+        assert "credit show 'my runs' --trace TRACE" in (page.locator("#success .note").last.text_content() or "")
+        assert f"holds {len(held)} of 40 traces" in (page.locator("#explorer .note").first.text_content() or "")
+        assert axe.Axe().run(page).response["violations"] == [] and opened.complaints == []
+    monkeypatch.setattr("credit.page.html.ROOM", 0)
+    assert write_page(Findings.of(read(tmp_path, records), {}), out, inputs=["my runs"]) == []
+    with window(out.as_uri(), size=size, theme=theme) as opened:
+        page = opened.page
+        command = """credit show 'my runs' --trace 'it'"'"'s 30' --around r"""
+        assert (page.locator("#lead p").last.inner_text()).endswith(f"To see it, run {command}")
+        assert page.get_by_role("button", name="Show it").count() == 0 and fits(page)
+        page.locator("#lead code").last.click()
+        assert page.evaluate("String(getSelection())") == command  # to copy, at one click
+        assert axe.Axe().run(page).response["violations"] == [] and opened.complaints == []
+
+
+def test_links_lead_to_their_sections_though_charts_above_are_drawn_on_the_way(window: Any, tmp_path: Path) -> None:
+    """In a log of 3,000 traces they ended 550 to 1,250 pixels above: a smooth way keeps the end that it began with."""
+    events = [{"id": f"e{k}", "type": "message", "agent": "ab"[k % 2], "tokens": 5} for k in range(6)]
+    records = [{"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events[: 2 + i % 4],
+                "rewards": {"team": float(i % 4 > 1)}} for i in range(2100)]  # fmt: skip
+    traces, out = read(tmp_path, records), tmp_path / "page.html"
+    write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
+    for name in ("Traces", "Ledger", "Groups and their signal"):
+        with window(out.as_uri()) as opened:
+            opened.page.emulate_media(reduced_motion="no-preference")
+            opened.page.get_by_role("link", name=name, exact=True).click()
+            opened.page.wait_for_timeout(1500)
+            assert 0 <= opened.page.evaluate("document.querySelector(location.hash).getBoundingClientRect().top") < 100
+            assert opened.complaints == []
 
 
 def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> None:
@@ -654,6 +726,50 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
         assert page.locator("#sides tbody tr", has_text="tokens, all traces").count() == 1
         assert fits(page) and opened.complaints == []
+
+
+def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> None:
+    """Money was there by role, model and tool; counts of a method that tells nobody apart stood before it."""
+    records = []
+    for number in range(24):
+        side = number % 2
+        events = [{"id": name, "type": "message", "agent": name, "tokens": count, "input_tokens": 0}
+                  for name, count in (("lead", 20 + number // 2), ("reviewer", 50 + 100 * side))]  # fmt: skip
+        records.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "model": "big", "events": events,
+                        "rewards": {"team": float(number % 3 == 0)} if number < 23 else {}})  # fmt: skip
+    traces, prices = read(tmp_path, records), Prices({"big": Price(input=0.0, output=1e6)})
+    sides = Sides(("old", "new"), np.arange(24) % 2, ("old", "new"))
+    found = Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, prices=prices, sides=sides)
+    write_page(found, tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=(390, 844)) as opened:
+        page: Page = opened.page
+        shown(page)
+        told = page.locator("#lead p").all_inner_texts()
+        assert "Where it comes from: money of a trace +100, by agent: reviewer +100; agents not tested." in told
+        (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
+        assert caveat.startswith("Success is of 11 of 12 and 11 of 12 traces; with all outcomes, it differs by ")
+        assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
+        fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below
+        assert fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        fold.locator("summary").click()
+        assert not fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
+        assert any(
+            text.startswith("What it cost: money 3,012 at the given prices (2,400 by reviewer)") for text in told
+        )
+        rows = page.get_by_label("Costs by agent").locator("tbody tr").all()
+        assert [row.locator("td").all_text_contents()[:2] for row in rows] == [["reviewer", "2,400"], ["lead", "612"]]
+        order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
+        assert order.index("costs") < order.index("who")
+        first = page.locator("#sides tbody tr td:first-child").all_text_contents()
+        assert first[:3] == ["success", "money", "tokens"] and not any("_" in name for name in first)
+        assert fits(page) and opened.complaints == []
+    found = Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, prices=Prices({}, {"web": 1.0}), sides=sides)
+    write_page(found, tmp_path / "unpriced.html")
+    with window((tmp_path / "unpriced.html").as_uri(), size=(390, 844)) as opened:  # "at least 0" named no model
+        told = " ".join(opened.page.locator("#lead p").all_inner_texts())
+        assert "Where it comes from: money is not told, as no row of the table prices big; tokens generated of" in told
+        assert "at the given prices, which lack big" in told
 
 
 def test_no_interval_leaves_its_chart(window: Any, tmp_path: Path) -> None:

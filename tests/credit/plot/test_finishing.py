@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 import credit
+from credit.bench.bias import Row
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
 from credit.cli.benchmarks import bench_train
 from credit.plot import draw_methods
-from credit.plot.finishing import SERIF
+from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
-from credit.plot.training_curves import draw_training
+from credit.plot.training_curves import EDGE, draw_training
 from graphs.errors import CreditError
 
 pytest.importorskip("matplotlib")
@@ -30,7 +32,7 @@ def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> Non
     results = {"rloo": credit.rloo(graph, reward), "mine:best": credit.grpo(graph, reward)}
     figure = credit.plot.draw_comparison(credit.compare(rows.traces, results))
     labels = {text.get_text() for axes in figure.axes for text in axes.get_yticklabels()}
-    assert "best" in labels and "mine:best" not in labels
+    assert "mine:best" in labels, "the module tells it from a method of the library"
     title, size = figure.axes[0].get_title(), figure.axes[1].yaxis.get_ticklabels()[0].get_fontsize()
     credit.plot.refine(figure, size=(5, 2), title="A $title", style="talk")
     assert figure.get_size_inches().tolist() == [5, 2] and figure.get_suptitle() == "A $title"
@@ -89,13 +91,20 @@ def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
     rows: list[Any] = [
         SimpleNamespace(method=method, world=world, k=3, bias=bias, relative=1 + 9 * bias, rank=0.5, answered=1.0)
         for method, bias in (("rloo", 0.0), ("gae, lambda 1, wrong values", 0.2), ("grpo", 0.4))
-        for world in ("stop-rewards", "relay-and")
+        for world in ("hire-additive", "spawn-and", "delegate-luck", "stop-rewards", "relay-and")
     ]
-    figure = credit.plot.refine(draw_methods(rows), size=(3.4, 2.5), title="")
-    assert inside(figure) == []
-    for axes in figure.axes:
-        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
-        assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes))
+    for names in (("rloo", "gae, lambda 1, wrong values", "grpo"), ("rloo", "gae", "grpo")):
+        named = [SimpleNamespace(**vars(row) | {"method": names[number // 5]}) for number, row in enumerate(rows)]
+        figure = credit.plot.refine(draw_methods(named), size=(3.4, 2.5), title="")
+        figure.draw_without_rendering()
+        assert inside(figure) == []
+        for axes in figure.axes:
+            low, high = sorted(axes.get_xlim())
+            seen = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+            boxes = [label.get_window_extent() for label in seen if label.get_text()]
+            assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes))
+        below = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
+        assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(below)), "labels lay on each other"
 
 
 @pytest.mark.study
@@ -135,8 +144,8 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     credit.plot.refine(figure, size=(7, 2.8), style="serif")
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "groups of 4; one seed; values: true"
-    assert [text.get_text() for text in legend.get_texts()] == ["rloo", "second", "middle"]
+    assert legend.get_title().get_text() == "groups of 4; one seed; values: true; mine:second, mine:middle ≈ rloo"
+    assert [text.get_text() for text in legend.get_texts()] == ["rloo", "mine:second", "mine:middle"]
     assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
 
 
@@ -156,7 +165,7 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
     ends = [0.1, 0.2, 0.3, 0.8, 1.0]
     rows = [row | {"seed": seed, "curve": [0.0, end]} for seed, end in enumerate(ends)]
     for seeds, words in (
-        (5, "medians of 5 seeds, bands: their 94 % intervals"),
+        (5, "medians of 5 seeds, 94 % intervals"),
         (4, "medians of 4 seeds"),
         (1, "one seed"),
     ):
@@ -168,6 +177,18 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
         assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())
 
 
+def test_of_many_curves_the_first_and_your_own_have_bands() -> None:
+    """Bands of six methods mixed to one grey."""
+    row = {"task": "bottleneck", "start": 0.0, "optimum": 1.0}
+    rows = [row | {"signal": signal, "seed": seed, "curve": [0.0, 0.1 * seed]}
+            for signal in ("rloo", "grpo", "dr_mas", "mine:own") for seed in range(5)]  # fmt: skip
+    figure = draw_training(rows)
+    title = figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert title.split(";")[0] == "medians of 5 seeds, 94 % intervals of rloo, mine:own"
+    assert len(figure.axes[0].collections) == 2
+    assert len(draw_training(rows[:15]).axes[0].collections) == 3
+
+
 def test_a_training_figure_states_values_where_a_method_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """`rloo` and `grpo` alone stood beneath "values: a critic's ..."."""
     curve = {"task": "bernoulli", "start": 0.0, "optimum": 1.0, "curve": [0.0, 0.5, 1.0], "seed": 0}
@@ -175,7 +196,8 @@ def test_a_training_figure_states_values_where_a_method_takes_them(monkeypatch: 
     def stated(*signals: str) -> str:
         figures: list[Any] = []
         monkeypatch.setattr(bench_train, "save_picture", lambda figure, plot: figures.append(figure))
-        bench_train._draw([curve | {"signal": name} for name in signals], Path("curves.svg"), 4)
+        places = ((name, [0.0, 0.1 * i, 1.0]) for i, name in enumerate(signals))
+        bench_train._draw([curve | {"signal": name, "curve": at} for name, at in places], Path("curves.svg"), 4, ())
         (legend,) = figures[0].legends
         return " ".join(legend.get_title().get_text().split())
 
@@ -190,3 +212,87 @@ def test_each_line_of_panels_says_what_its_axis_is() -> None:
     labels = [axes.get_ylabel() for axes in figure.axes]
     assert [bool(label) for label in labels] == [True, False, True, False, True, False]
     assert labels[0] == "way to the best policy\n[share]"
+
+
+def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the_edge() -> None:
+    """`dr_grpo` lay on `rloo` without a word, and "rate at edge" stood in the table alone."""
+    row = {"start": 0.0, "optimum": 1.0, "seed": 0}
+    curves = {("a", "rloo"): 0.5, ("a", "dr_grpo"): 0.5, ("a", "grpo"): 0.7}
+    curves |= {("b", "rloo"): 0.5, ("b", "dr_grpo"): 0.6, ("b", "grpo"): 0.8}
+    rows = [
+        row
+        | {"task": task, "signal": signal, "curve": [0.0, at, 1.0], "learning_rate": 0.4 if signal == "grpo" else 0.2}
+        for (task, signal), at in curves.items()
+    ]
+    (legend,) = draw_training(rows, rates=(0.1, 0.2, 0.4)).legends
+    title = " ".join(legend.get_title().get_text().split())
+    assert title == f"one seed; dr_grpo ≈ rloo on a; {EDGE}"
+    assert [text.get_text() for text in legend.get_texts()] == ["rloo", "dr_grpo", "grpo ‡"]
+    of_one = draw_training([r for r in rows if r["task"] == "a"], rates=(0.4,)).legends[0]
+    assert of_one.get_title().get_text() == "one seed; dr_grpo ≈ rloo"
+
+
+@pytest.mark.study
+def test_a_matrix_too_small_for_numbers_has_a_bar_of_colours() -> None:
+    """At the width of a column the numbers went, and nothing said what a colour was; none looked as 0 does."""
+    graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+
+    def drawn(methods: int, size: tuple[float, float]) -> tuple[set[str], list[str]]:
+        compared = credit.compare(rows.traces, {f"m:{i}": credit.rloo(graph, reward) for i in range(methods)})
+        figure = credit.plot.refine(credit.plot.draw_comparison(compared), size=size)
+        figure.draw_without_rendering()
+        shown = {text.get_text() for text in figure.axes[0].texts if text.get_visible()}
+        return shown, [label.get_text() for axes in figure.axes[3:] for label in axes.get_yticklabels()]
+
+    assert drawn(8, (3.4, 5)) == ({"–"}, ["−1", "0", "1"])
+    assert drawn(2, (11, 4)) == ({"1.00", "–"}, [])
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_same_figure_gives_the_same_bytes(kind: str) -> None:
+    """Ids of shapes were drawn anew, so that each picture of a repository changed with each run."""
+    files = [io.BytesIO(), io.BytesIO()]
+    for file in files:
+        _, _, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+        write_figure(credit.plot.draw_trace(rows.traces), file, kind)
+    assert files[0].getvalue() == files[1].getvalue() != b""
+
+
+@pytest.mark.parametrize("most", [0.3, 1.2])
+def test_a_column_of_eight_panels_has_three_numbers_along_each_and_one_size_of_type(most: float) -> None:
+    """The axis of the bias had 0 and 0.1, or 0 and 1; of eight labels, four were smaller than the others."""
+    scores = ("bias", "cosine", "variance", "relative", "error", "rank", "sign", "answered")
+    rows = [
+        Row(name, world, 2, bias=at * most, cosine=1 - at / 2, variance=2 + 9 * at, relative=2 + 9 * at,
+            error=1 + 6 * at, rank=1 - at / 3, sign=0.7, answered=1.0)
+        for world in ("relay-and", "stop-rewards") for name, at in (("rloo", 0.0), ("turn_baseline", 1.0))
+    ]  # fmt: skip
+    figure = credit.plot.refine(draw_methods(rows, scores=scores), size=(3.4, 5.2))
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        seen = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        boxes = [label.get_window_extent() for label in seen if label.get_text()]
+        assert len(boxes) >= 3, (axes.get_xlabel(), [label.get_text() for label in seen])
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert len({axes.xaxis.label.get_fontsize() for axes in figure.axes}) == 1
+    assert len({axes.get_xticklabels()[0].get_fontsize() for axes in figure.axes}) == 1
+
+
+def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
+    """Note and key of seven methods took a third of a picture of the width of a column."""
+    signals = ("rloo", "mine:winsor", "mine:turn_median", "grpo", "dr_grpo", "dr_mas", "turn_baseline")
+    rows = [
+        {"task": task, "signal": name, "seed": seed, "start": 0.0, "optimum": 1.0, "learning_rate": 0.4,
+         "curve": [0.0, 0.5 + 0.1 * (name in ("grpo", "dr_mas")) + 0.05 * (name[:4] == "mine"), 1.0]}
+        for task in ("heavy", "mine:pair", "bottleneck") for name in signals for seed in range(8)
+    ]  # fmt: skip
+    figure = credit.plot.refine(draw_training(rows, group_size=4, rates=(0.1, 0.4)), size=(3.4, 4.0), style="serif")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().height < 0.27 * figure.bbox.height
+    title = " ".join(legend.get_title().get_text().split())
+    assert title == (
+        "groups of 4; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; mine:turn_median ≈ mine:winsor; "
+        "dr_grpo, turn_baseline ≈ rloo; dr_mas ≈ grpo; ‡ rate at edge on some task"
+    )

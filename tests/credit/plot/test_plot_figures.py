@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from scipy.stats import beta
 from credit.bench.snr import Point, Report, fit
 from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
-from credit.plot.bias_dots import OWN_SCALE
+from credit.plot.bias_dots import LABELS, OWN_SCALE
 from credit.plot.nested_bars import _grouped
 from credit.plot.snr_curves import BANDS, PAIRS, draw_snr_report
 from graphs.errors import CreditError
@@ -228,7 +229,7 @@ def test_curves_stand_where_they_were_measured() -> None:
 
 def test_what_is_not_positive_is_left_out() -> None:
     axes = draw_snr([Curve("a", LENGTH, np.array([0.3, 0.0, np.nan]), np.array([-1, 0, 0.0]), np.ones(3))]).axes[0]
-    assert [tuple(line.get_xdata()) for line in axes.lines] == [(10,)]
+    assert {tuple(line.get_xdata()) for line in axes.lines} == {(10,)}
     least = axes.collections[0].get_paths()[0].vertices[:, 1].min()
     assert least == axes.get_ylim()[0] > 0  # a band that goes on below was cut flat above the end of the axis
 
@@ -251,13 +252,14 @@ def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3, rel
 
 
 @pytest.mark.slow
-def test_methods_of_least_bias_come_first() -> None:
+def test_methods_stand_in_the_order_of_their_rows() -> None:
+    """Methods of least bias came first, unlike in the table."""
     rows = [row("b", "w1", 0.5), row("b", "w2", 1e-15), row(HOSTILE, "w1", 2e-16), row(HOSTILE, "w2", 0.0)]
     rows += [row("c", "w1", 0.1, np.nan), row("c", "w2", 0.2), row("b", "w1", 9.0, k=2), row("d", "w1", 0.3, k=4)]
     figure = drawn(draw_methods(rows))
     axes = figure.axes[0]
     labels = axes.get_yticklabels()
-    assert [label.get_text() for label in labels] == [f"{HOSTILE}, size 3", "c, size 3", "d", "b, size 3"]
+    assert [label.get_text() for label in labels] == ["b, size 3", f"{HOSTILE}, size 3", "c, size 3", "d"]
     assert not any(label.get_parse_math() for label in labels)
     assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.3, 0.5]
     assert_nothing_clipped(figure)
@@ -266,10 +268,23 @@ def test_methods_of_least_bias_come_first() -> None:
     # Of one size only, and that smaller; the legend said "groups of 3" of both.
     alone = draw_methods([row("b", "w1", 0.5), row("replays", "w1", 0.1, k=1)])
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == [
-        "replays, size 1",
         "b",
+        "replays, size 1",
     ]  # the legend said "groups of 3" of both
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
+
+
+def test_many_scores_are_drawn_in_lines_of_panels_that_fit_a_page() -> None:
+    """Eight stood in one line of 21.6 inches."""
+    many = [row("b", "w1", 0.5), row("c", "w1", 0.1)]
+    figure = drawn(draw_methods(many, scores=("bias", "relative", "rank", "answered") * 2))
+    assert figure.get_size_inches()[0] <= 12 and len(figure.axes) == 8
+    assert_nothing_clipped(figure)
+    assert len({round(axes.get_window_extent().y0) for axes in figure.axes}) == 2
+    named = [any(tick.label1.get_visible() for tick in axes.yaxis.get_major_ticks()) for axes in figure.axes]
+    assert named == [True, False, False, False] * 2
+    small = [axes.get_yticklabels() for axes in refine(draw_methods(many), size=(3.4, 2.5), title="").axes]
+    assert all(label.get_fontsize() >= 6 for labels in small for label in labels)
 
 
 @pytest.mark.slow
@@ -367,6 +382,71 @@ def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(narrow, "LEAST", 0.0)
     strip = refine(drawn(), size=(3.4, 2.2))
     assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
+
+
+def test_a_size_that_is_proposed_fits_the_picture_and_a_page() -> None:
+    """Eight scores at 3.4x4 were to be 12 inches high, higher than a page; at 3.4x3 no size was proposed."""
+    scores = dict.fromkeys(LABELS, 0.5)
+    pairs = itertools.product(("rloo", "grpo", "mine:own"), ("relay-and", "spawn-and"))
+    rows = [SimpleNamespace(method=method, world=world, k=3, **scores) for method, world in pairs]
+
+    def refused(height: float) -> str:
+        """Why a picture of this height is refused; "" where it fits, which depends on matplotlib's release."""
+        try:
+            refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, height))
+        except CreditError as error:
+            return str(error)
+        return ""
+
+    reasons = {height: refused(height) for height in (4.0, 3.0)}
+    assert reasons[3.0]
+    for height, reason in reasons.items():
+        if reason:
+            proposed = re.search(r"such as ([\d.]+)x([\d.]+)$", reason)
+            assert proposed
+            wide, high = float(proposed[1]), float(proposed[2])
+            assert wide <= narrow.PAGE[0] and height < high <= narrow.PAGE[1]
+            refine(draw_methods(rows, scores=list(LABELS)), size=(wide, high))
+
+
+def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column() -> None:
+    """At 3.4x2.6 the names along the axis lay on each other; eight scores fit the size that docs/gallery.md gives."""
+    rows = [
+        SimpleNamespace(method=method, world=world, k=4, **dict.fromkeys(LABELS, 0.5))
+        for method in ("mine:shrunk", "mine:upper", "rloo", "grpo", "dr_grpo", "dr_mas", "mt_grpo", "max_rl")
+        for world in ("stop-rewards", "hire-additive")
+    ]
+    figure = refine(draw_methods(rows), size=(3.4, 2.6), style="serif")
+    figure.draw_without_rendering()
+    boxes = sorted((b.y0, b.y1) for b in (label.get_window_extent() for label in figure.axes[0].get_yticklabels()))
+    assert all(after[0] > before[1] - 0.1 * (before[1] - before[0]) for before, after in itertools.pairwise(boxes))
+    refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, 5.2), style="serif")
+
+
+def test_markers_of_two_worlds_do_not_cover_each_other_at_the_width_of_a_column() -> None:
+    """Labels took half of 3.4x2.6, and the markers of seven methods lay on each other."""
+    names = ("rloo", "grpo", "dr_mas", "turn_baseline", "mt_grpo", "mine:second", "mine:turnmax")
+    pairs = list(itertools.product((*names, "opo", "gpg", "max_rl", "gspo"), ("stop-rewards", "mine:coin")))
+    rows = [SimpleNamespace(method=name, world=world, k=3, **dict.fromkeys(LABELS, 0.5)) for name, world in pairs]
+    figure = refine(draw_methods(rows[:14]), size=(3.4, 2.6), style="serif")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert axes.get_window_extent().height > 0.4 * figure.bbox.height
+        first, second = axes.lines
+        places = [axes.transData.transform(line.get_xydata())[0, 1] for line in (first, second)]
+        assert abs(places[0] - places[1]) * 72 / figure.dpi >= first.get_markersize()
+    with pytest.raises(CreditError, match=r"size is 3\.4x2\.2 inches, which leaves no room; expected a larger size"):
+        refine(draw_methods(rows), size=(3.4, 2.2), style="serif")
+
+
+def test_closed_forms_lie_above_the_lines_of_schemes_without_one() -> None:
+    """The legend had a closed form that lines and markers of other schemes hid."""
+    length = np.array([10, 100])
+    form = Curve("rloo", length, np.array([0.3, 0.1]), theory=np.array([0.3, 0.1]))
+    lines = draw_snr([form, Curve("mine:own", length, np.array([0.3, 0.1]))]).axes[0].get_lines()
+    dashed = [line.get_zorder() for line in lines if line.get_linestyle() == "--"]
+    joining = [line.get_zorder() for line in lines if line.get_linestyle() == "-"]
+    assert len(dashed) == len(joining) == 1 and dashed[0] > joining[0]
 
 
 def test_no_two_curves_look_alike_and_those_of_a_scheme_share_a_colour() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.reports.endings import CUT, LIMITED, endings
+from credit.metrics.side_differences import side_differences, with_costs
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.endings import BROKEN_OFF, CUT, LIMITED, ended_early, endings
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.triage import triage
+from credit.reports.unread_outcomes import unscored_ends
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds
@@ -160,3 +165,111 @@ def test_a_limit_in_an_array_of_an_export_is_named(tmp_path: Path, reasons: list
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": reasons}
     (tmp_path / "log.json").write_text(json.dumps(spans_request([span(1, 0, 0, 1, attributes)])))
     assert bool(endings(read(tmp_path))) == is_limited
+
+
+def native_runs(folder: Path, *runs: str) -> Path:
+    """Runs of one agent, a word an event: `say`, `stop`, and a tool for its call and its result."""
+    lines = []
+    for number, run in enumerate(runs):
+        events: list[dict[str, Any]] = []
+        for word in run.split():
+            for kind in {"say": ["message"], "stop": ["stop"]}.get(word, ["tool_call", "tool_result"]):
+                tool = {"tool": word} if "tool" in kind else {}
+                events.append({"id": f"e{len(events)}", "t": len(events), "type": kind, "agent": "planner"} | tool)
+        edges = [{"src": a["id"], "dst": b["id"], "type": "causal"} for a, b in itertools.pairwise(events)]
+        head = {"schema_version": "1.0", "trace_id": f"t{number}", "task_id": f"q{number // 4}"}
+        lines.append(json.dumps(head | {"events": events, "edges": edges, "rewards": {"team": float("say" in run)}}))
+    log = folder / "runs.jsonl"
+    log.write_text("\n".join(lines))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("runs", "broken"),
+    [
+        (["ls cat say"] * 3 + ["ls cat"], 1),
+        (["ls cat say"] * 2 + ["ls cat"] * 3, 0),  # whole runs end in a result, as far as these logs tell
+        (["ls say"] * 3 + ["ls submit"] * 2, 0),  # no run goes on after what this tool answers
+        (["ls say"] * 3 + ["say"], 0),
+        (["ls say stop"] * 5 + ["ls say"], 1),
+        (["ls stop"] * 5 + ["ls"], 1),
+        (["ls say stop"] * 3 + ["ls say"], 0),  # to stop is a choice: others end after so many rounds
+    ],
+)
+def test_a_run_that_is_killed_while_its_model_writes_is_named(tmp_path: Path, runs: list[str], broken: int) -> None:
+    """It ends in the result before, or without the stop of others, and looked like a run that had ended."""
+    traces = read(native_runs(tmp_path, *runs))
+    assert not traces.problems
+    assert [one.traces for one in endings(traces)] == [broken] * bool(broken)
+    assert ended_early(traces)[0].sum() == broken
+
+
+def test_runs_that_broke_off_are_compared_with_outcomes_and_between_sides(tmp_path: Path) -> None:
+    traces = read(native_runs(tmp_path, *["ls cat say", "ls cat cat say", "ls ls say", "ls cat"] * 10))
+    row = next(row for row in outcome_differences(traces).rows if row.what == BROKEN_OFF)
+    assert (row.failed, row.succeeded, row.stands_out) == (1, 0, True)
+    (told,) = triage(traces).endings
+    assert (told.traces, told.failed, told.succeeded) == (10, 10, 0)
+    (last,) = triage(traces).suspects
+    assert (last.trace, last.event, last.traces, last.outcome) == ("t3", "e3", 10, 0)
+    assert triage(traces).quiet.startswith("Nothing else stands out") and "tokens" not in triage(traces).quiet
+    assert triage(traces).look_first() == f"{told.words}. {triage(traces).quiet}"
+    sides = np.arange(40) >= 20
+    early = with_costs(traces, trace_metrics(traces))["ended_early"]
+    assert early.value.tolist() == [0.0, 0.0, 0.0, 1.0] * 10
+    compared = {row.metric: row for row in side_differences(traces, {"ended_early": early}, sides.astype(int))}
+    assert (compared["ended_early"].first, compared["ended_early"].second) == (0.25, 0.25)
+
+
+def test_killed_runs_without_an_outcome_are_said_to_make_success_too_high(tmp_path: Path) -> None:
+    """A harness grades what ends: success was of the graded runs alone, and nothing said which those were."""
+    log = native_runs(tmp_path, *["ls say", "ls ls"] * 16)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line |= {"rewards": {"team": number % 4 / 2} if number % 2 == 0 else {}, "model": "ab"[number // 16]}
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = read(log)
+    said = "16 of 16 traces without an outcome end early, 0 of 8 failed and 0 of 8 succeeded ones: outcomes are of"
+    assert [str(one).startswith(said) for one in unscored_ends(traces)] == [True]
+    assert said in outcome_differences(traces).headline()
+    assert "too high if these failed more often, too low if less often" in outcome_differences(traces).headline()
+    numbers = {
+        "side": "",
+        "early": 16,
+        "unscored": 16,
+        "early_failed": 0,
+        "failed": 8,
+        "early_succeeded": 0,
+        "succeeded": 8,
+        "failing": "",
+        "kinds": ["failed", "succeeded"],
+    }
+    for command in ("metrics", "summary"):
+        told = CliRunner().invoke(cli, [command, str(log)]).stdout
+        assert said in told, told
+        assert json.loads(CliRunner().invoke(cli, [command, str(log), "--json"]).stdout)["unscored"] == [numbers]
+    compared = CliRunner().invoke(cli, ["metrics", str(log), "--sides", "model"]).stdout
+    assert "8 of 8 traces of a without an outcome end early" in compared
+
+
+def test_what_failed_is_said_of_graded_outcomes(tmp_path: Path) -> None:
+    """`metrics` counted failed ones by a median that it did not state, where `summary` compared traces of a task."""
+    log = native_runs(tmp_path, *["ls say", "ls ls"] * 16)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["rewards"] = {"team": 0.1 + number % 8 / 10} if number % 2 == 0 else {}
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    of_task = "0 of 8 worse (than others of their task) and 0 of 8 better ones"
+    for more, said in (((), of_task), (("--success-at", "0.3"), "0 of 4 failed (outcome below 0.3) and 0 of 12 ")):
+        for command in ("metrics", "summary"):
+            told = CliRunner().invoke(cli, [command, str(log), *more]).stdout
+            assert said in told, told
+    by_task = triage(read(log)), outcome_differences(read(log))
+    assert {(one.failed, one.succeeded, *one.kinds) for one in by_task} == {(8, 8, "worse", "better")}
+    assert "0 of 8 worse ones (than others of their task) and 0 of 8 better ones" in by_task[0].endings[0].words
+    found = outcome_differences(read(log), success_at=0.3)
+    assert found.headline().startswith("4 of 16 traces with an outcome failed (outcome below 0.3).")
+    assert (
+        "0 of 4 failed ones (outcome below 0.3) and 0 of 12 succeeded ones"
+        in triage(read(log), success_at=0.3).endings[0].words
+    )

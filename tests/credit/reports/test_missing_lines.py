@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from credit.metrics.untrusted_reach import untrusted_reach
 from credit.reports.missing_lines import LACKING, lacking_events, lacking_traces
 from credit.reports.outcome_differences import outcome_differences
 from graphs.traces.batch import Traces
-
-from ..cli.logs import run, trace, write
+from tests.credit.cli.logs import run, trace, write
+from tests.graphs.reading.coding.claude_code.logs import files
 
 LOST = {"lost_parts": 1, "unlogged_calls": 1}
 
@@ -93,6 +94,52 @@ def test_only_the_agent_whose_lines_are_missing_has_the_mark_where_events_show_i
         row.unit: row.lacks_lines for row in cost_rows(read(tmp_path, said | {"metrics": LOST | {"lost_parts": 2}}))
     }
     assert set(found.values()) == {True}
+
+
+def test_an_agent_that_lost_all_its_lines_of_a_trace_has_lower_bounds(tmp_path: Path) -> None:
+    """A run that was cut before its reviewer: what the reviewer did, and in how many traces, looked whole."""
+    reviewer = {"id": "v", "t": 12, "type": "tool_call", "agent": "reviewer", "tool": "tests", "tokens": 3}
+    whole = line("b")
+    whole["events"].append(reviewer)
+    log = write(tmp_path / "x.jsonl", [line("a", metrics=LOST), whole])
+    found = {row.unit: row.lacks_lines for row in cost_rows(credit.read(log))}
+    assert found == {"main": True, "worker": True, "reviewer": True}
+    shown = run("summary", log).stdout
+    assert bounds(shown, "reviewer")[:3] == ["≥1", "≥1", "≥1"] and bounds(shown, "main")[0] == "2"
+    assert bounds(run("summary", log, "--by", "tool").stdout, "tests")[:2] == ["≥1", "≥1"]
+    assert {row.unit: row.lacks_lines for row in cost_rows(credit.read(log), "tool")}["tests"]
+    assert not any(row.lacks_lines for row in cost_rows(credit.read(log), "trace") if row.unit == "b")
+
+
+def test_a_trace_on_its_own_has_the_mark_at_all_counts(tmp_path: Path) -> None:
+    """An agent whose lines were all lost had 0 events, and types of events looked whole."""
+    said = line("a", metrics=LOST) | {"agents": [{"id": name} for name in ("main", "worker", "reviewer")]}
+    shown = run("show", write(tmp_path / "x.jsonl", [said, line("b")]), "--trace", "a").stdout
+    assert bounds(shown, "reviewer")[2:4] == ["≥0", "≥0"]
+    assert bounds(shown, "message") == ["≥3", "≥3"] and "events (≥ 7)" in shown
+    assert "≥" not in run("show", tmp_path / "x.jsonl", "--trace", "b").stdout
+
+
+@pytest.mark.parametrize("of_child", [False, True])
+def test_a_cut_line_touches_the_agent_of_its_file_alone(of_child: bool, tmp_path: Path) -> None:
+    """It made the sums of all agents of its session lower bounds."""
+    for name in ("s-1", "s-2"):
+        main, child = files(tmp_path / name)
+        for path in (main, child):
+            said = path.read_text().replace('"s-1"', f'"{name}"')
+            path.write_text(said.replace('"id": "c', f'"id": "{name}c').replace('"id": "k', f'"id": "{name}k'))
+        if name == "s-2" and of_child:  # it still runs
+            main.write_text("".join(main.read_text().splitlines(keepends=True)[:3]))
+    cut = child if of_child else main
+    cut.write_bytes(cut.read_bytes()[:-30])
+    traces = credit.read(tmp_path)
+    assert [problem.kind for problem in traces.problems] == ["unfinished-line"]
+    found = {row.unit: row.lacks_lines for row in cost_rows(traces)}
+    assert found == {"main": not of_child, "explorer": of_child}
+    assert {row.lacks_lines for row in cost_rows(traces, "tool") if row.unit == "Bash"} == {of_child}
+    assert {row.lacks_lines for row in cost_rows(traces, "trace")} == {True, False}
+    whole = dataclasses.replace(traces, problems=())  # without the file, it may be anybody's
+    assert all(row.lacks_lines for row in cost_rows(whole))
 
 
 def test_counts_that_are_lower_bounds_are_not_compared(tmp_path: Path) -> None:

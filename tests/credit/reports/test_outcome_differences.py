@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.reports.outcome_differences import WITH, Difference, OutcomeDifferences, outcome_differences
+from credit.reports.outcome_differences import UNMENDED, WITH, Difference, OutcomeDifferences, outcome_differences
 
 TASKS = 12
 
@@ -153,6 +155,15 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     )
 
 
+def test_one_task_and_one_number_are_said_of_one(tmp_path: Path) -> None:
+    """`Compared within 1 task that have both`, `None of the 1 number`."""
+    said = " ".join(mixed(tmp_path, "0001111").lines())
+    assert "Compared within 1 task with both." in said and "1 number that" not in said
+    row = Difference("events", 1.0, 1.0, 0.5, 0.4, 0.6, 0.9, 0.001, 9)
+    found = OutcomeDifferences(5, 5, 1.0, math.nan, True, 5, (row,)).lines()
+    assert "The one number that was looked at does not differ beyond chance." in found
+
+
 def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
     """ "1 of 1 number that were looked at differ" stood above 15 rows with a star, of which `events` came first."""
     lines = []
@@ -163,16 +174,16 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
                       "rewards": {"team": i % 2}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert [row.what for row in found.rows] == ["errors", "tool calls", "calls of sh", "events"]
+    assert [row.what for row in found.rows] == ["errors", UNMENDED, "tool calls", "calls of sh", "events"]
     assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
-    assert found.folded()[0][1] == ["tool calls", "calls of sh", "events"] and len(found.folded()) == 1
-    assert found.same() == ["Same information as errors: tool calls; calls of sh; events."]
+    assert found.folded()[0][1] == [UNMENDED, "tool calls", "calls of sh", "events"] and len(found.folded()) == 1
+    assert found.same() == [f"Same information as errors: {UNMENDED}; tool calls; calls of sh; events."]
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     """Length stood out where one model was long and failed often, and neither a line nor the headline said so."""
 
-    def said(*tasks: str) -> list[str]:
+    def said(*tasks: str, by: tuple[str, ...] = ("task",)) -> list[str]:
         """Traces of `A` and `a`, which failed, and of `B` and `b`, by model."""
         lines = []
         for task, traces in enumerate(tasks):
@@ -183,18 +194,21 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
                               "model": model, "rewards": rewards})  # fmt: skip
         log = tmp_path / "log.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        found = outcome_differences(credit.read(log))
+        found = outcome_differences(credit.read(log, group_by=by))
         lines = [line for line in found.lines() if "by model" in line]
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
-    apart = ["Failed by model: big 80 % of 50, small 20 % of 50; the model may be why the rest differs."]
+    several, why = ", in tasks with several", "the model may be why the rest differs"
+    apart = [f"Failed by model{several}: big 80 % of 50, small 20 % of 50; {why}."]
     assert said(*["AAAABabbbb"] * 10) == apart
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
     alone = f"{apart[0][:-1]}; 20 other traces in tasks of one model."
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == [alone]
-    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10")]
+    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [apart[0].replace("50", "10").replace(several, "")]
+    # Where only traces of one model are compared, the model is not why.
+    assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == [apart[0].partition(";")[0] + "."]
 
 
 def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> None:
@@ -209,9 +223,12 @@ def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> 
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert found.models == () and dict(found.agent_models)["coder"] == (("big", 0, 20), ("small", 19, 20))
-    said = "Failed by model of coder: big 0 % of 20, small 95 % of 20; the model may be why the rest differs."
+    several, why = "in tasks with several", "the model may be why the rest differs"
+    said = f"Failed by model of coder, {several}: big 0 % of 20, small 95 % of 20; {why}."
     told = [line for line in found.lines() if "by model" in line]
-    assert told[0] == said and told[1].startswith("Failed by model of critic: big 45 % of 20, small 50 % of 20")
+    assert told[0] == said and told[1].startswith(
+        "Failed by model of critic, in tasks with several: big 45 % of 20, small 50 % of 20"
+    )
     assert len(told) == 2 and said in found.headline() and "critic" not in found.headline()
 
 
@@ -236,8 +253,10 @@ def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(t
                       "model": ("small", "big")[i % 4 > 1], "rewards": {"team": 1 - failed}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert not found.rows and found.lines()[0].endswith("tools and ends: only models differ.")
-    assert found.lines()[1].startswith("Failed by model: ") and found.lines()[1] in found.headline()
+    assert not found.rows and found.lines()[0].endswith("tools and ends: only models or systems differ.")
+    assert (
+        found.lines()[1].startswith("Failed by model, in tasks with several: ") and found.lines()[1] in found.headline()
+    )
 
 
 def test_no_star_stands_beside_an_interval_that_holds_an_equal_chance() -> None:
@@ -262,6 +281,55 @@ def test_how_often_traces_with_an_agent_succeeded_is_said(tmp_path: Path) -> Non
         "Traces that succeeded: with rare 1 of 5, without it 15 of 15 (an agent may be called where a task is hard)."
         in found.lines()
     )
+
+
+def test_an_agent_that_restates_the_format_or_the_kill_is_not_named(tmp_path: Path) -> None:
+    """ "with tester 59 of 115, without it 0 of 4; with main 30 of 63, without it 29 of 56": formats, and 4 kills."""
+
+    def line(i: int, *agents: str) -> dict[str, Any]:
+        events = [{"id": name, "type": "message", "agent": name} for name in agents]
+        return {"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": events, "edges": [],
+                "rewards": {"team": float(i % 2)}}  # fmt: skip
+
+    killed = {"metrics": {"ended_in_error": 1.0}}
+    lines = [line(i, "lead", *(["tester"] if i % 4 else [])) | ({} if i % 4 else killed) for i in range(20)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    rows = [{"group": f"r{i // 2}", "trace": f"r{i}", "agent": "main", "reward": float(i % 2)} for i in range(20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    traces = credit.read(tmp_path)
+    found = outcome_differences(traces)
+    assert len({*traces.traces["format"].to_pylist()}) == 2 and found.agents == ()
+    assert not {"actions of main", "actions of lead"} & {row.what for row in found.rows}  # one number in each task
+    lines[0]["events"] = line(0, "lead", "helper")["events"]
+    lines[1]["events"] += line(0, "helper")["events"]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    assert outcome_differences(credit.read(tmp_path)).agents == (("helper", 1, 2, 9, 18),)
+    lines = [line(i, "lead", *(["fixer"] if i % 4 < 2 else [])) | (killed if i % 4 == 0 else {}) for i in range(20)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    # All runs that it ended are runs with it: 5 of 5 stood there, for 5 of 10.
+    assert outcome_differences(credit.read(tmp_path)).agents == (("fixer", 5, 10, 5, 10),)
+    lost = {"metrics": {"lost_parts": 1}}  # 41 of 70 and 35 of 74 stood there as 75 % against 39 %
+    lines = [line | (lost if i < 4 else {}) for i, line in enumerate(lines)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    found = outcome_differences(credit.read(tmp_path))
+    assert found.agents == (("fixer", 4, 8, 4, 8),) and found.lacking == (2, 2)
+    left = "The log lacks lines of 2 failed and 2 succeeded ones: what follows of counts and agents leaves these out."
+    assert left in found.lines()[0]
+
+
+def test_a_pair_of_calls_is_of_one_agent(tmp_path: Path) -> None:
+    """`Read, then Edit` was of two agents, whichever wrote first."""
+    lines = []
+    for i in range(20):
+        calls = [("a", "read"), ("b", "edit"), ("a", "run" if i % 2 else "stop")]
+        events = [
+            {"id": f"e{k}", "type": "tool_call", "agent": who, "tool": tool} for k, (who, tool) in enumerate(calls)
+        ]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": events, "edges": [],
+                      "rewards": {"team": float(i % 2)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    names = {row.what for row in outcome_differences(credit.read(tmp_path)).rows}
+    assert {"read, then run", "read, then stop"} <= names and not [name for name in names if "edit" in name]
 
 
 def test_the_larger_difference_comes_first_whatever_number_of_tasks_it_is_of(tmp_path: Path) -> None:
@@ -302,6 +370,27 @@ def test_whose_error_decides_is_found_where_all_make_as_many(tmp_path: Path, alo
     assert "More in failed ones: traces with an error of coder (100 % against 0 %)." in found.headline()
     assert found.of_units("agent").endswith(" beyond chance in traces with an error of coder (1 against 0).")
     assert found.of_units("tool") == ""
+
+
+def test_errors_that_no_later_call_mended_are_told_from_those_that_one_did(tmp_path: Path) -> None:
+    """A search that never succeeded was in 24 % of failed and 10 % of succeeded traces, of as many errors."""
+    lines = []
+    for i in range(24):
+        # Another call succeeds last in all; the one that failed does only where the trace succeeds.
+        steps = [("error", "q")] * (1 + i // 2 % 2) + [("ok", "q" if i % 2 else "p"), ("ok", "r")]
+        events = [{"id": f"c{k}", "type": "tool_call", "agent": "a", "tool": "search", "status": status,
+                   "content_ref": asked} for k, (status, asked) in enumerate(steps)]  # fmt: skip
+        events += [{"id": "m", "type": "message", "agent": "a", "status": "error"}] * (i % 5 == 0)  # of no tool
+        events += [{"id": "o", "type": "tool_call", "agent": "b", "tool": "read", "status": "ok"}]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [],
+                      "rewards": {"team": i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    (row,) = (row for row in found.rows if row.what == "failed calls that never succeeded")
+    assert (row.failed, row.succeeded, row.stands_out, row.same_as) == (1, 0, True, "")
+    assert not next(row for row in found.rows if row.what == "errors").stands_out
+    said = "More in failed ones: failed calls that never succeeded (1 against 0, mostly of tool search and agent a)."
+    assert said in found.headline()
 
 
 def test_of_hundreds_of_agents_that_err_ten_are_looked_at_whose_errors_differ_most(tmp_path: Path) -> None:
@@ -377,3 +466,97 @@ def test_an_error_that_decides_is_found(tmp_path: Path, worlds: int) -> None:
         found.append(f"{WITH} an error of a0" in stars)
         of_all.append("errors" in stars)
     assert np.mean(found) >= 0.9 and np.mean(of_all) <= 0.2, (np.mean(found), np.mean(of_all))
+
+
+def scored(tmp_path: Path, rows: Iterable[tuple[str, str, float, int]]) -> Path:
+    """A log of traces with this task, system, outcome and number of events."""
+    log = tmp_path / "log.jsonl"
+    lines = []
+    for i, (task, system, outcome, length) in enumerate(rows):
+        events = [{"id": f"e{k}", "type": "message", "agent": "a"} for k in range(length)]
+        lines.append({"trace_id": f"t{i}", "task_id": task, "system": system, "events": events, "edges": [],
+                      "rewards": {"team": outcome}})  # fmt: skip
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return log
+
+
+def test_what_a_better_system_does_more_of_is_not_success(tmp_path: Path) -> None:
+    """Simpson: system B succeeded more and was longer, and within each system length said nothing of outcomes.
+
+    "Less in failed ones: events" stood over a folder with both.
+    """
+    rng = np.random.default_rng(0)
+    rows = [(f"q{task}", system, float(rng.random() < chance), int(rng.integers(1, 4)) + more)
+            for task in range(30) for system, chance, more in (("A", 0.35, 0), ("B", 0.8, 3))
+            for _ in range(4)]  # fmt: skip
+    log = scored(tmp_path, rows)
+    found = outcome_differences(credit.read(log))
+    assert found.apart and [row.what for row in found.rows] == ["events"] and not found.rows[0].stands_out
+    assert "only with traces of the same model and system" in found.lines()[0]
+    assert (
+        found.lines()[-1].startswith("Failed by system, in tasks with several: ")
+        and "may be why" not in found.lines()[-1]
+    )
+    above: dict[str, list[float]] = collections.defaultdict(list)  # by hand, over pairs of one task and system
+    for task, system in {row[:2] for row in rows}:
+        of = [row for row in rows if row[:2] == (task, system)]
+        pairs = [(bad[3], good[3]) for bad in of for good in of if bad[2] < good[2]]
+        above[task] += [float(np.mean([(bad > good) + (bad == good) / 2 for bad, good in pairs]))] if pairs else []
+    shares = [np.mean(of) for of in above.values() if of]
+    assert found.rows[0].chance == pytest.approx(np.mean(shares)) and found.tasks == len(shares)
+    mixed = outcome_differences(credit.read(log, group_by="task"))
+    assert not mixed.apart and mixed.rows[0].stands_out
+    assert mixed.lines()[-1].endswith("; the system may be why the rest differs.")
+
+
+def test_of_two_sides_only_traces_of_one_are_compared(tmp_path: Path) -> None:
+    """The new week failed more and its log has more events: more events stood first of what failed traces have."""
+    rng = np.random.default_rng(3)
+    rows = [(f"q{task}", "", float(rng.random() < (0.7, 0.3)[week]), int(rng.integers(1, 4)) + 4 * week)
+            for task in range(30) for week in (0, 1) for _ in range(4)]  # fmt: skip
+    traces = credit.read(scored(tmp_path, rows))
+    side = np.array([i // 4 % 2 for i in range(len(rows))])
+    mixed, found = (outcome_differences(traces, side=of) for of in (None, side))
+    assert mixed.rows[0].stands_out and not found.rows[0].stands_out and not found.apart
+    assert "only with traces of the same side." in found.lines()[0] and "side" not in mixed.lines()[0]
+    above: dict[str, list[float]] = collections.defaultdict(list)  # by hand, over pairs of one task and week
+    for number in range(0, len(rows), 4):
+        of = rows[number : number + 4]
+        pairs = [(bad[3], good[3]) for bad in of for good in of if bad[2] < good[2]]
+        above[of[0][0]] += [float(np.mean([(bad > good) + (bad == good) / 2 for bad, good in pairs]))] if pairs else []
+    shares = [np.mean(each) for each in above.values() if each]
+    assert found.rows[0].chance == pytest.approx(np.mean(shares)) and found.tasks == len(shares)
+
+
+def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> None:
+    """Half of each group is worse than the rest of it: the report said 25 % of the bad system and 50 % of the good."""
+    rng = np.random.default_rng(2)
+    rows = [(f"q{task}", system, round(low + 0.1 * int(rng.integers(0, 3)), 1), 1 + int(rng.integers(0, 3)))
+            for task in range(20) for system, low in (("bad", 0.1), ("good", 0.6)) for _ in range(4)]  # fmt: skip
+    found = outcome_differences(credit.read(scored(tmp_path, rows)))
+    assert found.of_task and found.apart and dict((name, (bad, of)) for name, bad, of in found.systems) == {
+        "bad": (80, 80), "good": (0, 80)
+    }  # fmt: skip
+    said = "Worse within their task by system, in tasks with several: bad 100 % of 80, good 0 % of 80."
+    assert said in found.headline() and said in found.lines()
+
+
+def test_graded_outcomes_are_cut_in_each_task(tmp_path: Path) -> None:
+    """In each task the worse runs were longer. One cut for all, at the median, left out 18 of 20 tasks."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task in range(20):
+        for run in range(4):
+            length = int(rng.integers(1, 3)) + 2 * (run < 2)
+            rows.append((f"q{task}", "", 10.0 * task + 2 - (run < 2) + rng.random() / 2, length))
+    found = outcome_differences(credit.read(scored(tmp_path, [*rows, *[("same", "", 5.0, 9)] * 4])))
+    assert found.of_task and found.within and found.tasks == 20 and (found.failed, found.succeeded) == (40, 40)
+    assert math.isnan(found.cut) and math.isnan(found.median) and found.rows[0].stands_out
+    assert found.rows[0].chance == pytest.approx(1.0, abs=0.1)
+    assert found.headline().startswith(
+        "40 of 80 traces did worse than others of their task. More in worse ones: events ("
+    )
+    # What a person calls a success is one cut for all.
+    told = outcome_differences(credit.read(tmp_path / "log.jsonl"), success_at=100.0)
+    assert not told.of_task and told.cut == 100.0 and (told.failed, told.succeeded) == (44, 40)
+    assert (told.failed, told.within) == (44, False)

@@ -17,7 +17,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.traces.batch import Traces
 
-Step = tuple[str, str, str, str | None]  # agent, tool, arguments, error
+Step = tuple[str, str, str | None, str | None]  # agent, tool, arguments, error
 
 
 def read(folder: Path, *traces: list[Step], answered: bool = True) -> Traces:
@@ -27,7 +27,8 @@ def read(folder: Path, *traces: list[Step], answered: bool = True) -> Traces:
         events: list[dict[str, Any]] = []
         edges = []
         for i, (agent, tool, arguments, error) in enumerate(steps):
-            call = {"id": f"c{i}", "type": "tool_call", "agent": agent, "tool": tool, "arguments": arguments}
+            call = {"id": f"c{i}", "type": "tool_call", "agent": agent, "tool": tool}
+            call |= {} if arguments is None else {"arguments": arguments}
             result = {"id": f"r{i}", "type": "tool_result", "agent": agent, "tool": tool, "text": error or "fine"}
             status = {"status": "error"} if error else {}
             events += [call, result | status] if answered else [call | status]
@@ -101,7 +102,7 @@ def test_other_commands_neither_mend_a_call_nor_break_its_failures(tmp_path: Pat
     """Each `pytest -x` of a session was one of `shell`, "a later call succeeded", where only `ls` had."""
     ran: list[Step] = [("a", "shell", "pytest -x", "1 failed"), ("a", "shell", "ls", None)]
     mended: list[Step] = [("a", "shell", "make", "1 failed"), ("a", "shell", "ls", None), ("a", "shell", "make", None)]
-    unknown: list[Step] = [("a", "shell", "", "1 failed"), ("a", "shell", "", None)]
+    unknown: list[Step] = [("a", "shell", None, "1 failed"), ("a", "shell", None, None)]
     traces = read(tmp_path, ran * 3, ran, mended, unknown, [*mended[:2], *mended])
     assert [(one.trace, one.why) for one in triage(traces).suspects] == [
         ("t0", "error of shell; the same call failed 3 times"),
@@ -135,10 +136,32 @@ def test_a_call_that_a_killed_run_left_open_has_not_succeeded(tmp_path: Path) ->
         traces = credit.read(path)
         (run,) = ToolCalls(traces).failures()
         assert (run.rows, run.same, run.recovered, run.mended, run.left) == ((1, 3), 2, False, False, name == "same")
-        (suspect,) = triage(traces).suspects
-        end = ", then had no result" if name == "same" else ""
-        assert suspect.why == f"error of shell; the same call failed 2 times{end}"
+        end, suspect = triage(traces).suspects
+        assert end.why == "the run ends in this call without a result"
+        then = ", then had no result" if name == "same" else ""
+        assert suspect.why == f"error of shell; the same call failed 2 times{then}"
         assert len(endings(traces)) == 1 and ToolCalls(traces).retry.tolist() == [False, True, name == "same"]
+
+
+def test_a_failed_call_is_mended_by_the_same_call_alone(tmp_path: Path) -> None:
+    """Other arguments, another agent and a success before it mend nothing; a success without arguments may be of it."""
+    steps: list[Step] = [
+        ("a", "get", "z", None),
+        ("a", "get", "x", "time-out"),
+        ("a", "get", "y", "time-out"),
+        ("a", "get", "z", "time-out"),
+        ("b", "get", "y", None),
+        ("a", "get", "y", "time-out"),  # one call, however often it failed
+        ("a", "get", "x", None),
+        ("b", "sh", "x", "time-out"),
+        ("b", "sh", None, "time-out"),
+    ]
+    calls = ToolCalls(read(tmp_path, steps))
+    assert calls.unmended.tolist() == [7, 11, 15, 17] and calls.unmended_counts().tolist() == [4]
+    assert np.isnan(ToolCalls(read(tmp_path, [*steps, ("b", "sh", None, None)])).unmended_counts()).all()
+    known = ToolCalls(read(tmp_path, [*steps[:8], ("b", "sh", "x", None)]))
+    assert known.unmended.tolist() == [7, 11]
+    assert ToolCalls(read(tmp_path, steps[:3], answered=False)).unmended_counts().tolist() == [2]
 
 
 def test_a_retry_is_the_same_call_after_it_failed(tmp_path: Path) -> None:
@@ -160,13 +183,28 @@ def test_a_retry_is_the_same_call_after_it_failed(tmp_path: Path) -> None:
     assert [(row.agent, row.retries) for row in found.agents] == [("a", 3), ("b", 0)]
     assert [(row.tool, row.retries) for row in found.tools] == [("test", 3), ("sh", 0)]
     # Traces are apart; where arguments are not known, neither are retries after an error.
-    lacks: list[Step] = [("a", "sh", "", None), ("a", "test", "", "1 failed"), ("a", "sh", "", None)]
+    lacks: list[Step] = [("a", "sh", None, None), ("a", "test", None, "1 failed"), ("a", "sh", None, None)]
     several = read(tmp_path, steps[:1], steps[4:5], lacks, [*lacks, ("a", "test", "make", None)])
     counts = ToolCalls(several).retry_counts().tolist()
     assert counts[:3] == [0, 0, 0] and np.isnan(counts[3])
     found = triage(several)
     assert [(row.agent, row.retries) for row in found.agents] == [("a", None)]
     assert [(row.tool, row.retries) for row in found.tools] == [("test", None), ("sh", 0)]
+
+
+@pytest.mark.parametrize("other", ["make", None, ""])
+def test_empty_arguments_are_known_where_other_calls_of_the_log_have_some(tmp_path: Path, other: str | None) -> None:
+    """They were unknown in spans, and known in LangSmith's runs. Where all are empty, contents may be kept out."""
+    again: list[Step] = [("a", "test", "", "1 failed"), ("a", "test", "", None)]
+    calls = ToolCalls(read(tmp_path, again, [("b", "sh", other, None)]))
+    assert calls.retry.tolist() == [False, other == "make", False]
+    assert calls.untold == ([] if other == "make" else [2])
+
+
+def test_contents_kept_out_of_a_log_are_no_arguments(tmp_path: Path) -> None:
+    """OpenInference writes one word in place of each: all calls of a tool were the same."""
+    calls = ToolCalls(read(tmp_path, [("a", "test", "__REDACTED__", "1 failed"), ("a", "test", "__REDACTED__", None)]))
+    assert calls.retry.tolist() == [False, False] and calls.untold == [2]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -361,21 +399,24 @@ def test_calls_of_one_message_are_made_at_once(tmp_path: Path) -> None:
     assert len(loop.rows) == loop.times == 3
 
 
-def test_events_that_are_alike_are_one_row(tmp_path: Path) -> None:
-    """Ten rows said `error of Bash; the same call failed 2 times | Exit code 1: boom`, each of one trace."""
+def test_events_of_one_cause_are_one_row(tmp_path: Path) -> None:
+    """All rows said `error of Bash; the same call failed 4 times`, 3 times, 2 times, and none what came next."""
     arguments = '{"command": "pytest -x %s", "timeout": %d}'
     same: list[list[Step]] = [
         [("a", "sh", arguments % ("a", 5 + k), f"1 failed in {k + n} s") for k in (0, 1)] for n in range(16)
     ]
-    other: list[Step] = [("a", "sh", arguments % ("b", k), "1 failed") for k in (0, 1)]
-    traces = read(tmp_path, *same, other)
+    often: list[Step] = [("a", "sh", arguments % ("b", k), "1 failed") for k in (0, 1, 2)]
+    other: list[Step] = [("a", "ls", "x", "no"), ("a", "sh", "x", None)]
+    traces = read(tmp_path, *same, often, other)
     found = triage(traces)
-    assert [(one.trace, one.traces, one.text) for one in found.suspects] == [
-        ("t0", 16, "1 failed in 0 s ← pytest -x a"),
-        ("t16", 1, "1 failed ← pytest -x b"),
+    assert [(one.trace, one.traces, one.why, one.text) for one in found.suspects] == [
+        ("t16", 17, "error of sh; the same call failed up to 3 times", "1 failed ← pytest -x b"),
+        ("t17", 1, "error of ls; no later call of it succeeded", "no ← x"),
     ]
-    assert found.left_out == 0 and triage(traces, most=1).left_out == 1
-    assert [one.traces for one in triage(traces, most=None).suspects] == [1] * 17
+    assert found.left_out == 16 and triage(traces, most=1).left_out == 17
+    every = triage(traces, most=None)
+    assert [one.traces for one in every.suspects] == [1] * 18 and every.left_out == 0
+    assert [one.why for one in every.suspects[:2]] == [f"error of sh; the same call failed {n} times" for n in (3, 2)]
 
 
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:
@@ -390,7 +431,7 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
     suspects = triage(read(tmp_path, benign, final, again)).suspects
     assert [(one.trace, one.event, one.why, one.text) for one in suspects] == [
         ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "1 failed ← make"),
-        ("t1", "r1", "error of write; no later call succeeded", "not allowed ← x"),
+        ("t1", "r1", "error of write; no later call of it succeeded", "not allowed ← x"),
         ("t0", "r0", "error of read; only other calls of it succeeded later", "no such file ← x"),
         ("t0", "c2", "the same call of poll 9 times in a row", "z"),
     ]
@@ -399,7 +440,9 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
 def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
     """Two sessions of Claude Code: in one, writing the file that was asked for was not permitted."""
     first = triage(credit.read(shared_data / "claude_code_inline")).suspects[0]
-    assert "requested permissions to write" in first.text and first.why == "error of Write; no later call succeeded"
+    assert (
+        "requested permissions to write" in first.text and first.why == "error of Write; no later call of it succeeded"
+    )
     first = triage(credit.read(shared_data / "claude_code_subagent_files")).suspects[0]
     # One of them has another time-out, and the call that succeeded, 20 events later, another description.
     assert first.why == "error of Bash; the same call failed 4 times, then succeeded"

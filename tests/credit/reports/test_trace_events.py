@@ -84,6 +84,34 @@ def test_texts_of_one_large_record_take_time_linear_in_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_texts_of_many_records_of_one_line_take_time_linear_in_them(tmp_path: Path) -> None:
+    """The rest of the line was decoded for each record: a request of OpenTelemetry holds many spans."""
+    records = [
+        json.dumps({"id": f"e{i}", "text": f"{i} Zoë", "pad": "é" * 60}, ensure_ascii=False) for i in range(15_000)
+    ]
+    log = tmp_path / "log.json"
+    log.write_text("[" + ",".join(records) + "]", encoding="utf-8")
+    record, offset = TraceRecord("t", "q", str(log), format="native", instances={"a": Agent()}), 1
+    for i, text in enumerate(records):
+        record.event(f"e{i}", EventType.MESSAGE, "a", action=True, offset=offset)
+        offset += len(text.encode()) + 1
+    traces = assemble([record])
+    start = time.process_time()
+    texts = event_texts(traces, np.arange(len(records)), 40)
+    assert texts == [f"{i} Zoë" for i in range(len(records))]
+    assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 100_000])
+def test_a_record_of_any_size_that_others_follow_in_its_line_has_its_text(size: int, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps([{"pad": "é" * size, "text": "said", "number": float("nan")}, {"text": "other"}]))
+    record = TraceRecord("t", "q", str(log), format="native", instances={"a": Agent()})
+    record.event("e", EventType.MESSAGE, "a", action=True, offset=1)
+    assert event_texts(assemble([record]), np.arange(1), 40) == ["said"]
+
+
+@pytest.mark.slow
 def test_an_event_of_many_causes_takes_time_linear_in_them() -> None:
     """Its causes were copied for each further one."""
     many = 50_000

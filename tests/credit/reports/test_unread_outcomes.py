@@ -16,8 +16,8 @@ from tests.credit.page.test_page import embedded
 from tests.recordings.spans import agent, chat, spans_request
 
 SAID = "3 traces were not read; by --rewards their outcomes: 1 succeeded, 2 failed"
-SIDES = "1 trace of before was not read; by --rewards their outcomes: 1 succeeded, 0 failed"
-LATER = "2 traces of after were not read; by --rewards their outcomes: 0 succeeded, 2 failed"
+SIDES = "1 trace of before and 2 traces of after were not read; by --rewards their outcomes: before 1 succeeded, "
+SIDES += "0 failed; after 0 succeeded, 2 failed"
 
 
 def native(name: str, *, is_broken: bool = False) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(logs: Pa
 def test_metrics_and_summary_say_what_was_not_read(logs: Path) -> None:
     """`credit metrics` printed a success of 0.61 in place of 0.5, and another stream called the rows unmatched."""
     assert SAID in run(logs, "metrics") and SAID in run(logs, "summary")
-    numbers = {"side": "", "traces": 3, "succeeded": 1, "failed": 2}
+    numbers = {"side": "", "traces": 3, "succeeded": 1, "failed": 2, "failing": "", "kinds": ["failed", "succeeded"]}
     assert json.loads(run(logs, "metrics", "--json"))["unread"] == [numbers]
     told = json.loads(run(logs, "summary", "--json"))["failed_against_succeeded"]
     assert SAID in told["headline"] and told["unread"] == SAID and told["lines"][0] == f"{SAID}."
@@ -75,16 +75,16 @@ def test_sides_say_what_was_not_read_of_each(logs: Path, by: str) -> None:
         rows = [f"{side[0]}{task},{side}" for side in ("before", "after") for task in range(9)]
         Path(sides).write_text("\n".join(["trace,side", *rows]) + "\n")
     said = run(logs, "metrics", "--sides", sides)
-    assert SIDES in said and LATER in said and "success" in said
+    assert SIDES in said and "success" in said
     found = json.loads(run(logs, "metrics", "--sides", sides, "--json"))
-    assert [row["side"] for row in found["unread"]] == ["before", "after"] and LATER in found["changed"]
+    assert [row["side"] for row in found["unread"]] == ["before", "after"] and SIDES in found["but"]
 
 
 def test_a_report_says_it_too(logs: Path) -> None:
     page = logs / "page.html"
     run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
     shown = embedded(page.read_text())[0]["overview"]
-    assert SAID in shown["differences"]["headline"] and LATER in shown["sides"]["changed"]
+    assert SAID in shown["differences"]["headline"] and SIDES in shown["sides"]["but"]
 
 
 def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
     said = "1 trace was not read; by --rewards their outcomes: 0 succeeded, 1 failed"
     assert f"\n{said}.\n" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
-        {"side": "", "traces": 1, "succeeded": 0, "failed": 1}
+        {"side": "", "traces": 1, "succeeded": 0, "failed": 1, "failing": "", "kinds": ["failed", "succeeded"]}
     ]
     run(logs, "report", "-o", str(logs / "page.html"))
     assert said in (logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0]
@@ -136,3 +136,17 @@ def test_refused_traces_whose_side_nothing_tells_are_said_to_be_of_none(logs: Pa
     assert "\n3 traces of an unknown side were not read\n" in said and "by --rewards" not in said
     folders = run(logs, "metrics", "--sides", f"{logs}/runs/before,{logs}/runs/after")
     assert "unknown side" not in folders  # where their files tell it
+
+
+def test_graded_outcomes_of_refused_traces_are_not_called_failed(logs: Path) -> None:
+    """Traces that were read were worse or better than others of their task, and refused ones failed by another cut."""
+    lines = [json.dumps(native(f"r{number}-{number % 9}")) + "\n" for number in range(45)]
+    (logs / "runs" / "before" / "more.jsonl").write_text("".join(lines))
+    rows = [f"r{number}-{number % 9},{number % 9 / 10 + number // 9 / 50}" for number in range(45)]
+    (logs / "rewards.csv").write_text("\n".join(["trace,reward", "b0,0.2", "a0,0.9", "a1,0.1", *rows]) + "\n")
+    said = run(logs, "summary")
+    assert " did worse (below the median outcome of their task" in said
+    words = "3 traces were not read; by --rewards their outcomes: 1 higher, 2 lower (outcome below 0.44, the median)"
+    assert words in said and words in run(logs, "metrics")
+    told = run(logs, "metrics", "--success-at", "0.15")
+    assert "by --rewards their outcomes: 2 succeeded, 1 failed (outcome below 0.15)" in told

@@ -42,7 +42,7 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, pa.array([[1], [2]]))}, [], "'agent'.*list<"),
         ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, [False, True])}, [], "'agent'.*bool; expected"),
         ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
-        ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
+        ({"agent": ["S", 1] * 4}, [1], "'agent': 1 is of type int, and 'S' before it of type str; .*one type"),
         ({"agent": [0.5] * 8}, [], "'agent'.*0.5 in row 0; expected strings or integers.*astype"),
         ({"agent": np.zeros((8, 1))}, [], "'agent'.*1-dimensional"),
         ({"agent": "agent_id"}, [], "'agent'.*is the text 'agent_id'"),

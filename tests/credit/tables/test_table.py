@@ -98,6 +98,16 @@ def test_what_the_log_states_of_an_event_is_beside_its_numbers() -> None:
     assert [other[name] for name in stated] == [None] * 5
 
 
+def test_the_model_of_a_row_is_that_of_its_agent() -> None:
+    """It was that of the trace, which another agent begins."""
+    team = record("t0", "g", 1.0)
+    team.event("d", EventType.MESSAGE, "w", action=True, model="large")
+    team.event("r", EventType.TOOL_RESULT, "w", action=False)
+    team.model = "small"
+    table = credit.table(traces := assemble([team]), credit.rloo(traces.graph, traces.reward))
+    assert table["model"].to_pylist()[-2:] == ["large", "large"] and table["model"][0].as_py() == "small"
+
+
 def test_several_results_stand_side_by_side(traces: credit.Traces) -> None:
     results = {name: credit.run(traces, name) for name in ("rloo", "dr_grpo")}
     both = credit.table(traces, results, actions_only=True)

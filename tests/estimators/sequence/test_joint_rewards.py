@@ -235,3 +235,64 @@ def test_rewards_of_a_channel_are_those_of_its_joint_turns() -> None:
         claims = compose_channels(rows.traces, {"tokens": -1.0}, ["turn_baseline"], run_all, outcome="team")[1]
         found.append(np.asarray(claims["tokens/turn_baseline"].advantage)[:4].tolist())
     assert found[0] == found[1]
+
+
+ROUND: dict[str, Any] = {
+    "group": ["q"] * 6,
+    "trace": list("aaabbb"),
+    "agent": list("xyxxyx"),
+    "turn": [0, 0, 1] * 2,
+    "order": [0, 0, 1] * 2,
+    "reward": np.array([1.0, 1, 1, 0, 0, 0]),
+    "event_reward": np.array([0.5, 0, 0, -0.5, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("method", ["turn_baseline", "discounted_return", "gae"])
+def test_rows_at_one_place_are_a_round_in_any_order(method: str) -> None:
+    """Two agents act at once, and one row states the reward of both: which stood first decided the numbers."""
+    evidence = {"value": np.full(6, 0.25)} if method == "gae" else {}
+    seen = []
+    for places in itertools.permutations(range(3)):
+        at = np.array([*places, *(3 + np.array(places[::-1]))])
+        credit_of = RowAdvantages(method, strict=True, **({"lambda_": 1.0} if method == "gae" else {}))
+        columns = {name: np.asarray(column)[at] for name, column in ROUND.items()}
+        got = np.zeros(6)
+        got[at] = credit_of(**columns, evidence=evidence).advantages
+        seen.append(got.tolist())
+    expected = {
+        "turn_baseline": [2, 2, 1, -2, -2, -1],
+        "discounted_return": [1.5, 1.5, 1, -0.5, -0.5, 0],
+        "gae": [1.25, 1.25, 0.75, -0.75, -0.75, -0.25],
+    }
+    assert seen == [expected[method]] * 6
+    graph, reward, out = credit.from_columns(**ROUND, evidence=evidence)
+    plain = credit.METHODS[method].fn(
+        graph, reward, event_reward=out.event_reward,
+        **({"value": out.evidence["value"], "lambda_": 1.0} if method == "gae" else {}),
+    )  # fmt: skip
+    assert out.gather(plain.advantage).tolist() == expected[method]
+
+
+def test_rows_of_one_agent_at_one_place_leave_their_order_unknown() -> None:
+    """One agent does not act at once with itself, so nothing states which of its rows came first.
+
+    Those of several agents stand by their names.
+    """
+    columns = {name: column for name, column in ROUND.items() if name not in ("agent", "turn")}
+    in_order, tied = [1.5, 1, 1, -0.5, 0, 0], ROUND["order"]
+    at_once = {"agent": ROUND["agent"], "turn": ROUND["turn"]}
+    cases: list[Any] = [(tied, {}, in_order, False), ([0, 1, 2] * 2, {}, in_order, True),
+                        (tied, at_once, [1.5, 1.5, 1, -0.5, -0.5, 0], True)]  # fmt: skip
+    for order, more, expected, known in cases:
+        result = RowAdvantages("discounted_return")(**{**columns, **more, "order": order})
+        assert result.advantages.tolist() == expected
+        assert ("credit/condition/ordered" in result.metrics) == known
+
+
+def test_a_round_by_order_compiles_no_more_than_rows_in_order() -> None:
+    credit_of = RowAdvantages("turn_baseline", rows=8)
+    credit_of.warmup(event_reward=True)
+    without = {name: column for name, column in ROUND.items() if name != "order"}
+    for columns in (without, ROUND):
+        assert credit_of(**columns).metrics["credit/compilations"] == 0

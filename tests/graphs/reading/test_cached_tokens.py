@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 import credit
-from graphs.formats.common.input_tokens import ChatUsage
-from graphs.formats.common.responses import Usage
+from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.inspect_ai.events import Usage as InspectUsage
 
 from .all_formats import ALL
@@ -29,7 +28,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
     ],
 )
 def test_responses_state_cached_tokens_as_a_part(stated: dict[str, Any]) -> None:
-    usage = msgspec.convert({"input_tokens": 1000, "output_tokens": 5} | stated, Usage)
+    usage = msgspec.convert({"input_tokens": 1000, "output_tokens": 5} | stated, ChatUsage)
     assert usage.columns == {"tokens": 5, "input_tokens": 1000, "cached_tokens": 900}
 
 
@@ -169,3 +168,175 @@ def test_inspect_states_cached_tokens_beside_where_the_total_has_them() -> None:
     of_total = {total: msgspec.convert(usage | {"total_tokens": total}, InspectUsage).columns for total in (1005, 1955)}
     counts = {"tokens": 5, "cached_tokens": 900, "cache_write_tokens": 50}
     assert of_total[1005] == counts | {"input_tokens": 1000} and of_total[1955] == counts | {"input_tokens": 1950}
+
+
+@pytest.mark.parametrize(
+    ("places", "counts", "twice"),
+    [
+        # A sum that includes what another place states beside its input, and sums of equal inputs.
+        ([{"input_tokens": 1000}, {"input_tokens": 100, "cache_read_input_tokens": 900}], (1000, 900), ""),
+        ([{"input_tokens": 100}, {"input_tokens": 100, "cache_read_input_tokens": 900}], (1000, 900), ""),
+        ([{"prompt_tokens": 1000}, {"input_tokens": 100, "cache_read_input_tokens": 900}], (1000, 900), ""),
+        ([{"input_tokens": 100, "cache_read_input_tokens": 900}, {"prompt_tokens": 1000}], (1000, 900), ""),
+        ([{"input_tokens": 1000}, {"prompt_tokens_details": {"cached_tokens": 900}}], (1000, 900), ""),
+        ([{"prompt_tokens_details": {}}, {"prompt_tokens": 9, "cached_input_tokens": 4}], (9, 4), ""),
+        ([{"prompt_tokens": 9}, {"prompt_tokens": 8, "cache_read_tokens": 4}], (9, 4), "input_tokens 9 and 8"),
+        ([{"prompt_tokens": 9, "cache_read_tokens": 0}, {"cached_input_tokens": 4}], (9, 0), "cached_tokens 0 and 4"),
+        ([None, {}, {"input_tokens": 5}], (5, None), ""),
+    ],
+)
+def test_each_count_is_that_of_the_first_place_that_states_it(
+    places: list[dict[str, Any] | None], counts: tuple[int, int | None], twice: str
+) -> None:
+    columns, told = call_counts(*(None if place is None else msgspec.convert(place, ChatUsage) for place in places))
+    assert (columns["input_tokens"], columns["cached_tokens"]) == counts and told == twice
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"prompt_tokens_details": {"audio_tokens": 0}, "input_tokens_details": {"cached_tokens": 4}},
+        {"prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 2}},
+        {"prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}},
+        {"prompt_tokens_details": {"cached_tokens": 4}, "cache_creation_input_tokens": 2},
+    ],
+)
+def test_a_word_for_a_count_hides_no_other(details: dict[str, Any]) -> None:
+    columns = msgspec.convert({"prompt_tokens": 9} | details, ChatUsage).columns
+    written = {} if "audio_tokens" in str(details) else {"cache_write_tokens": 2}
+    assert columns == {"tokens": None, "input_tokens": 9, "cached_tokens": 4} | written
+
+
+def counts_of(path: Path) -> dict[str, list[int]]:
+    evidence = credit.read(path).evidence
+    names = ("tokens", "input_tokens", "cached_tokens", "cache_write_tokens")
+    return {name: evidence[name].amounts.astype(int).tolist() for name in names if name in evidence}
+
+
+PART = {"cache_read": 7, "cache_creation": 2}
+WHOLE = {"input_tokens": 10, "output_tokens": 3, "input_token_details": PART}
+OF_OPENAI = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 2}}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"outputs": {"usage_metadata": WHOLE}},
+        {"outputs": {"generations": [[{"message": {"usage_metadata": WHOLE}}]]}},
+        {"outputs": {"generations": [[{"message": {"kwargs": {"usage_metadata": WHOLE}}}]]}},
+        {"outputs": {"llm_output": {"token_usage": OF_OPENAI}, "generations": [["a text"]]}},
+        {"extra": {"metadata": {"usage_metadata": WHOLE}}},
+        {"prompt_token_details": PART, "outputs": {"usage_metadata": {"output_tokens": 3}}},
+    ],
+)
+def test_a_run_of_langsmith_states_its_cache_apart_from_its_totals(place: dict[str, Any], tmp_path: Path) -> None:
+    """Cache details of the outputs were dropped where the run stated its totals: money was 6 % too high."""
+    run = {"id": "a", "trace_id": "a", "name": "m", "run_type": "llm", "prompt_tokens": 10, "completion_tokens": 3}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(run | place))
+    counts = {"tokens": [3], "input_tokens": [10], "cached_tokens": [7], "cache_write_tokens": [2]}
+    assert counts_of(path) == counts and not credit.read(path).problems
+    path.write_text(json.dumps(run | place | {"prompt_tokens": None, "completion_tokens": 3}))
+    assert counts_of(path)["cached_tokens"] == [7]
+
+
+def test_counts_that_differ_between_places_are_told(tmp_path: Path) -> None:
+    run = {"id": "a", "trace_id": "a", "name": "m", "run_type": "llm", "prompt_tokens": 10, "completion_tokens": 3}
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps(run | {"outputs": {"usage_metadata": {"input_tokens": 11, "output_tokens": 4}}}))
+    (note,) = credit.read(path).problems
+    assert (note.kind, note.value, note.is_failure) == (
+        "unlike-counts",
+        "'tokens 3 and 4, input_tokens 10 and 11'",
+        False,
+    )
+    assert counts_of(path) == {"tokens": [3], "input_tokens": [10]}
+
+
+IN_DETAILS = '"usage": {"prompt_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 1}}'
+DROPPED = {
+    "agent-lightning": ('"choices": [', f'{IN_DETAILS}, "choices": ['),
+    "mini-swe-agent": ('"role": "assistant"', f'"role": "assistant", {IN_DETAILS}'),
+    "openhands": ('"model_response": {', f'"model_response": {{{IN_DETAILS}, '),
+    "langgraph": ('"usage_metadata": {', '"response_metadata": {"token_usage": {"prompt_tokens_details": '
+                  '{"cached_tokens": 1, "cache_write_tokens": 1}}}, "usage_metadata": {'),
+    "otlp of gen_ai": ('{"key": "gen_ai.usage.output_tokens"',
+                       '{"key": "llm.token_count.prompt_details.cache_read", "value": {"intValue": "1"}}, '
+                       '{"key": "gen_ai.usage.cache_write_input_tokens", "value": {"intValue": "1"}}, '
+                       '{"key": "gen_ai.usage.output_tokens"'),
+    "otlp of openinference": ('{"key": "llm.token_count.completion"',
+                              '{"key": "gen_ai.usage.cache_read.input_tokens", "value": {"intValue": "1"}}, '
+                              '{"key": "gen_ai.usage.details.cache_write_tokens", "value": {"intValue": "1"}}, '
+                              '{"key": "llm.token_count.completion"'),
+    "spans of mlflow": ('\\"output_tokens\\":', '\\"cache_read_input_tokens\\": 1, '
+                        '\\"cache_creation_input_tokens\\": 1, \\"output_tokens\\":'),
+    "agent-lightning spans": ('"gen_ai.usage.completion_tokens"', '"gen_ai.usage.details.cached_tokens": 1, '
+                              '"gen_ai.usage.cache_creation.input_tokens": 1, "gen_ai.usage.completion_tokens"'),
+    "openai-agents": ('"usage": {', '"usage": {"input_tokens_details": {}, "prompt_tokens_details": '
+                      '{"cached_tokens": 1, "cache_write_tokens": 1}, '),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_a_part_in_one_place_hides_no_part_in_another(name: str, tmp_path: Path) -> None:
+    path, (key, stated) = tmp_path / ALL[name].file, DROPPED[name]
+    assert key in ALL[name].text
+    path.write_text(ALL[name].text)
+    before = counts_of(path)
+    path.write_text(ALL[name].text.replace(key, stated))
+    after = counts_of(path)
+    assert {name: set(counts) for name, counts in after.items() if name.startswith("cache")} == {
+        "cached_tokens": {1}, "cache_write_tokens": {1},
+    }  # fmt: skip
+    assert (after["tokens"], after["input_tokens"]) == (before["tokens"], before["input_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"usageDetails": {"input": 5, "input_audio": 1, "output": 3, "output_reasoning": 90}}, (93, 6)),
+        ({"usageDetails": {"output": 3}, "usage": {"input": 8, "output": 9, "unit": "TOKENS"}}, (3, 8)),
+        ({"usageDetails": {}, "promptTokens": 8, "completionTokens": 9}, (9, 8)),
+        ({"usageDetails": {"input": 5, "output": 3}, "promptTokens": 0, "completionTokens": 0}, (3, 5)),
+        ({"usageDetails": {"input": 5, "output": 3, "note": {"a": [1]}}, "usage": None}, (3, 5)),
+    ],
+)
+def test_langfuse_adds_up_its_kinds_and_its_older_words_fill_what_they_lack(
+    usage: dict[str, Any], counts: tuple[int, int], tmp_path: Path
+) -> None:
+    """Reasoning tokens were in no sum."""
+    call = {"id": "a", "traceId": "t", "type": "GENERATION", "name": "m", "startTime": "2026-01-01T00:00:00Z"}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([call | {"parentObservationId": None} | usage]))
+    found = counts_of(path)
+    assert (found["tokens"], found["input_tokens"]) == ([counts[0]], [counts[1]])
+
+
+def test_mlflow_writes_usage_of_anthropic_in_its_words(tmp_path: Path) -> None:
+    path, text = tmp_path / ALL["spans of mlflow"].file, ALL["spans of mlflow"].text
+    key, cached = '\\"output_tokens\\":', '\\"cache_read_input_tokens\\": 1, \\"output_tokens\\":'
+    of_anthropic = '"mlflow.message.format": "\\"anthropic\\"", "mlflow.chat.tokenUsage"'
+    path.write_text(text)
+    before = counts_of(path)["input_tokens"]
+    path.write_text(text.replace(key, cached).replace('"mlflow.chat.tokenUsage"', of_anthropic))
+    assert counts_of(path)["input_tokens"] == [count + 1 for count in before]
+
+
+def test_a_usage_record_without_the_output_leaves_that_of_the_message(tmp_path: Path) -> None:
+    path, text = tmp_path / ALL["copilot-cli"].file, ALL["copilot-cli"].text
+    path.write_text(text)
+    before = counts_of(path)
+    usage = {"apiCallId": "c", "inputTokens": 20, "cacheReadTokens": 7}
+    record = {"type": "session.usage_record", "id": "u", "timestamp": "2026-08-01T00:00:01Z", "data": {"usage": usage}}
+    lines = text.replace('"messageId": "m1"', '"messageId": "m1", "apiCallId": "c"').splitlines()
+    place = next(number for number, line in enumerate(lines) if '"apiCallId"' in line)
+    path.write_text("\n".join([*lines[:place], json.dumps(record), *lines[place:], ""]))
+    assert counts_of(path) == before | {"input_tokens": [20], "cached_tokens": [7]}
+
+
+def test_usage_as_the_text_of_a_provider_is_none(tmp_path: Path) -> None:
+    path, text = tmp_path / ALL["langgraph"].file, ALL["langgraph"].text
+    path.write_text(text)
+    before = counts_of(path)
+    path.write_text(text.replace(USED, f'"response_metadata": {{"token_usage": "Usage(total=3)"}}, {USED}'))
+    assert counts_of(path) == before and not credit.read(path).problems

@@ -1,7 +1,8 @@
-"""Times in milliseconds where a format has seconds: durations became 1,000 times as long without a word."""
+"""Times in another unit than a format's, or of no clock: durations were wrong by 1,000 and more without a word."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -22,3 +23,54 @@ def test_times_that_cannot_be_seconds_are_named(name: str, scale: int, tmp_path:
     path.write_text(SECONDS.sub(lambda time: str(int(float(time[1]) * scale)), path.read_text()))
     (note,) = [note for note in read(path).problems if note.kind == "time-unit"]
     assert not note.is_failure and "too long by 1,000 or more" in note.expected
+
+
+NANOSECONDS = re.compile(r"\b1[67]\d{17}\b")
+YEAR = re.compile(r"20\d\d(?=-\d\d-\d\dT)")
+
+
+@pytest.mark.parametrize(("name", "stated"), [
+    ("otlp of gen_ai", NANOSECONDS), ("otlp of openinference", NANOSECONDS), ("adk", SECONDS), ("braintrust", SECONDS),
+])  # fmt: skip
+@pytest.mark.parametrize("scale", [10**3, 10**6])
+def test_times_that_are_too_small_for_their_unit_are_named(
+    name: str, stated: re.Pattern[str], scale: int, tmp_path: Path
+) -> None:
+    path = ALL[name].write(tmp_path)
+    assert "time-unit" not in [note.kind for note in read(path).problems]
+    text, replaced = stated.subn(
+        lambda time: f"{float(time[0]) / scale:.6f}" if stated is SECONDS else time[0][: -len(str(scale)) + 1],
+        path.read_text(),
+    )
+    assert replaced
+    path.write_text(text)
+    (note,) = [note for note in read(path).problems if note.kind == "time-unit"]
+    assert not note.is_failure and f"divided by {scale:,}" in note.expected
+
+
+@pytest.mark.parametrize(("name", "stated"), [
+    ("otlp of gen_ai", NANOSECONDS), ("adk", SECONDS), ("weave", YEAR), ("claude-code", YEAR),
+])  # fmt: skip
+def test_one_time_of_no_clock_is_named(name: str, stated: re.Pattern[str], tmp_path: Path) -> None:
+    """A time that was never set is 1970: the run took half a century."""
+    path = ALL[name].write(tmp_path)
+    assert "time-unit" not in [note.kind for note in read(path).problems]
+    never = "1970" if stated is YEAR else "1"
+    text, replaced = stated.subn(never, path.read_text(), count=1)
+    assert replaced
+    path.write_text(text)
+    notes = [note for note in read(path).problems if note.kind == "time-unit"]
+    assert [note.is_failure for note in notes] == [False] and "one unit and one clock" in notes[0].expected
+
+
+@pytest.mark.parametrize(("times", "words"), [
+    ((1767223833000, 1767223834500), "too long"), ((0, 1767223834.5), "one clock"),
+    ((1767223.833, 1767223.8345), "by 1,000"),
+    ((1767223833.0, 1767223834.5), ""), ((0, 1.5), ""), ((1.5, 2.0), ""), ((1500, 1700), ""), ((7, 7), ""),
+])  # fmt: skip
+def test_times_of_the_native_format_are_looked_at_too(times: tuple[float, ...], words: str, tmp_path: Path) -> None:
+    events = [{"id": str(i), "type": "message", "agent": "a", "t": time} for i, time in enumerate(times)]
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1}}) + "\n")
+    notes = [note.expected for note in read(path).problems]
+    assert len(notes) == bool(words) and all(words in note for note in notes)

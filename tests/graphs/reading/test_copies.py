@@ -31,6 +31,22 @@ def test_a_copy_of_a_log_under_another_name_counts_once(tmp_path: Path, name: st
     assert np.array_equal(both.graph.group_ids, alone.graph.group_ids)
 
 
+@pytest.mark.parametrize("name", [name for name, sample in ALL.items() if sample.format == "rollouts" and sample.lines])
+@pytest.mark.parametrize("between", [b"", b"\n"])
+def test_shards_beside_the_file_of_all_of_them_count_once(tmp_path: Path, name: str, between: bytes) -> None:
+    """Of `cat shard-*.jsonl > all.jsonl` the first shard was known again, and every other one counted twice."""
+    path = ALL[name].write(tmp_path / "logs")
+    shards = [path.read_bytes().replace(b"{", b'{"shard": %d, "text": "%s", ' % (i, b"x" * 200), 1) for i in range(3)]
+    path.write_bytes(between.join([*shards]))
+    alone = read(tmp_path)
+    for i, shard in enumerate(shards):
+        path.with_name(f"shard-{i}{path.suffix}").write_bytes(shard)
+    both = read(tmp_path)
+    assert both.sizes == alone.sizes
+    assert [problem.kind for problem in both.problems].count("repeated-run") >= len(shards)
+    assert not any(problem.is_failure for problem in both.problems)
+
+
 def native(reward: float, trace: str = "a") -> str:
     events = [{"id": "1", "type": "message", "agent": "x"}]
     return json.dumps({"trace_id": trace, "task_id": "q", "events": events, "rewards": {"team": reward}}) + "\n"

@@ -233,3 +233,36 @@ def test_keys_that_many_logs_have_advise_no_format(tmp_path: Path, lines: list[d
     (problem,) = caught.value.problems
     assert problem.kind == "unknown-format" and "reads it as such" not in problem.expected
     assert "--columns" in problem.expected
+
+
+OWN: dict[str, Any] = {"task": "q", "reward": 1.0, "events": [{"agent": "A", "text": "x"}, {"agent": "B", "text": "y"}]}
+
+
+def test_rollouts_of_one_s_own_are_told_the_keys_that_they_lack(tmp_path: Path) -> None:
+    """The refusal listed all formats and named no key."""
+    (tmp_path / "x.jsonl").write_text(json.dumps(OWN) + "\n")
+    (problem,) = refused(tmp_path / "x.jsonl")
+    assert problem.kind == "unknown-format" and problem.value == "like native"
+    assert "the keys task_id, trace_id of each trace and id, type of each event, and the outcome as" in problem.expected
+    events = [{**event, "id": f"e{i}", "type": "message"} for i, event in enumerate(OWN["events"])]
+    whole = {"trace_id": "t", "task_id": OWN["task"], "events": events, "rewards": {"team": OWN["reward"]}}
+    (tmp_path / "x.jsonl").write_text(json.dumps(whole) + "\n")
+    assert read(tmp_path / "x.jsonl").reward[0] == 1
+    (tmp_path / "x.jsonl").write_text(json.dumps({**OWN, "events": [1, 2]}) + "\n")
+    (problem,) = refused(tmp_path / "x.jsonl")
+    assert "like native" not in problem.value
+
+
+@pytest.mark.parametrize("key", ["events", "steps", "messages", "trajectories"])
+@pytest.mark.parametrize("top", [{"id": "a", "task": "q", "reward": 1}, {"prompt": "q", "score": 1}])
+def test_rollouts_with_a_list_of_events_for_each_agent_say_what_is_expected(
+    tmp_path: Path, key: str, top: dict[str, Any]
+) -> None:
+    """All formats were listed; an object by agent has no order between the agents."""
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(top | {key: {"planner": [{"content": "x"}], "coder": [{"content": "y"}]}}) + "\n")
+    with pytest.raises(NothingReadError) as refused:
+        read(log)
+    (problem,) = refused.value.problems
+    assert (problem.kind, problem.value) == ("unknown-format", f"{key} by agent")
+    assert "one list of the events of all agents" in problem.expected and "tau-bench" not in problem.expected

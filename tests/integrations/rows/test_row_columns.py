@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import pickle
@@ -151,6 +152,32 @@ def test_what_is_no_column_is_refused_by_name(column: str, given: Any, words: st
         halved()(**columns | {column: given})
 
 
+@pytest.mark.parametrize("library", ["list", "numpy"])
+@pytest.mark.parametrize(
+    ("trace", "row", "words"),
+    [
+        ([7, 7, "a", 8], 2, "'a' is of type str, and 7 before it of type int"),
+        (["b", None, 1, "c"], 2, "1 is of type int, and 'b' before it of type str"),
+        (["b", float("nan"), "c", 0.5], 3, "0.5 is of type float, and 'b' before it of type str"),
+        ([object, object, 1, 1], 0, "<class 'object'> is of type type"),
+    ],
+)
+def test_ids_of_mixed_types_name_the_first_row_that_differs(
+    library: str, trace: list[Any], row: int, words: str
+) -> None:
+    """Arrow's words, "Expected bytes, got a 'int' object", named no row."""
+    columns: dict[str, Any] = {"group": ["q"] * 5, "reward": np.array([1.0, 1, 1, 0, np.nan])}
+    given: Any = [*trace, trace[0]] if library == "list" else np.array([*trace, trace[0]], object)
+    with pytest.raises(ColumnError) as refused:
+        RowAdvantages("rloo")(**columns, trace=given)
+    assert str(refused.value) == f"column 'trace': {words}; expected texts or numbers, all of one type (rows {row})"
+    if library == "numpy":  # the row of the batch, not of those that ran
+        with pytest.raises(ColumnError, match=rf"\(rows {row + 1}\)$"):
+            RowAdvantages("rloo")(
+                group=["q"] * 6, reward=np.ones(6), where=[False, *[True] * 5], trace=np.array([None, *given], object)
+            )
+
+
 def test_a_mask_of_pandas_is_one_of_numpy() -> None:
     pandas = pytest.importorskip("pandas")
     mask = pandas.DataFrame([[1, 0], [1, 1]])
@@ -238,10 +265,34 @@ def test_what_a_mask_hides_is_absent() -> None:
 def test_equal_returns_that_differ_as_sums_are_named() -> None:
     """`grpo` gave traces of one return, ten rewards of 0.1 and five of 0.2, advantages of 0.11 and 0 without a word."""
     rows: dict[str, Any] = {"group": ["q"] * 15, "trace": np.repeat([0, 1], [10, 5]), "reward": np.zeros(15)}
+    with pytest.warns(UserWarning, match="1 group whose outcomes.* differ by little.*multiples of 1/8"):
+        got = RowAdvantages("grpo")(**rows, event_reward=np.repeat([0.1, 0.2], [10, 5]))
+    assert got.metrics["credit/condition/resolved"] == 0 and got.metrics["credit/groups_that_teach"] == 1
     with pytest.warns(UserWarning, match="1 group whose outcomes differ by little.*multiples of 1/8"):
-        got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.1, 0.2], [10, 5]))
-    assert got.metrics["credit/condition/resolved"] == 0
+        credit.from_columns(**rows, event_reward=np.repeat([0.1, 0.2], [10, 5]))  # a method may divide by the spread
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.125, 0.25], [10, 5]))
     assert got.metrics["credit/condition/resolved"] == 1 and not got.advantages.any()
+
+
+@pytest.mark.parametrize(
+    ("method", "steps", "made"),
+    [("rloo", [-0.2, 0.15, 0.1, -0.05], False), ("rloo", [-0.1, -0.2, 0.3], False), ("rloo", [0.1] * 10, False),
+     ("grpo", [-0.1, -0.2, 0.3], False), ("grpo", [-0.2, 0.15, 0.1, -0.05], True),
+     ("wideseek_r1", [-0.2, 0.15, 0.1, -0.05], True), ("wideseek_r1", [0.1, 0.7, -0.8], True)],
+)  # fmt: skip
+def test_a_group_of_equal_returns_alarms_where_a_method_makes_something_of_rounding(
+    method: str, steps: list[float], made: bool
+) -> None:
+    """One group of them turned `resolved` and `unbiased` of the batch to 0, and taught with 4e-9."""
+    n, total = len(steps), round(sum(steps), 9)
+    rows: dict[str, Any] = {"group": ["q"] * (n + 1) + ["h"] * 2, "trace": ["a"] + ["b"] * n + ["c", "d"]}
+    rows |= {"reward": np.array([0.0] * (n + 1) + [1.0, 0.0]), "event_reward": np.array([total, *steps, 0.0, 0.0])}
+    with contextlib.nullcontext() if not made else pytest.warns(UserWarning, match="1 group whose outcomes"):
+        advantages = RowAdvantages(method, rows=16)
+        got = advantages(**rows)
+    assert got.metrics["credit/condition/resolved"] == (not made)
+    assert got.metrics["credit/condition/unbiased"] == (method == "rloo")
+    assert got.metrics["credit/groups_that_teach"] == (1 if made else 0.5)
+    assert advantages.silent_groups == ([] if made else ["q"])

@@ -59,7 +59,9 @@ def trainer(estimator: str, mode: str = "credit_sync", *more: str) -> Any:
     lines = block("yaml", "credit_sync").replace("credit_sync", mode).replace("credit_dr_mas", estimator)
     lines = [line.replace(": ", "=") for line in lines.splitlines()]
     config = configuration(*lines, *more)
-    return get_trainer_cls(config.trainer.v1.trainer_mode)(config=config)
+    made = get_trainer_cls(config.trainer.v1.trainer_mode)(config=config)
+    made.global_steps = 5  # the step at hand, as `fit` counts; the weights are of the last
+    return made
 
 
 def put(outputs: dict[str, tuple[float, dict[str, Any]]], *, padded: int = 0) -> Any:
@@ -110,11 +112,13 @@ def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
     outputs = {"q_0_0": (1.0, {}), "q_0_1": (1.0, {}), "q_0_2": (1.0, {})}
     outputs |= {f"q_{session}_0": (0.0, {}) for session in (1, 2, 3)}
     metrics: dict[str, Any] = {}
-    result, _ = advantages_of(trainer("credit_rloo"), put(shuffled(outputs)), metrics)
+    made = trainer("credit_rloo")
+    made.global_steps = 7
+    result, _ = advantages_of(made, put(shuffled(outputs)), metrics)
     assert result == pytest.approx({**dict.fromkeys(("q_0_0", "q_0_1", "q_0_2"), 1.0),
                                     **{f"q_{session}_0": -1 / 3 for session in (1, 2, 3)}}, abs=TOLERANCE)  # fmt: skip
     assert metrics["credit/groups_that_teach"] == 1 and metrics["credit/traces"] == 4
-    assert metrics["credit/policy_age"] == metrics["credit/groups_of_several_versions"] == 1
+    assert metrics["credit/policy_age"] == 3 and metrics["credit/groups_of_several_versions"] == 1
 
 
 def test_a_group_is_held_until_it_is_whole(queue: None) -> None:

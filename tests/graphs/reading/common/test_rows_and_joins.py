@@ -213,6 +213,26 @@ def test_outcomes_as_words_of_one_pair_are_read_and_told(one: Any, zero: Any, lo
         assert (told.kind, told.is_failure, told.expected) == ("worded-outcomes", False, words)
 
 
+@pytest.mark.parametrize("cells", [("1", "cannot tell"), ("cannot tell", "1"), ("cannot tell", "cannot tell")])
+def test_two_rows_of_a_trace_void_its_outcome_whatever_they_say(
+    cells: tuple[str, str], log: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "outcomes.csv"
+    table.write_text("trace,reward\n" + "".join(f"a,{cell}\n" for cell in cells) + "b,cannot tell\n")
+    traces = read(log, rewards=table)
+    np.testing.assert_array_equal(traces.reward[:3], np.where([True, False, False], np.nan, read(log).reward[:3]))
+    assert {problem.kind for problem in traces.problems} == {"ambiguous-row", "untold-outcomes"}
+
+
+def test_a_row_without_an_id_is_not_of_a_trace_whose_row_cannot_tell(log: Path, tmp_path: Path) -> None:
+    """The broken row took the outcome of the log away, of which the note said that it is kept."""
+    table, known = tmp_path / "outcomes.jsonl", read(log).reward[:3]
+    table.write_text('{"trace": "a", "reward": "cannot tell"}\nbroken\n')
+    kept = read(log, rewards=table)
+    np.testing.assert_array_equal(kept.reward[:3], np.where([True, False, False], known, np.nan))
+    assert "a" not in {problem.trace for problem in kept.problems if problem.kind == "lost-row"}
+
+
 @pytest.mark.parametrize("word", ["killed", "timeout", "error"])
 def test_a_word_without_a_meaning_is_refused_with_those_that_have_one(word: str, log: Path, tmp_path: Path) -> None:
     """`killed` got "expected a finite number", though `passed` and `failed` beside it were read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +171,11 @@ def varint(value: int, length: int = 0) -> bytes:
     return bytes(digit | (0x80 if place < len(digits) - 1 else 0) for place, digit in enumerate(digits))
 
 
-def test_a_file_that_states_less_than_it_holds_is_refused(tmp_path: Path) -> None:
-    """The limit was held against the sizes that the file states of itself, and half a megabyte became 2 GB."""
+def test_a_file_that_states_less_than_it_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit was held against the sizes that the file states of itself, and half a megabyte became 2 GB.
+
+    Then the first batch was in memory before its texts were counted: 75 KB became 1.5 GB.
+    """
     path = tmp_path / "x.parquet"
     rows = 20_000
     columns = {"step": [1] * rows, "prompt": ["p"] * rows, "completion": ["x" * 2000] * rows, "advantage": [0.5] * rows}
@@ -183,5 +186,15 @@ def test_a_file_that_states_less_than_it_holds_is_refused(tmp_path: Path) -> Non
         content = content.replace(varint(stated), varint(1000, len(varint(stated))))
     path.write_bytes(content)
     assert pq.read_metadata(path).row_group(0).total_byte_size == 1000
+    held: list[int] = []
+    batches = pq.ParquetFile.iter_batches
+
+    def watched(*args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
+        for batch in batches(*args, **kwargs):
+            held.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
     with pytest.raises(CreditError, match=r"more texts than the file states.*too-large"):
         read(path, limits=SMALL)
+    assert 0 < sum(held) <= rows // 4

@@ -125,6 +125,7 @@ def test_every_scalar_of_a_trace_replaced_by_every_kind_of_value(tmp_path: Path)
     file.write_text("\n".join(lines))
     traces = read(file)
     read_lines = traces.traces["line"].to_pylist()
-    assert sorted(read_lines + [p.line for p in traces.problems]) == list(range(1, len(lines) + 1))
+    refused = [p.line for p in traces.problems if p.kind != "time-unit"]  # a note on a trace that is read
+    assert sorted(read_lines + refused) == list(range(1, len(lines) + 1))
     assert all(p.field and p.expected and p.file == str(file) for p in traces.problems)
     assert len(traces.problems) > len(read_lines) > 0

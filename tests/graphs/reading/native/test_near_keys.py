@@ -69,6 +69,16 @@ def test_rewards_of_an_event_by_other_names_and_swapped_letters_are_named(tmp_pa
         assert named(path) == []
 
 
+@pytest.mark.parametrize("wrong", ["time", "timestamp", "Timestamp", "ts", "created_at", "startTime"])
+def test_a_time_of_an_event_by_another_name_is_named(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(log("a", {wrong: 0.5}, timestamp=3))
+    (problem,) = named(path)
+    assert (problem.field, problem.expected) == (f"events[1].{wrong}", "the key 't': this one is not read")
+    path.write_text(log("a", {wrong: 0.5, "t": 0.5}))
+    assert named(path) == []
+
+
 def test_a_key_that_only_a_later_trace_has_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     later = [log(f"t{number}", {"event_rewards": 0.5}, evidence={"policy_versions": 1}) for number in range(3)]
@@ -136,3 +146,54 @@ def test_validate_says_so_and_succeeds(tmp_path: Path) -> None:
         (tmp_path / f"{number:03}.json").write_text(log(f"t{number}", {"event_rewards": 0.5}))
     result = CliRunner().invoke(cli, ["validate", str(tmp_path)])
     assert result.exit_code == 0 and "near-key" in result.output and "'event_reward'" in result.output
+
+
+COUNTS = {
+    "cached_tokens": ["cached_input_tokens", "cached_input", "cached", "cache_read_input_tokens", "cacheReadTokens",
+                      "cache_read", "prompt_cache_hit_tokens", "cachedContentTokenCount", "input_cached_tokens"],
+    "cache_write_tokens": ["cache_creation_input_tokens", "cache_creation", "cacheWriteInputTokens"],
+    "input_tokens": ["prompt_tokens", "promptTokens", "tokens_in", "num_prompt_tokens"],
+    "tokens": ["output_tokens", "completion_tokens", "candidatesTokenCount", "token_count", "n_tokens"],
+}  # fmt: skip
+"""What other logs call the counts of a call."""
+
+
+@pytest.mark.parametrize(("key", "wrong"), [(key, wrong) for key, words in COUNTS.items() for wrong in words])
+def test_a_count_in_the_words_of_another_log_is_named(key: str, wrong: str, tmp_path: Path) -> None:
+    """Cached tokens under such a key cost what others do, without a word."""
+    path = tmp_path / "log.jsonl"
+    others = {known: 0 for known in COUNTS if known != key}
+    path.write_text(log("a", {wrong: 7} | others) + log("b", {wrong: 7} | others))
+    (problem,) = named(path)
+    assert (problem.field, problem.value) == (f"events[1].{wrong}", "7")
+    assert problem.expected == f"the key {key!r}: this one is not read"
+    path.write_text(log("a", {wrong: 7, key: 7}))
+    assert named(path) == []
+
+
+def test_counts_inside_an_object_are_named_each_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    details = {"cached_tokens": 5, "audio_tokens": 0}
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "prompt_tokens_details": details}
+    path.write_text(log("a", {"usage": usage, "input_tokens": 9}))
+    assert {(problem.field, problem.expected.split("'")[1]) for problem in named(path)} == {
+        ("events[1].usage.completion_tokens", "tokens"),
+        ("events[1].usage.prompt_tokens_details.cached_tokens", "cached_tokens"),
+    }
+    path.write_text(log("a", {"usage": {"input": 9, "output": 3}}))
+    assert [problem.expected.split("'")[1] for problem in named(path)] == ["input_tokens", "tokens"]
+    path.write_text(log("a", {"prompt_tokens_details": details, "input_tokens": 9}))
+    assert [problem.field for problem in named(path)] == ["events[1].prompt_tokens_details.cached_tokens"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"cache_key": "a"}, {"cached": True}, {"max_tokens": 9}, {"total_tokens": 9}, {"token_price": 0.1},
+        {"prompt_cache_miss_tokens": 9}, {"usage": "high"}, {"cache_size": 9}, {"tokenizer": 3}, {"token_id": 3},
+    ],
+)  # fmt: skip
+def test_a_number_that_is_no_count_of_a_call_is_none(event: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(log("a", event))
+    assert [problem for problem in named(path) if problem.expected != "the key 'token_ids': this one is not read"] == []

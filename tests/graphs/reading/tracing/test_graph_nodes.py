@@ -192,6 +192,7 @@ FORMATS: dict[str, Callable[[list[Run]], Iterator[Any]]] = {
     "braintrust": braintrust,
     "weave": weave,
 }
+TELL_TOOLS = [name for name in FORMATS if name != "langfuse, spans alone"]
 
 
 def acts(tmp_path: Path, log: Iterator[Any]) -> list[str]:
@@ -224,6 +225,51 @@ def test_an_agent_that_a_tool_of_that_node_runs_is_started_by_who_asked(tmp_path
     assert acts(tmp_path, FORMATS[name](ASKED)) == [
         "boss calls", "boss spawn", "worker calls", "worker return", "boss calls",
     ]  # fmt: skip
+
+
+KILLED = [
+    Run(1, 0, "LangGraph", "chain"),
+    node(2, "reviewer"), Run(3, 2, "model", "llm", "reviewer"),
+    node(4, "coder"), Run(5, 4, "model", "llm", "coder"),
+    node(6, "reviewer"), Run(7, 6, "run_tests", "tool", "reviewer"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", TELL_TOOLS)
+def test_a_node_that_calls_a_model_elsewhere_runs_its_own_tools(tmp_path: Path, name: str, order: int) -> None:
+    """The call before the tool was not logged, as where the run was killed: the tool was of the coder."""
+    assert acts(tmp_path, FORMATS[name](KILLED[::order])) == [
+        "reviewer calls", "coder calls", "reviewer tool_call", "reviewer tool_result",
+    ]  # fmt: skip
+
+
+def test_it_calls_a_model_in_another_trace_of_the_log(tmp_path: Path) -> None:
+    other = [
+        {
+            **run,
+            "id": f"b{run['id']}",
+            "trace_id": "b",
+            "parent_run_id": run["parent_run_id"] and f"b{run['parent_run_id']}",
+        }
+        for run in langsmith(KILLED[:3])
+    ]
+    assert acts(tmp_path, iter([*langsmith([KILLED[0], *KILLED[3:]]), *other])) == [
+        "coder calls", "reviewer tool_call", "reviewer tool_result", "reviewer calls",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TELL_TOOLS)
+def test_a_node_of_tools_that_calls_a_model_once_does_not_run_its_own(tmp_path: Path, name: str) -> None:
+    once = [
+        *TEAM,
+        node(14, "tools"), Run(15, 14, "model", "llm", "tools"),
+        node(16, "coder"), Run(17, 16, "model", "llm", "coder"),
+        node(18, "tools"), Run(19, 18, "edit", "tool", "tools"),
+    ]  # fmt: skip
+    acted = acts(tmp_path, FORMATS[name](once))
+    assert acted[-4:] == ["tools calls", "coder calls", "coder tool_call", "coder tool_result"]
+    assert acted[2] == "coder tool_call"
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -311,7 +357,7 @@ def test_an_agent_below_a_tool_is_one_of_its_own_though_its_name_is_the_callers(
     assert traces.sizes.agents == 2 and traces.events["tool"].to_pylist()[1] == "ask"
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "langfuse, spans alone"])
+@pytest.mark.parametrize("name", TELL_TOOLS)
 def test_a_model_call_inside_a_tool_did_not_ask_for_the_next_tool(tmp_path: Path, name: str) -> None:
     """As OTLP it had."""
     runs = [

@@ -127,9 +127,9 @@ def test_an_assessment_of_mlflow_that_is_not_valid_is_no_reward(tmp_path: Path) 
     assert np.isnan(read(assessed(tmp_path, {"valid": False})).reward[0])
 
 
-@pytest.mark.parametrize("value", ["0.75", "1", pytest.param(10**400, id="huge")])
+@pytest.mark.parametrize("value", ["0.75", "1", "true", "False", pytest.param(10**400, id="huge")])
 def test_an_assessment_of_mlflow_with_another_number_is_named(tmp_path: Path, value: Any) -> None:
-    """There was no reward, and a number too large for a float ended the reading."""
+    """There was no reward, nor of a truth in quotes, and a number too large for a float ended the reading."""
     with pytest.raises(NothingReadError) as caught:
         read(assessed(tmp_path, {"feedback": {"value": value}}))
     (problem,) = caught.value.problems

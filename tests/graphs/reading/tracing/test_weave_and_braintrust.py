@@ -98,6 +98,32 @@ def test_feedback_of_scorers_and_of_people_is_a_reward(tmp_path: Path) -> None:
     assert {problem.kind for problem in caught.value.problems} == {"disagreeing-rewards"}
 
 
+@pytest.mark.parametrize("output", ["0.8", "true", {"right": "1", "why": "x"}])
+def test_a_scorer_that_states_its_number_as_a_text_alone_is_refused(tmp_path: Path, output: Any) -> None:
+    """The run had no outcome, without a word; other formats refuse such a score."""
+    with pytest.raises(NothingReadError) as caught:
+        written(tmp_path, judged(("wandb.runnable.judge", {"output": output})))
+    (problem,) = caught.value.problems
+    assert problem.kind == "bad-value" and problem.field.startswith("judge")
+    with pytest.raises(NothingReadError, match="bad-value"):
+        written(tmp_path, [_scored(call, {"match": output}) for call in WEAVE if call["trace_id"] == EVALUATION])
+
+
+def test_texts_beside_the_number_of_a_scorer_are_details_of_it(tmp_path: Path) -> None:
+    scores = {"match": {"right": True, "answer": "42"}, "words": "good"}
+    traces = written(tmp_path, [_scored(call, scores) for call in WEAVE if call["trace_id"] == EVALUATION])
+    assert traces.problems == () and list(traces.reward_channels) == ["match.right", "team"]
+
+
+EVALUATION = WEAVE[0]["trace_id"]
+
+
+def _scored(call: Any, scores: dict[str, Any]) -> Any:
+    """The call; an example has these scores."""
+    is_example = call["id"] in EXAMPLES
+    return call | {"output": call["output"] | {"scores": scores}} if is_example else call
+
+
 def test_one_row_in_two_experiments_of_braintrust_is_one_task(tmp_path: Path) -> None:
     """The experiment's id was part of the task, so nothing could be paired."""
     shared = {"root_span_id": "e", "metrics": {"start": 1}}

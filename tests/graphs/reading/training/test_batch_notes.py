@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.doctor.team_checks import CHECKS
+from credit.doctor.team_checks import CHECKS, examine
 from credit.methods.availability import availability
 from credit.methods.registry import METHODS
 from credit.methods.running import run
 from estimators.options import takes_key
-from graphs.traces.batch_notes import WITHIN_VERSION
+from graphs.traces.batch_notes import OF_VERSIONS
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -34,7 +34,13 @@ def noted(path: Path, **options: object) -> list[tuple[str, str]]:
     return [(problem.kind, problem.value) for problem in problems]
 
 
-@pytest.mark.parametrize(("second", "said"), [(9, [("several-versions", "several in 2 groups")]), (1, []), (None, [])])
+UNKNOWN = "unknown in 4 traces of groups that state one, in 2 files"
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [(9, [("several-versions", "several in 2 groups, in 2 files")]), (1, []), (None, [("several-versions", UNKNOWN)])],
+)
 def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int | None, said: object) -> None:
     """Dumps of two steps with the same tasks were compared as one group, without a word."""
     for step, version in enumerate((1, second)):
@@ -44,38 +50,62 @@ def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int
     assert noted(tmp_path) == said
 
 
-def test_the_note_on_versions_counts_whom_its_advice_leaves_alone(tmp_path: Path) -> None:
-    """The advised call refused groups of one, and said again what it had been called for."""
+def test_the_note_on_versions_names_the_file_of_all_its_groups_or_how_many(tmp_path: Path) -> None:
+    """It named one file for groups of which the second was in another."""
+    head = "trace,group,policy_version,reward\n"
+    alike, mixed, other = (f"{g}1,{g},1,1\n{g}2,{g},{v},0\n" for g, v in (("p", 1), ("q", 2), ("r", 2)))
+    written(tmp_path, "a.csv", head + alike)
+    one = written(tmp_path, "b.csv", head + mixed)
+    for second, value in ((alike.replace("p", "s"), "several in 1 group"), (other, "several in 2 groups, in 2 files")):
+        written(tmp_path, "c.csv", head + second)
+        (problem,) = credit.read(tmp_path).problems
+        assert (problem.file, problem.value) == (str(one), value)
+
+
+def test_the_note_on_versions_asks_for_a_weight_and_no_other_comparison(tmp_path: Path) -> None:
+    """It expected one version in a group, though a mean of other traces has no bias; within one is no other."""
     rows = [("q", 1, 1), ("q", 1, 0), ("q", 2, 1), ("p", 1, 1), ("p", 1, 0), ("p", 2, 1), ("p", 2, 0), ("o", 1, 1)]
     text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
     path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
     (problem,) = credit.read(path).problems
-    assert problem.value == "several in 2 groups" and WITHIN_VERSION.format(" (here 1)") in problem.expected
-    assert WITHIN_VERSION.format("") in CHECKS["mixed_groups"].advice  # which named the key alone
+    assert problem.value == "several in 2 groups" and problem.expected == OF_VERSIONS and not problem.is_failure
+    assert OF_VERSIONS in CHECKS["mixed_groups"].advice
     call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
     assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
     for more, without in ([], [2, 7]), (["--option", "singleton=raw"], []):
         done = CliRunner().invoke(cli, [*call, "--by", "task,policy_version", *more])
-        assert done.exit_code == 0 and "several-versions" not in done.stderr, done.stderr
+        assert done.exit_code == 0 and "1 several-versions" in done.stderr, done.stderr
         valid = pacsv.read_csv(tmp_path / "a.csv")["valid"].to_pylist()
         assert [i for i, ok in enumerate(valid) if not ok] == without
-    spelt = CliRunner().invoke(cli, [*call, "--option", "by=task,policy_version"])
-    assert spelt.exit_code == 0 and "several-versions" not in spelt.stderr
-    compared = ["compare", str(path), "-m", "rloo,grpo", "--option", "rloo.by=task,policy_version"]
-    assert "several-versions" not in CliRunner().invoke(cli, compared).stderr
 
 
-def test_what_the_note_on_versions_advises_runs_by_every_method(tmp_path: Path) -> None:
-    """It advised a key to hierarchical_grpo and half of the other methods, which take none."""
+@pytest.mark.parametrize(
+    ("late", "missing", "said"),
+    [("2", "", "several in 1 group"), ("2", "1", "several in 2 groups"), ("", "", "unknown in 1 trace of groups that"),
+     ("", "1", "several in 1 group, unknown in 1 trace of groups that")],
+)  # fmt: skip
+def test_the_note_on_versions_counts_traces_that_are_compared(
+    tmp_path: Path, late: str, missing: str, said: str
+) -> None:
+    """It counted traces without an outcome, and those of no version nowhere."""
+    rows = [("q", "1", 1), ("q", late, 0), ("p", "1", 1), ("p", "1", 0), ("p", "2", missing), ("o", "", 1)]
+    text = "".join(f"t{i},{group},{version},{reward}\n" for i, (group, version, reward) in enumerate(rows))
+    path = written(tmp_path, "rows.csv", "trace,group,policy_version,reward\n" + text)
+    ((kind, shown),) = noted(path)
+    assert kind == "several-versions" and (shown == said if late else shown.startswith(said))
+    (mixed,) = (finding for finding in examine(credit.read(path)) if finding.check == "mixed_groups")
+    assert mixed.shown == bool(missing) + bool(late)
+
+
+def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(tmp_path: Path) -> None:
+    """By every method that takes a key."""
     rows = [(f"t{i}", agent, 1 + i // 2, i % 2) for i in range(4) for agent in "sc"]
     text = "".join(f"{t},q,{agent},{version},{reward}\n" for t, agent, version, reward in rows)
     path = written(tmp_path, "rows.csv", "trace,group,agent,policy_version,reward\n" + text)
     of_both = {f"t{i}": f"q of {1 + i // 2}" for i in range(4)}
     file = written(tmp_path, "g.csv", "trace,group\n" + "".join(f"{t},{group}\n" for t, group in of_both.items()))
     logged, split = credit.read(path), credit.read(path, groups=of_both)
-    (problem,) = logged.problems
-    assert all(part in problem.expected for part in ("--groups FILE", "where a method's `by` takes keys"))
-    assert not split.problems
+    assert len(logged.problems) == 1 and not split.problems
     keyed, states = set(), availability(logged)
     for name in (name for name in METHODS if states[name].state == "computable"):
         apart = run(split, name)
@@ -110,7 +140,9 @@ def test_an_outcome_that_is_paid_again_is_named(
     rows = [f"{t},q,{reward},{step}\n" for t, reward, step in zip("aabb", outcomes, steps, strict=True)]
     third = "c,q,0,0\n" if steps == [1, 1, "", ""] else ""  # outcomes that differ, beside a trace without one
     path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows) + third)
-    assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else [])
+    null = sum(step == "" != reward for step, reward in zip(steps, outcomes, strict=True))
+    of_null = [("some-without-event-reward", f"null in {null} of {len(steps)} rows, where it counts 0")] * (null > 0)
+    assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else []) + of_null
 
 
 @pytest.mark.parametrize(("others", "said"), [(18, True), (3, False)])
@@ -151,7 +183,7 @@ def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: st
             table = pa.table({name: [row[name] for row in rows] for name in columns})
             pq.write_table(table, tmp_path / f"{step}.parquet")
     text = "2 groups in several files, and no step or policy_version"
-    of_versions = [("several-versions", "several in 2 groups")] if stated and kind == "table" else []
+    of_versions = [("several-versions", "several in 2 groups, in 2 files")] if stated and kind == "table" else []
     assert noted(tmp_path) == ([("group-over-files", text)] if said else of_versions)
     one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
     assert noted(one) == []
@@ -169,3 +201,25 @@ def test_ids_that_a_person_takes_for_one_are_named(tmp_path: Path, other: str) -
 def test_numbers_that_pandas_wrote_as_floats_are_named(tmp_path: Path) -> None:
     path = written(tmp_path, "rows.csv", "trace,group,agent,reward\n1,q,x,1\n1.0,q,X,0\n1.5,q,x,0\n")
     assert noted(path) == [("look-alike-ids", "'1', '1.0'"), ("look-alike-ids", "'x', 'X'")]
+
+
+@pytest.mark.parametrize(
+    ("times", "context", "said"),
+    [("0000", False, 2), ("0101", False, 0), ("0000", True, 0), ("0001", False, 1)],
+)
+def test_a_reward_before_another_agents_action_of_one_time_is_named(
+    tmp_path: Path, times: str, context: bool, said: int
+) -> None:
+    """Which of two agents' rows at one time stood first moved the numbers, without a word."""
+    steps = [0.5, 0, -0.5, 0]
+    lines = [
+        {"group": "q", "trace": t, "agent": a, "time": int(at), "reward": r, "event_reward": e}
+        | ({"context": f"{t}{at}"} if context else {})
+        for t, a, at, r, e in zip("aabb", "ABAB", times, (1, 1, 0, 0), steps, strict=True)
+    ]
+    path = written(tmp_path, "rows.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    events = f"{said} event{'s' * (said > 1)}"
+    shown = f"above 0 or below in {events} at one time with a later one of another agent"
+    assert noted(path) == ([("rewards-at-one-time", shown)] if said else [])
+    advantage = np.asarray(run(credit.read(path), "discounted_return").advantage)[:4]
+    assert advantage.tolist() == ([1.5, 1.5, -0.5, -0.5] if context else [1.5, 1.0, -0.5, 0.0])

@@ -9,7 +9,7 @@ import pytest
 from graphs.errors import NothingReadError
 from graphs.logs import read
 
-ROWS = '{"trace": "a", "group": "q", "reward": 1, "event_reward": 0.1}\n{"trace": "b", "group": "q", "reward": 0}\n'
+ROWS = '{"trace": "a", "group": "q", "reward": 1, "tokens": 5}\n{"trace": "b", "group": "q", "reward": 0}\n'
 CELLS = "a,q,1\nb,q,0\n"
 HEADER = "trace,group,reward\n"
 

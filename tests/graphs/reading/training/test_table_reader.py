@@ -420,6 +420,25 @@ def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     assert [problem.value for problem in mapped] == ["'trace_id'"]
 
 
+@pytest.mark.parametrize(
+    ("header", "option"),
+    [("trace,task,reward,agent", "--columns group=task"), ("trace,speaker,reward,group", "--columns agent=speaker"),
+     ("trace,question_id,reward,worker", "--columns group=question_id,agent=worker"),
+     ("trace,step,reward,agent", "--columns"), ("trace,task,reward,uid", "--columns")],
+)  # fmt: skip
+def test_a_likely_column_of_tasks_or_agents_is_named_by_its_option(tmp_path: Path, header: str, option: str) -> None:
+    """`task` was one of the columns that are not read, and each trace a group: `dr_mas` gave the raw outcomes."""
+    (tmp_path / "x.csv").write_text(f"{header}\na,x,1,q\nb,x,0,q\n")
+    (problem,) = read(tmp_path / "x.csv").problems
+    assert problem.expected == f"names of docs/formats/table.md, or {option}: the others are not read"
+
+
+def test_ids_of_prompts_are_groups(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("trace,prompt_id,reward\na,7,1\nb,7,0\n")
+    traces = read(tmp_path / "x.csv")
+    assert traces.problems == () and traces.traces["group"].to_pylist() == ["7", "7"]
+
+
 @pytest.mark.parametrize("header", ["trace,group,Reward", "trace,group,reward ", "trace,Task_ID,reward"])
 def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(header: str, tmp_path: Path) -> None:
     """Rewards were lost, or all traces were of groups of their own, and nothing was said."""

@@ -247,6 +247,16 @@ def test_rows_of_one_example_with_other_prompts_are_never_one_group(tmp_path: Pa
     assert (groups[3], groups[4]) == (groups[0], groups[2])
 
 
+def test_equal_answers_in_two_shards_of_a_run_count_each(tmp_path: Path) -> None:
+    """The second was taken for a copy, as prompt and completion were compared and the time that it took was not."""
+    for shard in range(2):
+        row = RESULT | {"timing": {"total_ms": 10.0 + shard}}
+        (tmp_path / f"results-{shard}.jsonl").write_text(json.dumps(row) + "\n")
+    traces = read(tmp_path, group_by="task")
+    assert traces.sizes.traces == 2 and traces.problems == ()
+    assert len(set(traces.traces["group"].to_pylist())) == 1
+
+
 def test_older_rows_name_the_example_id_and_hold_tool_calls_as_texts(tmp_path: Path) -> None:
     """verifiers 0.1 wrote both, as outputs in its repository show: no such row was read."""
     call = RESULT["completion"][0]["tool_calls"][0]

@@ -15,7 +15,7 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
     """Names of models, and the model of each real event: int [events].
 
     An action has the model that it states, another event that of the latest action of its agent instance, or before any
-    that of the first. Where these state none it is the trace's, which joins the names of several by " + ".
+    that of the first. Where these state none it is the trace's, that of the agent that begins.
 
     Examples:
       >>> from graphs.traces.assembling import assemble

@@ -1,0 +1,263 @@
+"""`--table FILE` of benchmarks: what they measured, one number a line, in the same columns for all; or LaTeX."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.outputs import check_folder, save_table, table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Measured", "latex", "long_table_option", "save_numbers"]
+
+CONDITIONS = {
+    "world": "{}",
+    "group_size": "groups of {}",
+    "length": "T = {:,}",
+    "learning_rate": "rate {:g}",
+}
+SETTINGS = ("rate", "cost", "answered")
+"""Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
+MARKS = ("at edge", "*", "†", "‡")
+OPTIONS = "options of methods: their defaults, or those that a name states"
+COLUMN, PAGE = 48, 104
+"""Characters beside each other in a table of one column of a paper, and of both."""
+_NONE: Mapping[str, str] = MappingProxyType({})
+_NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d[\d,.]*)(?:e([+-])0*(\d+))?")
+_SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
+    ord("\\"): r"\textbackslash{}",
+    ord("~"): r"\textasciitilde{}",
+    ord("^"): r"\textasciicircum{}",
+    ord("<"): r"\textless{}",
+    ord(">"): r"\textgreater{}",
+    ord("–"): "--",
+    ord("−"): "$-$",
+    ord("₀"): "$_0$",
+    ord("²"): "$^2$",
+    ord("°"): r"$^\circ$",
+    ord("×"): r"$\times$",
+    ord("∇"): r"$\nabla$",
+    ord("Σ"): r"$\Sigma$",
+    ord("τ"): r"$\tau$",
+    ord("|"): "$|$",
+    ord("`"): "",
+    ord("†"): r"\dag{}",
+    ord("‡"): r"\ddag{}",
+}
+
+
+class Measured(NamedTuple):
+    """What a benchmark measured of one method: a line of the table.
+
+    Attributes:
+      method, quantity: names.
+      value, low, high: with the ends of its interval; NaN where there is none, and of exact numbers the ends.
+      confidence: of the interval, as 0.95.
+      n: how many decisions were counted, of SNR's differences traces, of training seeds; None of exact numbers.
+      less: of a difference, the method whose number was subtracted; "" of others.
+      world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
+        of a comparison were trained at it, and else a quantity.
+      mark: what is printed beside the number, such as * where a difference is significant; "" of most.
+      shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
+    """
+
+    method: str
+    quantity: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    confidence: float | None = None
+    n: int | None = None
+    less: str = ""
+    world: str | None = None
+    group_size: int | None = None
+    length: int | None = None
+    learning_rate: float | None = None
+    mark: str = ""
+    shown: str = ""
+
+    @property
+    def cell(self) -> str:
+        """As printed tables and LaTeX have it."""
+        from credit.bench.rounding import rounded
+        from graphs.task_means import ROUNDING
+
+        number = self.shown or ("–" if math.isnan(self.value) else rounded(self.value, exact=ROUNDING))
+        return f"{number} {self.mark}".rstrip()
+
+
+def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--table FILE`, under further names too; an unknown suffix or a missing folder is refused before all else."""
+
+    alone = " So is `-o` here, not in snr and train." * ("-o" in names)
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        if path is None or path.suffix != ".tex":
+            return table_path(context, parameter, path)
+        check_folder(path, "--table")
+        return path
+
+    return click.option(
+        "--table",
+        *names,
+        "table",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=check,
+        help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
+        f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
+    )
+
+
+def save_numbers(numbers: Sequence[Measured], path: Path | None, notes: Mapping[str, str] = _NONE) -> None:
+    """Write numbers by the suffix of a path, if there is one; in LaTeX with `OPTIONS` and the `notes` of `latex`."""
+    if path is None:
+        return
+    if path.suffix != ".tex":
+        save_table(_table(numbers), path)
+        return
+    from graphs.atomic import atomic_write
+
+    of_all = "; ".join(filter(None, [notes.get("", ""), OPTIONS]))
+    with atomic_write(path) as file:
+        file.write(latex(numbers, path.stem, {**notes, "": of_all}).encode())
+    stderr().print(words(f"wrote {path}"), soft_wrap=True)
+
+
+def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NONE) -> str:
+    r"""A LaTeX table of each quantity, a line a method and a column a condition, for the package booktabs.
+
+    Cells are those of the printed table. Conditions that all its numbers share stand in its caption, and `SETTINGS`
+    that are the same throughout in the first one. What is wider than a column is a `table*`, and what is wider than a
+    page has its columns below each other.
+
+    Args:
+      numbers: one or more.
+      name: of the file, with which each label begins.
+      notes: what captions say of quantities by their names, of differences by "less", of all by "", and of `MARKS`
+        where a table has them.
+
+    Examples:
+      >>> print(latex([Measured("rloo", "bias", 0.0, world="relay-and", group_size=2),
+      ...              Measured("mine:a_b", "bias", -2e-5, world="relay-and", group_size=2)], "small"))
+      % needs \usepackage{booktabs}
+      \begin{table}
+      \caption{bias (relay-and, groups of 2)}
+      \label{tab:small-bias}
+      \centering
+      \begin{tabular}{lr}
+      \toprule
+      method & bias \\
+      \midrule
+      rloo & 0 \\
+      mine:a\_b & $-2 \times 10^{-5}$ \\
+      \bottomrule
+      \end{tabular}
+      \end{table}
+      <BLANKLINE>
+    """
+    tables: dict[tuple[str, str], list[Measured]] = {}
+    for number in numbers:
+        tables.setdefault((number.quantity, number.less), []).append(number)
+    said = []
+    for setting in SETTINGS:
+        cells = [number.cell for number in tables.get((setting, ""), ())]
+        if len(cells) < len(numbers) and len(set(cells)) == 1:
+            said.append(f"{setting}: {cells[0]} throughout")
+            del tables[setting, ""]
+    texts = []
+    for (quantity, less), of_table in tables.items():
+        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * bool(less), "")]
+        marks = " ".join([*said, *(number.mark for number in of_table)])
+        of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
+        texts.append(_one(quantity, less, of_table, name, [*said, *of_quantity, *of_marks]))
+        said = []
+    return "\n".join(["% needs \\usepackage{booktabs}", *texts])
+
+
+def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: list[str]) -> str:
+    title = f"{name} less that of {less}" if less else name
+    one = {field for field in CONDITIONS if len({getattr(number, field) for number in numbers}) == 1}
+    columns = dict.fromkeys(_condition(number, CONDITIONS.keys() - one) for number in numbers)
+    cells = {(n.method, _condition(n, CONDITIONS.keys() - one)): n.cell for n in numbers}
+    confidence = {number.confidence for number in numbers if not math.isnan(number.low)} - {None}
+    half = "" if any(" to " in cell for cell in cells.values()) else "half of the "
+    brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in confidence if c]
+    about = "; ".join(filter(None, (_condition(numbers[0], one), *brackets, *said)))
+    methods = list(dict.fromkeys(number.method for number in numbers))
+    of_columns = [[column or name, *(cells.get((method, column), "–") for method in methods)] for column in columns]
+    blocks = _blocks(["method", *methods], of_columns)
+    star = "*" * (max(map(_width, blocks)) > COLUMN)
+    caption = _typeset(f"{title} ({about})" if about else title)
+    label = re.sub(r"[^A-Za-z0-9]+", "-", f"{file} {title}").strip("-")
+    tabulars = "\n\\par\\medskip\n".join(map(_tabular, blocks))
+    return "\n".join([
+        rf"\begin{{table{star}}}", rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}", r"\centering", tabulars,
+        rf"\end{{table{star}}}", "",
+    ])  # fmt: skip
+
+
+def _blocks(methods: list[str], columns: Sequence[list[str]]) -> list[list[list[str]]]:
+    """Lists of columns, each behind that of the methods, that a page has room for beside each other."""
+    blocks = [[methods]]
+    for column in columns:
+        if len(blocks[-1]) > 1 and _width([*blocks[-1], column]) > PAGE:
+            blocks.append([methods])
+        blocks[-1].append(column)
+    return blocks
+
+
+def _width(columns: list[list[str]]) -> int:
+    return sum(2 + max(map(len, column)) for column in columns)
+
+
+def _tabular(columns: list[list[str]]) -> str:
+    header, *lines = zip(*columns, strict=True)
+    rows = [[_typeset(method), *map(_numbers, cells)] for method, *cells in lines]
+    head, *body = (" & ".join(row) + r" \\" for row in [map(_typeset, header), *rows])
+    return "\n".join([
+        rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
+        r"\end{tabular}",
+    ])  # fmt: skip
+
+
+def _typeset(text: str) -> str:
+    return text.translate(_SPECIAL)
+
+
+def _numbers(cell: str) -> str:
+    """A cell with its signs and powers of ten as mathematics."""
+
+    def one(found: re.Match[str]) -> str:
+        sign, digits, below, power = found.groups()
+        ten = rf" \times 10^{{{below.strip('+')}{power}}}" if power else ""
+        return f"${sign}{digits.replace(',', '{,}')}{ten}$" if sign or ten else digits
+
+    return _NUMBER.sub(one, _typeset(cell))
+
+
+def _condition(number: Measured, fields: set[str]) -> str:
+    values = {name: getattr(number, name) for name in CONDITIONS if name in fields}
+    return ", ".join(CONDITIONS[name].format(value) for name, value in values.items() if value is not None)
+
+
+def _table(numbers: Sequence[Measured]) -> pa.Table:
+    """The numbers in one table; NaN and what a benchmark has no word for are null."""
+    import pyarrow as pa
+
+    text, real, whole = pa.string(), pa.float64(), pa.int64()
+    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text)  # none for `shown`
+    sure = (number._replace(confidence=None) if math.isnan(number.low) else number for number in numbers)
+    rows = ((None if isinstance(v, float) and math.isnan(v) else v for v in number[: len(types)]) for number in sure)
+    columns = zip(*rows, strict=True)
+    names = Measured._fields[: len(types)]
+    return pa.table({name: pa.array(column, kind) for name, kind, column in zip(names, types, columns, strict=True)})

@@ -1,0 +1,127 @@
+"""Which agents the difference of a cost between two sides comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from graphs.structure.host_ids import ranked
+from graphs.task_means import ROUNDING
+from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
+
+__all__ = ["AgentDifference", "agent_differences"]
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentDifference:
+    """What an agent adds to a cost of a trace on two sides.
+
+    Attributes:
+      agent: its name.
+      first, second: means over the tasks compared, of means over their traces; 0 of a trace without the agent.
+      difference: second − first. Those of all agents add up to that of the cost.
+      models: of each side, those of its actions, in the order of names.
+      of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
+        difference, which is their sum; None of another cost, and where a number of tokens is not known.
+    """
+
+    agent: str
+    first: float
+    second: float
+    difference: float
+    models: tuple[list[str], list[str]]
+    of_models: float | None = None
+    of_tokens: float | None = None
+    of_tools: float | None = None
+
+
+def agent_differences(
+    traces: Traces,
+    cost: np.ndarray,
+    value: np.ndarray,
+    side: np.ndarray,
+    task: np.ndarray,
+    kinds: np.ndarray | None = None,
+) -> list[AgentDifference]:
+    """The difference of a cost as a sum over agents, the largest part first: the traces are those that
+    `side_differences` compares. Empty where the costs of events are not those of the traces.
+
+    An agent's money is a sum over kinds of tokens, of their number n times their mean price p, which its models make.
+    A kind adds (p₂ − p₁) (n₁ + n₂) / 2 by other models and (n₂ − n₁) (p₁ + p₂) / 2 by other numbers: the mean of both
+    orders in which prices and numbers might have changed, so that no side comes first. A kind that one side has none
+    of has no price there, and keeps that of the other.
+
+    Args:
+      traces: what was read.
+      cost: of each event: float64 [events].
+      value: of each trace, NaN where it is not known: float64 [traces].
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+      task: of each trace: int [traces].
+      kinds: of `EventCosts`, where the cost is money.
+
+    Reference: Shapley 1953, A value for n-person games.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["s", "t", "t"], agent=["a", "a", "b"], reward=[1.0] * 3)
+      >>> found = agent_differences(
+      ...     rows.traces, np.array([2.0, 3.0, 4.0]), np.array([2.0, 7.0]), np.array([0, 1]), np.zeros(2))
+      >>> [(one.agent, one.first, one.second, one.difference) for one in found]
+      [('b', 0.0, 4.0, 4.0), ('a', 2.0, 3.0, 1.0)]
+    """
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    trace, (names, name) = np.asarray(graph.trace_ids)[:n], ranked(traces.agents["name"].to_pylist())
+    known = np.isfinite(value) & (side >= 0)
+    shared = np.intersect1d(*(task[known & (side == one)] for one in (0, 1)))
+    kept = known & np.isin(task, shared) if len(shared) else known
+    total = np.bincount(trace, cost, m)
+    if not np.allclose(total[kept], value[kept], rtol=ROUNDING, atol=0):
+        return []
+    (model_names, model), acts = event_models(traces), np.asarray(graph.action_mask)[:n]
+    means, sums = [], []
+    models: list[list[set[str]]] = []
+    for one in (0, 1):
+        rows = np.flatnonzero(kept & (side == one))
+        tasks, of = np.unique(task[rows], return_inverse=True)
+        weight = np.zeros(m)
+        weight[rows] = 1 / np.bincount(of)[of] / len(tasks)
+        events = np.flatnonzero(weight[trace] > 0)
+        agent, weights = name[np.asarray(graph.agent_ids)[events]], weight[trace[events]]
+        means.append(np.bincount(agent, weights * cost[events], len(names)))
+        if kinds is not None:
+            flat = kinds[:, :, events].reshape(-1, len(events))
+            sums.append(np.stack([np.bincount(agent, weights * row, len(names)) for row in flat]))
+        models.append([set() for _ in names])
+        acting = acts[events]
+        for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
+            models[one][number] |= {model_names[which]} - {""}
+    parts = _parts(*sums) if sums else [(None, None, None)] * len(names)
+    found = zip(names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, strict=True)
+    spent = [
+        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of)
+        for agent, first, second, change, before, after, of in found
+        if first or second
+    ]
+    return sorted(spent, key=lambda one: -abs(one.difference))
+
+
+def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[float | None, float | None, float | None]]:
+    """What models, tokens and tools add for each agent, from numbers and money of each kind, the tools' last: float
+    [10, agents] of each side."""
+    (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p1, p2 = m1 / n1, m2 / n2
+    p1, p2 = np.where(n1 == 0, p2, p1), np.where(n2 == 0, p1, p2)
+    alike = np.abs(p2 - p1) <= ROUNDING * np.maximum(p1, p2)  # of one model, or none of the kind
+    none = ((m1 == 0) & (m2 == 0)) | ((n1 == 0) & (n2 == 0))
+    of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
+    of_tokens = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2)).sum(axis=0)
+    of_tools = second[9] - first[9]
+    return [
+        (None, None, None) if math.isnan(models + tokens) else (models, tokens, tools)
+        for models, tokens, tools in zip(of_models.tolist(), of_tokens.tolist(), of_tools.tolist(), strict=True)
+    ]

@@ -1,0 +1,191 @@
+"""`--table` of benchmarks: one shape for all, and LaTeX of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+from click.testing import CliRunner
+
+from credit.bench.bias import measure
+from credit.bench.snr import Point, Report
+from credit.bench.training.training_comparison import cells
+from credit.bench.training.training_loop import TrainingSettings
+from credit.cli import cli
+from credit.cli.benchmarks.bench_bias import SCORES
+from credit.cli.benchmarks.bench_snr import _numbers as of_snr
+from credit.cli.benchmarks.bench_train import _about, _notes
+from credit.cli.benchmarks.bench_train import _numbers as of_training
+from credit.cli.benchmarks.long_table import Measured, latex, save_numbers
+
+
+@pytest.mark.slow
+def test_bias_and_truth_write_one_shape(tmp_path: Path) -> None:
+    """`bench bias` had no `-o`, and that of `bench truth` had a column a score."""
+    bias, truth = tmp_path / "bias.csv", tmp_path / "truth.csv"
+    small = ["--world", "pivotal", "--events", "30", "--traces", "16", "-m", "rloo", "-m", "grpo"]
+    for call in (
+        ["bias", "-m", "rloo", "--world", "relay-and", "-o", str(bias)],
+        ["truth", *small, "--table", str(truth)],
+    ):
+        found = CliRunner().invoke(cli, ["bench", *call])
+        assert found.exit_code == 0, found.output
+    tables = [pyarrow.csv.read_csv(path) for path in (bias, truth)]
+    assert tables[0].column_names == tables[1].column_names == list(Measured._fields[:-1])
+    rows = tables[0].to_pylist()
+    assert [(row["quantity"], row["group_size"]) for row in rows] == [(name, k) for k in (2, 3) for name in SCORES]
+    assert rows[2]["value"] == measure("rloo", "relay-and", 2).variance and rows[2]["confidence"] is None
+    less = [row for row in tables[1].to_pylist() if row["less"] == "rloo"]
+    assert [row["quantity"] for row in less] == ["slope", "correlation", "sign"] and less[0]["method"] == "grpo"
+    refused = CliRunner().invoke(cli, ["bench", "bias", "-o", "bias.txt"])
+    assert refused.exit_code == 1 and "expected one of" in refused.stderr
+
+
+def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
+    point = Point("rloo", "rloo", 10, 8, 0.3, 0.2, 0.4, 0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
+    numbers = of_snr(Report([point], [], {}))
+    assert numbers[0] == Measured("rloo", "snr", 0.3, 0.2, 0.4, 0.99, 640, "", "normal", 8, 10, shown="0.3 (0.1)")
+    assert [(n.quantity, math.isnan(n.value)) for n in numbers[1:]] == [
+        ("closed form", True), ("cost", False), ("answered", False)
+    ]  # fmt: skip
+    row = {"task": "t", "signal": "rloo", "learning_rate": 0.1, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": math.inf, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3}  # fmt: skip
+    compared = cells([row | {"seed": i, "signal": s} for s in ("rloo", "mine:b") for i in range(2)])
+    trained = of_training(compared, 4, (0.1, 0.2))
+    assert [n.quantity for n in trained if n.method == "rloo"] == ["rate", "area", "final", "events to 90 %"]
+    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "rloo", ""]
+    assert trained[-1].quantity == "ahead" and {n.mark for n in trained if n.quantity == "rate"} == {"at edge"}
+    save_numbers([*numbers, *trained], tmp_path / "all.csv")
+    written = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
+    assert len(written) == 14 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
+
+
+def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
+    text = latex([
+        Measured("mine:a_b", "snr", -0.25, -0.5, 0.125, 0.99, world="heavy_1", length=10, shown="-0.25 (-0.5 to 0.12)"),
+        Measured("mine:a_b", "snr", math.nan, world="heavy_1", length=1000),
+        Measured("rloo", "snr", 1774.2, world="heavy_1", length=10, shown="1,774"),
+        Measured("rloo", "snr", 0.0, world="heavy_1", length=1000, shown="equal"),
+    ], "my_file")  # fmt: skip
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
+    assert r"\caption{snr (heavy\_1; in brackets 99 \% intervals)}" in text and r"\label{tab:my-file-snr}" in text
+    assert r"method & T = 10 & T = 1,000 \\" in text
+    assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
+
+
+def test_latex_writes_powers_of_ten_and_says_settings_once() -> None:
+    """A difference was `$-$8.32e$-$05`, and a rate that all had took a table."""
+    small = Measured("rloo", "area", -8.32e-5, world="a", shown="-8e-05")
+    rates = [Measured("rloo", "rate", 0.4, world=world, shown="0.4") for world in "ab"]
+    text = latex([small, *rates], "t")
+    assert r"rloo & $-8 \times 10^{-5}$ \\" in text and r"\caption{area (a; rate: 0.4 throughout)}" in text
+    assert text.count(r"\begin{table}") == 1
+    assert latex([small, rates[0], rates[1]._replace(shown="0.8")], "t").count(r"\begin{table}") == 2
+    assert latex(rates, "t").count(r"\begin{table}") == 1  # nothing else has a caption
+
+
+def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: Path) -> None:
+    """No *, † or "at edge" stood in tables; captions lacked medians, seeds, steps, and what an area is."""
+    seeds, at = 8, {"rloo": (0.4, 0.60), "mine:b": (0.2, 0.61), "grpo": (0.4, 0.6)}
+    row = {"task": "t", "start": 0.5, "optimum": 0.9, "final_return": 0.9, "events_to_90": 30.0, "cosine": 1.0,
+           "entropy": 0.5, "teaching": 1.0, "sweep": False, "updates": 3}  # fmt: skip
+    rows = [
+        row | {"seed": seed, "signal": signal, "learning_rate": rate, "mean_return": mean + seed * 1e-3}
+        for signal, (rate, mean) in at.items() for seed in range(seeds)
+    ]  # fmt: skip
+    for one in rows[seeds : 2 * seeds]:
+        one["mean_return"] += 1e-4 * one["seed"]
+    compared, rates = cells(rows), (0.2, 0.4, 0.8)
+    numbers = of_training(compared, 4, rates)
+    path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()), TrainingSettings(60, 4, 4), seeds)
+    save_numbers(numbers, path, notes)
+    tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
+    assert list(tables) == ["rate", "area", "final", r"events to 90 \%", "area less that of rloo", "ahead"]
+    assert all("8 seeds, 60 steps of 4 groups, adam, tabular policy" in text for text in tables.values())
+    assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
+    assert "averaged over the budget, median over seeds; share: (J $-$ J$_0$) / (J* $-$ J$_0$)" in tables["area"]
+    assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
+    less = tables["area less that of rloo"]
+    assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
+    assert r"* if the signed-rank" in less and r"\dag{}: not the rate of the first method" in less
+    assert "signed-rank" not in tables["area"] and r"mine:b & 8 of 8 \\" in tables["ahead"]
+    save_numbers(numbers, tmp_path / "t.csv", notes)
+    marks = [line["mark"] for line in pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()]
+    assert marks.count("at edge") == 1 and marks.count("*†") == 1
+
+
+def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
+    """Differences of three worlds ran over the column, and no page had room for those of eight."""
+    long = [Measured("mine:b", "area", 0.1, world=f"world {i}", shown="-0.024 (-0.073 to +0.021)") for i in range(8)]
+    kinds = {count: latex(long[:count], "t") for count in (1, 3, 8)}
+    assert [r"\begin{table*}" in text for text in kinds.values()] == [False, True, True]
+    assert [text.count(r"\begin{tabular}") for text in kinds.values()] == [1, 1, 3]
+    assert [f"world {i}" in kinds[8] for i in range(8)] == [True] * 8 and kinds[8].count(r"mine:b &") == 3
+
+
+CALLS = {
+    "bias": "-m rloo -m grpo --world stop-rewards --world hire-additive --group-size 3 --score all",
+    "truth": "-m rloo -m dr_grpo -m grpo --world pivotal --events 30 --traces 320",
+    "snr": "-m rloo -m dr_grpo -m grpo --quick --lengths 10,30",
+    "train": "--methods rloo,grpo --tasks additive,stopping --seeds 5 --steps 20 --learning-rates 0.2,0.4",
+}
+
+
+SAID = {
+    "bias": {
+        ".*": "stop-rewards: The lead stops or asks the worker, up to twice;",
+        "bias": r"$|$E g $-$ $\nabla$J$|$ / $|$$\nabla$J$|$, the distance of the mean gradient",
+        "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
+        "rank": "exact numbers, by enumeration of all batches",
+    },
+    "truth": {
+        ".*": "topology swarm, agents 5, events 30, traces 320, group size 8, seed 0",
+        "slope.*": r"of the advantage on the true increment, $\Sigma$ A D / $\Sigma$ D$^2$",
+        "slope less.*": "each score on the decisions that the method answers",
+    },
+    "snr": {
+        ".*": "drawn with seed 0",
+        "snr": "A: a decision's advantage, x: its true effect",
+        "snr less.*": "with half of its 99 \\% band from 100 pairs or more",
+    },
+    "train": {".*": "5 seeds, 20 steps of 4 groups, adam", "area": "the share, averaged over the budget"},
+}
+"""Words of captions: those had no condition, no definition and no seed in three of the four."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
+    """`1.77e+03` stood where the screen had 1,774, and 0 (0 to 0) where it had "equal"."""
+    path = tmp_path / "table.tex"
+    found = CliRunner().invoke(cli, ["bench", name, *CALLS[name].split(), "--table", str(path)])
+    assert found.exit_code == 0, found.output
+    assert r"\begin{table*}" in path.read_text() or name != "train"
+    screen = [re.split(r"\s{2,}", line.strip()) for line in found.stdout.splitlines()]
+    tables = re.split(r"\\begin{table\*?}", path.read_text())[1:]
+    assert len(tables) >= 4
+    captions = {caption.split(" (")[0]: caption for caption in re.findall(r"\\caption{(.*)}", path.read_text())}
+    for quantity, words in SAID[name].items():
+        of_quantity = [caption for title, caption in captions.items() if re.fullmatch(quantity, title)]
+        assert of_quantity and all(words in caption for caption in of_quantity), (quantity, captions)
+    assert all(ord(sign) < 128 for caption in captions.values() for sign in caption), captions
+    for table in tables:
+        if r"\caption{closed form" in table:  # the screen has it at the last length
+            continue
+        header, *lines = re.findall(r"^(.*) \\\\$", table, re.MULTILINE)
+        for line in lines:
+            method, *cells = _untyped(line).split(" & ")
+            for cell in cells:
+                assert any(method in row and cell in row for row in screen), (line, found.stdout)
+        if name == "bias":
+            assert header == "method & hire-additive & stop-rewards"  # as on the screen, not as asked
+
+
+def _untyped(line: str) -> str:
+    """A line of a table without its LaTeX."""
+    powers = re.sub(r" \\times 10\^\{(-?)(\d+)\}", lambda found: f"e{found[1]}{int(found[2]):02}", line)
+    return powers.replace("$", "").replace("{,}", ",").replace(r"\_", "_").replace(r"\ddag{}", "‡")
