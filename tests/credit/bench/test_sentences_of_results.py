@@ -52,13 +52,15 @@ def test_how_many_cells_of_the_rule_are_ties_within_rounding() -> None:
 
 
 def test_rewards_at_the_events_of_others() -> None:
-    """What the page about bias says of methods along an agent's own chain."""
+    """What the page about bias says of methods along an agent's own chain, and of turns."""
     of = ("maac", "gae, lambda 1, along agents", "spiral_rae", "maporl")
     rows = [row for row in results("bias")["rows"] if row[0] in of]
     with_rewards = [row[3] for row in rows if row[1] == "stop-rewards"]
     assert max(row[3] for row in rows if row[1] != "stop-rewards") < 1e-9
     stated = f"In `stop-rewards` they have a bias of {min(with_rewards):.2f} to {max(with_rewards):.2f}."
     assert stated in sentences("bias")
+    cosine = min(row[4] for row in results("bias")["rows"] if row[:2] == ["mt_grpo", "stop-rewards"])
+    assert f"which stopping avoids: in `stop-rewards` the cosine is {cosine:.2f}." in sentences("bias")
 
 
 @pytest.mark.parametrize(
