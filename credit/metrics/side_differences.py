@@ -83,6 +83,7 @@ __all__ = [
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
+NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
 OF_UNSTATED = "a model of it"
 """What it is that none prices, where the log states no name."""
@@ -103,7 +104,7 @@ ASKED = {
     "wall_clock": "seconds of wall clock",
 }
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
-ASKED_NEXT = ("tool_calls", "loops")
+ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
@@ -1209,6 +1210,7 @@ COSTS: Mapping[str, str] = {
     "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
     "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
+    "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
     "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
@@ -1230,7 +1232,8 @@ def with_costs(
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, early end.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
+    Outcomes are left out where all are 0 or 1, since "success" has them. "unmended_errors" and "loops" are those of
+    `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
     known, and "logged_money" where logs state it of traces; other costs that they state are
@@ -1262,15 +1265,15 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    loops, (early, told) = calls.loop_counts(), ended_early(traces, calls)
+    loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
+    bare = ~has_statuses(traces), "the log states no status"
     if early.any():
         untold = ~told, "the log does not tell how its runs end"
         found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
     found |= {
-        "errors": numbered(
-            np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status"), lacking
-        ),
-        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls"), lacking),
+        "errors": numbered(np.bincount(trace, calls.counted, m), bare, lacking),
+        "unmended_errors": numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS)),
+        "loops": numbered(loops, (np.isnan(loops), NO_ARGUMENTS), lacking),
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }

@@ -44,7 +44,8 @@ AMOUNTS = frozenset(
     {
         *("parallelism", "parallelism_seconds", "speed_up", "critical_steps", "signal_to_noise", "error_amplification"),
         *("team_peak", "team_mean", "team_births", "team_deaths"),
-        *("errors", "loops", "tokens", "input_tokens", "money", "logged_money", "wall_clock", "tool_calls"),
+        *("errors", "unmended_errors", "loops", "tool_calls", "wall_clock"),
+        *("tokens", "input_tokens", "money", "logged_money"),
     }
 )
 """Metrics whose numbers are 0 or more without an end, so that a few tasks may have most of all.

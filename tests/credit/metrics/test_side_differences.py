@@ -673,6 +673,31 @@ def test_sides_have_the_outcomes_and_costs_of_traces(tmp_path: Path) -> None:
     assert (found["errors"]["first"], found["errors"]["second"]) == (0, 1)
 
 
+def test_errors_that_no_later_call_mended_are_compared(tmp_path: Path) -> None:
+    """Each run had 2 errors: those of one side mended them, of the other not, and no row said so."""
+    lines = []
+    for i in range(40):
+        after, events, edges = i % 2, [], []
+        for k, (said, status) in enumerate((("x", "error"), ("y", "error"), ("xz"[after], "ok"), ("yz"[after], "ok"))):
+            call = {"id": f"c{k}", "type": "tool_call", "agent": "a", "tool": "run", "t": 2 * k, "content_ref": said}
+            events += [call, {"id": f"r{k}", "type": "tool_result", "agent": "a", "t": 2 * k + 1, "status": status}]
+            edges.append({"src": f"c{k}", "dst": f"r{k}", "type": "causal"})
+        lines.append(trace(f"t{i}", f"q{i // 2}", 1.0, events=events, edges=edges, system=("old", "new")[after]))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "system=old,new", "--json").stdout)
+    rows = {row["metric"]: (row["first"], row["second"], row["stands_out"]) for row in told["differences"]}
+    assert rows["errors"] == (2, 2, False) and rows["unmended_errors"] == (0, 2, True)
+    assert "unmended errors 0 to 2" in told["numbers"]
+    means = {row["metric"]: row["mean"] for row in json.loads(run("metrics", log, "--json").stdout)["metrics"]}
+    assert means["unmended_errors"] == 1
+    for line in lines:  # nothing tells which call is made again
+        for event in line["events"]:
+            event.pop("content_ref", None)
+    told = json.loads(run("metrics", write(log, lines), "--sides", "system=old,new", "--json").stdout)
+    lacks = {row["metric"]: row["reason"] for row in told["uncompared"]}
+    assert lacks["unmended_errors"] == "the log has no arguments of calls"
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -771,8 +796,8 @@ def test_metrics_print_what_runs_cost_and_what_went_wrong(tmp_path: Path) -> Non
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,1000000,1000\n")
     command = ["metrics", log, "--prices", tmp_path / "prices.csv"]
     rows = {row["metric"]: row["mean"] for row in json.loads(run(*command, "--json").stdout)["metrics"]}
-    assert [*rows][:6] == ["success", "errors", "loops", "tokens", "input_tokens", "money"]
-    assert [rows[name] for name in [*rows][:6]] == [0.5, 0.5, 0, 2500, 15, pytest.approx(17.5)]
+    assert [*rows][:7] == ["success", "errors", "unmended_errors", "loops", "tokens", "input_tokens", "money"]
+    assert [rows[name] for name in [*rows][:7]] == [0.5, 0.5, 0.5, 0, 2500, 15, pytest.approx(17.5)]
     told = json.loads(run("costs", log, "--prices", tmp_path / "prices.csv", "--json").stdout)["total"]
     assert {name: told[name]["total"] / 4 for name in ("errors", "tokens", "input_tokens", "money")} == {
         name: pytest.approx(rows[name]) for name in ("errors", "tokens", "input_tokens", "money")
@@ -780,7 +805,7 @@ def test_metrics_print_what_runs_cost_and_what_went_wrong(tmp_path: Path) -> Non
     printed = run(*command, "-o", tmp_path / "numbers.csv").stdout
     assert re.search(r"^tokens +2,500 ", printed, re.MULTILINE) and "money: money at the prices of a table" in printed
     head = (tmp_path / "numbers.csv").read_text().splitlines()[0].replace('"', "")
-    assert head.startswith("trace,group,success,errors,loops,tokens,input_tokens,money")
+    assert head.startswith("trace,group,success,errors,unmended_errors,loops,tokens,input_tokens,money")
     assert "money" not in run("metrics", log).stdout
 
 
@@ -796,7 +821,7 @@ def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path:
     found = costs_of_traces(credit.read(write(tmp_path / "x.jsonl", [one])), Prices({"big": Price(1, 1)}))
     assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
         **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
-        "errors": ["the log states no status"],
+        **{name: ["the log states no status"] for name in ("errors", "unmended_errors")},
         "wall_clock": ["the log has no times in seconds"],
     }
 
