@@ -323,11 +323,11 @@ class SideDifference:
         why = self.why()
         times = ""
         if self.ratio is not None:
-            value, of_means = f"×{_short(self.ratio.value)}", self.second / self.first
-            if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)):
-                times = f" ({'median' if self.paired else 'geometric'} {value})"
-            else:  # a few large tasks move means
-                times = f" (but {value} in {'the median task' if self.paired else 'geometric means'})"
+            of_means = self.second / self.first
+            # A few large tasks move means.
+            but = "" if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
+            place = "in the median task" if self.paired else "by geometric means over tasks"
+            times = f" ({but}×{_short(self.ratio.value)} {place})"
         return f"{_short(self.first)} to {_short(self.second)}{times}" + (f": {why}" if why else "")
 
     def span(self) -> str:

@@ -288,8 +288,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
-        "In numbers, of a trace: money 0.00017 to 0.000178 (median ×1.05); tokens generated 21 to 22 "
-        "(median ×1.05); tool calls 1 to 3 (median ×3); loops 0 to 1; tokens read, errors, "
+        "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the median task); tokens generated 21 to 22 "
+        "(×1.05 in the median task); tool calls 1 to 3 (×3 in the median task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
     )
     assert "\none test, since their numbers rise as one: tokens, money; loops, tool_calls\n" in printed
@@ -331,7 +331,7 @@ def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
     compared = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], missed, task)
     assert compared.changed() == "success is not known on either side, where no trace has an outcome; down: errors"
     assert compared.numbers() == (
-        "errors 2 to 1 (median ×0.5); money, tokens generated, seconds of wall clock: within chance; "
+        "errors 2 to 1 (×0.5 in the median task); money, tokens generated, seconds of wall clock: within chance; "
         "other metrics: message redundancy 0 to 9"
     )
 
@@ -553,7 +553,7 @@ def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
     shown = run("metrics", log, "--sides", "system").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("tokens ")]
     assert f"median ×{row['ratio']['value']:.3g}" in line and f"geometric ×{seen:.3g}" in line, line
-    assert "geometric ×: of an amount, the ratio of geometric means over tasks, which is tested" in shown
+    assert "geometric ×2: b has twice what a has by geometric means over tasks, which are tested." in shown
 
 
 def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
@@ -570,7 +570,9 @@ def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None
         return SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task).numbers()
 
     told, some = (
-        "; ".join(f"{name} 1 to 2 (median ×2)" for name in ("money", "tokens generated", "seconds of wall clock")),
+        "; ".join(
+            f"{name} 1 to 2 (×2 in the median task)" for name in ("money", "tokens generated", "seconds of wall clock")
+        ),
         "in 11 of 12 and 11 of 12 traces: 1 and 1 have no number",
     )
     assert changed(wall_clock=True, tokens=True, money=True) == f"{told}; numbers {some}"
@@ -1025,7 +1027,7 @@ def test_a_ratio_beside_a_difference_of_means_says_of_what_it_is(paired: bool, t
     printed = run("metrics", log, "--sides", table).stdout
     kind = "median" if paired else "geometric"
     (row,) = [line for line in printed.splitlines() if line.startswith("tokens ")]
-    assert f" {kind} ×0." in row and printed.count(f" {kind} ×: of an amount, the ratio of ") == 1
+    assert f" {kind} ×0." in row and printed.count(f" {kind} ×2: after has twice what before has ") == 1
     assert (row.count(" median ×"), row.count(" geometric ×")) == ((1, 1) if paired else (0, 2))  # what would be seen
 
 
