@@ -786,7 +786,9 @@ def compare_sides(
     """
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
     whole = _of_whole_runs(traces, measured, sides.side >= 0)
-    rows, lost = side_differences(traces, whole, sides.side), uncompared(whole, sides.side)
+    untold = _untold(traces, measured, sides.side)
+    rows = side_differences(traces, whole, sides.side)
+    lost = uncompared({name: _told(metric, untold) for name, metric in whole.items()}, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
@@ -1334,7 +1336,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       >>> side_differences(rows.traces, trace_metrics(rows.traces), np.array([0, 1]))[0].difference
       -1.0
     """
-    task, asked, untold = task_ids(traces), side >= 0, of_untold_tasks(traces, metrics)
+    task, asked, untold = task_ids(traces), side >= 0, _untold(traces, metrics, side)
     found = [_compared(name, metric, side, task, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
@@ -1352,6 +1354,20 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
             same = heads[fact] if heads[fact] != one.metric else ""
             rows[one.metric] = dataclasses.replace(one.corrected(p, tests), same_as=same)
     return [rows[one.metric] for one in known]
+
+
+def _untold(traces: Traces, metrics: Mapping[str, TraceMetric], side: np.ndarray) -> np.ndarray:
+    """The runs of `untold_tasks`, where each side has others, too: bool [traces]."""
+    found = of_untold_tasks(traces, metrics) & (side >= 0)
+    return found if all(((side == one) & ~found).any() for one in (0, 1)) else np.zeros_like(found)
+
+
+def _told(metric: TraceMetric, untold: np.ndarray) -> TraceMetric:
+    """The metric without the runs of `untold_tasks`."""
+    if not untold.any():
+        return metric
+    reasons = [UNTOLD if of and not why else why for of, why in zip(untold, metric.reasons, strict=True)]
+    return TraceMetric(np.where(untold, np.nan, metric.value), reasons)
 
 
 def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncompared]:
@@ -1398,8 +1414,8 @@ def bounds_of_sides(
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
     of_side = [side == one for one in (0, 1)]
-    task, untold, found = task_ids(traces), of_untold_tasks(traces, metrics), []
-    of_any = bool(untold[side >= 0].any())
+    task, untold, found = task_ids(traces), _untold(traces, metrics, side), []
+    of_any = bool(untold.any())
     names = [name for name in SUMMED if name in metrics and (of_any or np.isnan(metrics[name].value[side >= 0]).any())]
     names += ["ended_early"] if of_any and "ended_early" in metrics else []
     if not names:
@@ -1441,12 +1457,10 @@ def _compared(
     name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
 ) -> SideDifference | None:
     """One metric; None where a side has no number of a known task."""
-    untold = np.zeros(len(side), bool) if untold is None else untold & (side >= 0)
     measured, means = metric.value, []
-    value = np.where(untold, np.nan, measured)
-    metric = TraceMetric(
-        value, [UNTOLD if of and not why else why for of, why in zip(untold, metric.reasons, strict=True)]
-    )
+    untold = np.zeros(len(side), bool) if untold is None else untold
+    metric = _told(metric, untold)
+    value = metric.value
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
         means.append((*_by_task(value, rows, task), len(rows)))

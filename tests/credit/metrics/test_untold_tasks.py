@@ -77,6 +77,16 @@ def test_killed_runs_of_known_tasks_are_compared_as_before() -> None:
     assert "not known" not in " ".join([*found.lines(), *found.caveats()])
 
 
+def test_a_side_of_killed_runs_alone_is_compared() -> None:
+    """Its early ends are all that is known of it."""
+    traces = killed_runs()
+    side = side_of(traces)
+    side[np.isfinite(np.asarray(traces.reward)[: len(side)]) & (side == 1)] = -1
+    found = compare_sides(traces, Sides(("a", "b"), side, ("a", "b")), with_costs(traces, trace_metrics(traces)))
+    (ends,) = [row for row in found.rows if row.metric == "ended_early"]
+    assert (ends.second, ends.untold, ends.traces[1]) == (1, (0, 0), 9)
+
+
 def test_a_run_without_a_task_is_of_none_where_no_log_tells_tasks() -> None:
     """Each run is its own task then, as one whose agent was killed; nor is one that ended, or that has an outcome."""
     traces = killed_runs()
