@@ -47,7 +47,19 @@ from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery, Micro
 
-__all__ = ["MOST_BATCHES", "Row", "beyond", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
+__all__ = [
+    "MOST_BATCHES",
+    "Row",
+    "apart_at",
+    "beyond",
+    "cells",
+    "mean_gradient",
+    "measure",
+    "refusals",
+    "same_as",
+    "sizes",
+    "x64",
+]
 
 MOST_BATCHES = 100_000
 """Of a world and a group size: a minute for most methods, and some hundred megabytes.
@@ -158,6 +170,29 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
         return False
     left, right = ([[row.bias, row.variance, row.error] for row in side] for side in zip(*pairs, strict=True))
     return np.allclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def apart_at(name: str, other: str, worlds: Sequence[str], k: int) -> tuple[int | None, tuple[int, ...], str]:
+    """Whether two methods that have the same scores in groups of `k` have others in groups of one or two traces more.
+
+    Returns:
+      The least such size, None without one; the sizes that were measured; and the world, the one of the fewest batches,
+      where that can be one whose returns have more than two values: of two a rank tells no more than a mean.
+    """
+    values = {world: len(set(micro_world(world).total.round(9).tolist())) for world in worlds}
+    world = min(worlds, key=lambda world: (values[world] <= 2, _number(name, world, k + 1)))
+    tried: list[int] = []
+    for size in (k + 1, k + 2):
+        if max(_number(one, world, size) for one in (name, other)) > MOST_BATCHES:
+            continue
+        try:
+            rows = [measure(one, world, size) for one in (name, other)]
+        except (NotFiniteError, UnmeasuredError):
+            continue
+        tried.append(size)
+        if rows[0].answered > 0 and not same_as(rows[:1], rows[1:]):
+            return size, tuple(tried), world
+    return None, tuple(tried), world
 
 
 def sizes(way: Way) -> tuple[int, ...]:

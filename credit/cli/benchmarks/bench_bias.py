@@ -265,9 +265,22 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
             worlds = {row.world for row in of_method}
             two = _of_two_values(worlds)
             said = f"{two} {_of_roles(worlds)}".strip()
-            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=not two, worlds=said))
+            larger = _larger(name, same[0], sorted(worlds), group_size or 3)
+            lines.append(alike(name, same[0], of_sizes, larger, one_task=not two, worlds=said))
         own[name] = of_method
     return lines
+
+
+def _larger(name: str, other: str, worlds: list[str], k: int) -> str:
+    """A sentence on whether two methods with the same numbers differ in the next larger groups."""
+    from credit.bench.bias import MOST_BATCHES, apart_at
+
+    size, tried, world = apart_at(name, other, worlds, k)
+    if size is not None:
+        return f"In groups of {size} they differ in {world}: --group-size {size}."
+    if tried:
+        return f"Nor do they differ in groups of {' and '.join(map(str, tried))} in {world}."
+    return f"Larger groups have more than {MOST_BATCHES:,} batches."
 
 
 def _of_roles(worlds: set[str]) -> str:
