@@ -706,6 +706,18 @@ half = Micro("half", "", two, lambda h: ((0.5, 0.0),))
 luck = Micro("luck", "", two, lambda h: ((0.5, 0.0), (0.5, 1.0)))
 nothing = Micro("nothing", "", lambda h: None, lambda h: ((1.0, 0.0),))
 number = 3
+
+def late(h):
+    return two(h) if len(h) < 1 else two(h)._replace(stage=3)
+
+def paid(h):
+    return (1.0, h[9]),
+
+undecided = Micro("undecided", "", late, paid)
+unpaid = Micro("unpaid", "", two, paid)
+unstepped = Micro("unstepped", "", two, lambda h: ((1.0, sum(h)),), lambda h: 1 / (len(h) - 1))
+pairs = Micro("pairs", "", lambda h: (2, "lead"), paid)
+sure = Micro("sure", "", two, lambda h: float(sum(h)))
 """
 
 
@@ -737,11 +749,17 @@ def test_a_world_of_ones_own_is_measured_as_the_others_are(tmp_path: Path, monke
         "half": r"has the outcome ((0.5, 0.0),) after (0, 0); expected pairs",
         "luck": "has no gradient to compare with: no choice changes its expected reward",
         "nothing": "has no decision; expected one decision or more",
+        "undecided": "undecided': decide((0,)) failed at PLACE:16: AttributeError: 'Decision' object has no attribute",
+        "unpaid": "unpaid': outcome((0, 0)) failed at PLACE:19: IndexError: tuple index out of range",
+        "unstepped": "unstepped': step((0,)) failed at PLACE:23: ZeroDivisionError: ",
+        "pairs": "pairs': decide(()) is (2, 'lead'); expected a Decision of graphs.worlds.micro.orchestration, or None",
+        "sure": "has the outcome 0.0 after (0, 0); expected pairs",
         "number": "is 3; expected a Micro of graphs.worlds.micro.orchestration",
         "outlier": "has no 'outlier'. Did you mean outliers",
     }.items():
         refused = CliRunner().invoke(cli, [*call[:4], "--world", f"worlds_of_bias:{wrong}"])
-        assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
+        words = words.replace("PLACE", str(tmp_path / "worlds_of_bias.py"))
+        assert refused.exit_code == 1 and words in refused.stderr, refused.stderr  # exceptions were bare tracebacks
 
 
 ROUTE = """
