@@ -198,26 +198,36 @@ class Method:
             return scope, None if scope == self.scope else "by"
         return self.scope, None
 
-    def reads_order(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
+    def reads_order(self, options: Mapping[str, Any], given: Collection[str], *, of_agents: bool = False) -> bool:
         """Whether the order of a trace's rows moves its numbers, under options and with the evidence that is given.
+
+        Args:
+          of_agents: ask whether the order does in which rows of several agents stand among each other.
 
         Examples:
           >>> import credit
           >>> gigpo = credit.METHODS["gigpo"]
           >>> gigpo.reads_order({}, ["anchor"]), gigpo.reads_order({}, ["anchor", "event_reward"])
           (False, True)
-          >>> credit.METHODS["rloo"].reads_order({"by": "task,turn"}, [])
-          True
+          >>> rloo = credit.METHODS["rloo"]  # turns are counted within agents
+          >>> rloo.reads_order({"by": "task,turn"}, []), rloo.reads_order({"by": "task,turn"}, [], of_agents=True)
+          (True, False)
+          >>> credit.METHODS["gae"].reads_order({"lambda_": 1}, ["value"])  # the values between add up to nothing
+          False
         """
         options = {**self.bound, **options}
-        if str(options.get("discount", 1)) not in ("1", "1.0") or self.order == "always" or self.order in given:
+        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
+        order = "event_reward" if sums else self.order
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order == "always" or order in given
+        if chained and not (of_agents and options.get("along", self.valued) == "agent"):
             return True
         if not self._compares_by_key(options):
             return False
         from graphs.keys import PARTS, names_of_key
 
-        parts = [PARTS[name] for name in names_of_key(options["by"]) if name in PARTS]
-        return any(part.level == "event" and not part.evidence for part in parts)  # counted along the trace
+        parts = {name: PARTS[name] for name in names_of_key(options["by"]) if name in PARTS}
+        counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
+        return not counted <= ({"turn"} if of_agents else set())
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is another; None where nobody can say.

@@ -55,7 +55,14 @@ from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import in_range, nulls
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_of_agents, rounds_of_places, rows_in_order, ties
+from credit.tables.row_order import (
+    order_of_turns,
+    rounds_of_agents,
+    rounds_of_places,
+    rows_in_order,
+    ties,
+    untold_rounds,
+)
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
@@ -120,7 +127,7 @@ class RowAdvantages:
     no batch shows. Rows of `trained_version` are of the policy that is trained. Where it is not passed, rows of the
     newest version of the batch are, or all rows where none states a version. A batch that is wholly older is then
     called unbiased, and is not. `log_ratio` of one number a trace is taken for the sum over its decisions, and values
-    for those of the state before the action.
+    for those of the state before the action. It is absent of many batches: plot how often it is 1, not its mean.
 
     Examples:
       >>> import numpy as np
@@ -428,8 +435,10 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            if lost or not (apart or words or self._numbers_rounds(batch, at, falls)):
-                metrics |= condition_unbiased(batch, self._facts, metrics, whole, trained_version, lost)
+            doubted = bool(apart or words) or self._numbers_rounds(batch, at, falls)
+            metrics |= condition_unbiased(
+                batch, self._facts, metrics, whole, trained_version, lost=lost, doubted=doubted
+            )
             if self._watch is not None:
                 of_batch = self._method(
                     batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
@@ -626,13 +635,18 @@ class RowAdvantages:
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
 
-        An action that takes longer then chooses what it is compared with. Rows of several agents at one place of
-        `order=` stand by their names instead, and where their turns fall, one of both is wrong.
+        An action that takes longer then chooses what it is compared with, and which later rewards it gets. Rows of
+        several agents at one place of `order=` stand by their names instead, and where their turns fall, one of both is
+        wrong.
         """
-        tied = places is not None and ties(batch.rows, places)
-        if not self._facts.reads_order[False]:
-            return tied and bool(falls)
-        return tied or (places is None and bool(rounds_of_agents(batch.rows, None, batch.columns.get("context"))))
+        facts, context = self._facts, batch.columns.get("context")
+        if places is not None:
+            return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
+        if facts.reads_order[False] and rounds_of_agents(batch.rows, None, context):
+            return True
+        return facts.reads_agents["event_reward" in batch.columns] and untold_rounds(
+            batch.rows, batch.columns.get("turn"), context
+        )
 
     def _check_columns(
         self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int
@@ -856,11 +870,14 @@ def _resolve(
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
     of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
-    reads_order = entry.reads_order(options, ()), entry.reads_order(options, ("event_reward",))
+    reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
+    of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
     chained = _is_chained(entry, options)
-    facts = Facts(unbiased, *of_method, reads_order, chained=chained, population=population)
+    facts = Facts(
+        unbiased, *of_method, tuple(reads), chained=chained, population=population, reads_agents=tuple(of_agents)
+    )
     return method, entry.fn, facts, entry.state
 
 

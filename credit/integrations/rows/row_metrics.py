@@ -75,10 +75,11 @@ class Facts(NamedTuple):
     columns: tuple[str, ...] = ()
     in_groups: bool = False
     key: tuple[str, ...] = ()
-    reads_order: tuple[bool | None, bool] = (None, True)
+    reads_order: tuple[bool | None, ...] = (None, True)
     across: bool = False
     chained: bool = False
     population: str = "trace"
+    reads_agents: tuple[bool, ...] = (False, False)
 
 
 def batch_metrics(
@@ -179,22 +180,24 @@ def condition_unbiased(
     metrics: Mapping[str, float],
     weighs_traces: bool | None,
     trained_version: int | None = None,
+    *,
     lost: int = 0,
+    doubted: bool = False,
 ) -> dict[str, float]:
     """`credit/condition/unbiased`: whether the mean of the policy gradient is right, as far as a batch tells.
 
-    0     the method with its options has a bias (`Method.unbiased_with`) that the batch shows or that needs nothing
-          else, "ordered", "resolved" or "paid_once" is broken, a weight was truncated, or rewards of a trace were lost
+    0     the method with its options has a bias (`Method.unbiased_with`) that needs nothing else, or that a batch
+          shows which is not `doubted`; "ordered", "resolved" or "paid_once" is broken, a weight was truncated, or
+          rewards of a trace were lost
     1     none of that, and rows count as drawn by the trained policy: no version says otherwise, or `log_ratio` has one
           number for each trace, taken for the sum over its decisions; values are taken as stated, of the state before
           the action
-    none  no row has an answer; rows are copies of others, or of several agents and no trace is named; nobody knows of
-          the method; what would bias it may happen, by choice or chance, and did
-          not here, which is no proof; an action may decide who is left out, where a trace has no outcome or some rows
-          of a group are refused (other than frozen ones); without `log_ratio`, `policy_version` is older than the
-          trained version or unknown in a row, which biases unless the trainer's loss weighs, whomever the method
-          compares; or `log_ratio` differs within a trace: each weighs a part, as in PPO; or it is 0 everywhere, and
-          rows are older
+    none  no row has an answer; the batch is `doubted`; nobody knows of the method; what would bias it may happen, by
+          choice or chance, and did not here, which is no proof; an action may decide who is left out, where a trace has
+          no outcome or some rows of a group are refused (other than frozen ones); without `log_ratio`, `policy_version`
+          is older than the trained version or unknown in a row, which biases unless the trainer's loss weighs, whomever
+          the method compares; or `log_ratio` differs within a trace: each weighs a part, as in PPO; or it is 0
+          everywhere, and rows are older
 
     Nobody who passes no `trained_version` says which policy is trained: the newest of the batch is then assumed to be,
     and all rows where none states a version.
@@ -204,14 +207,18 @@ def condition_unbiased(
       weighs_traces: as of `row_columns.weighs_traces`; None without `log_ratio`.
       trained_version: of the policy that is trained, None where that is not told.
       lost: as of `rewards_left_out`.
+      doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
+        once, in an order that the method reads and nothing tells.
     """
     from estimators.base import Reason
 
     if not facts.unbiased or not (batch.reason[batch.rows.event] == Reason.VALID).any():
         return {}
-    if lost:
-        return {"credit/condition/unbiased": 0.0}
     answers = set(facts.unbiased.values())
+    if lost or answers == {False}:
+        return {"credit/condition/unbiased": 0.0}
+    if doubted:
+        return {}
     unbiased = answers.pop() if len(answers) == 1 else facts.unbiased[_seen(batch, facts.population)]
     if unbiased is None:
         return {}

@@ -208,7 +208,7 @@ def test_values_at_lambda_1_are_a_baseline(along: str) -> None:
     earned, paid = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([0.25, -1.0])  # by both, and by the first
     pairs = [(a, b) for a in (0, 1) for b in (0, 1)]
     got = RowAdvantages("gae", lambda_=1, discount=1, along=along)(
-        group=["q"] * 8, trace=np.repeat(np.arange(4), 2), agent=["x", "y"] * 4,
+        group=["q"] * 8, trace=np.repeat(np.arange(4), 2), agent=["x", "y"] * 4, turn=[0, 1] * 4,
         reward=np.repeat([earned[pair] for pair in pairs], 2),
         event_reward=[amount for a, b in pairs for amount in (paid[a], b * (1.0 + 2 * a))],
         evidence={"value": [value for a, _ in pairs for value in (9.0, [-4.0, 7.0][a])]},
