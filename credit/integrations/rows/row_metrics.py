@@ -24,7 +24,6 @@ __all__ = [
     "no_metrics",
     "several_agents",
     "silent_groups",
-    "version_metrics",
 ]
 
 
@@ -179,8 +178,8 @@ def condition_unbiased(
     facts: Facts,
     metrics: Mapping[str, float],
     weighs_traces: bool | None,
-    trained_version: int | None = None,
     *,
+    version_told: bool = False,
     lost: int = 0,
     doubted: bool = False,
 ) -> dict[str, float]:
@@ -205,7 +204,7 @@ def condition_unbiased(
     Args:
       metrics: of the batch and its weights.
       weighs_traces: as of `row_columns.weighs_traces`; None without `log_ratio`.
-      trained_version: of the policy that is trained, None where that is not told.
+      version_told: whether it is told which version is trained.
       lost: as of `rewards_left_out`.
       doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
         once, in an order that the method reads and nothing tells.
@@ -225,7 +224,7 @@ def condition_unbiased(
     broken = any(metrics.get(f"credit/condition/{name}") == 0 for name in ("ordered", "resolved", "paid_once"))
     if not unbiased or broken or metrics.get("credit/weights_truncated"):
         return {"credit/condition/unbiased": 0.0}
-    told = trained_version is not None or "credit/policy_age" in metrics
+    told = version_told or "credit/policy_age" in metrics
     older = metrics.get("credit/policy_age") or (told and metrics["credit/versions_unknown"])
     weighed = not older if weighs_traces is None else weighs_traces
     known = weighed and not metrics["credit/unscored"] and not _partly_refused(batch)
@@ -277,36 +276,6 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     metrics["condition/scored"] = float(rows == 0)
     return {f"credit/{name}": value for name, value in metrics.items()}
-
-
-def version_metrics(batch: Batch, trained_version: int | None) -> dict[str, float]:
-    """How old trained rows are in versions of the policy, and how many state none; no ages where none states its own.
-
-    Nothing where neither a row nor the trainer states a version. Versions of a frozen agent do not count.
-
-    policy_age, policy_age_mean   versions between the trained policy, else the newest row, and the oldest row; mean
-    versions_unknown       rows without a version, which `policy_age` and `groups_of_several_versions` leave out
-    groups_of_several_versions    groups with rows of several versions
-    """
-    if "policy_version" not in batch.columns and trained_version is None:
-        return {}
-    from estimators.base import Reason
-
-    version = batch.columns.get("policy_version", np.full(len(batch.rows.event), np.nan))
-    trained = batch.reason[batch.rows.event] != Reason.FROZEN
-    known = trained & ~np.isnan(version)
-    unknown = {"credit/versions_unknown": 1 - known.sum() / max(int(trained.sum()), 1)}
-    if not known.any():
-        return unknown
-    version = version[known]
-    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[batch.rows.event[known]]]
-    least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
-    np.minimum.at(least, group, version)
-    np.maximum.at(most, group, version)
-    newest = version.max() if trained_version is None else trained_version
-    ages = {"policy_age": newest - version.min(), "policy_age_mean": newest - version.mean()}
-    several = {"groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
-    return unknown | {f"credit/{name}": float(value) for name, value in {**ages, **several}.items()}
 
 
 def several_agents(batch: Batch) -> str:
