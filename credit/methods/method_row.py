@@ -230,7 +230,7 @@ class Method:
         return not counted <= ({"turn"} if of_agents else set())
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
-        """`unbiased` under options, and why it is another; None where nobody can say.
+        """`unbiased` under options, and why it is not or is another; None where nobody can say.
 
         Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone. A mean
         that contains the trace itself shrinks the gradient of what is compared, without a scale, too. Whether a method
@@ -280,9 +280,9 @@ class Method:
             return (None if known and decided == "by the log" else False), why
         if other:
             contains = self.compared.baseline == "mean" and given.get("scale") == "none" and {*other} <= _OF_SCALE
-            return (False, "the mean that is subtracted contains the trace itself") if contains else (None, "")
+            return (False, _contains("mean", "")) if contains else (None, "")
         if not known and not self.valued:
-            return False, ""
+            return False, _contains(self.compared.baseline, self.compared.scale)
         # What is sure comes first.
         found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
         return (None, but) if found[0] and not known else found
@@ -291,6 +291,20 @@ class Method:
         from estimators.options import takes_key
 
         return options.get("by") is not None and takes_key(self.fn)
+
+
+def _contains(baseline: str, scale: str) -> str:
+    """Which of the numbers that a trace is compared with its own outcome moves, by the words of `Compared`.
+
+    Examples:
+      >>> _contains("mean", "sd")
+      'the mean that is subtracted contains the trace itself, and so does the divisor, the sd'
+    """
+    subtracts = "the mean that is subtracted contains the trace itself"
+    divides = f"so does the divisor, the {scale}"
+    if baseline.startswith("mean") and baseline != "mean of the others":
+        return f"{subtracts}, and {divides}" if scale else subtracts
+    return f"the divisor, the {scale}, contains the trace itself" if scale else ""
 
 
 def _alike(value: Any, default: Any) -> bool:
