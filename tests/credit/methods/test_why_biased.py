@@ -12,6 +12,9 @@ from credit.method_summary import Summary
 from credit.methods.method_page import method_page
 
 CONTAINS = "the mean that is subtracted contains the trace itself"
+TWICE = {"anchor", "hindsight_log_prob"}
+"""What methods need that count an outcome twice, each time against a mean."""
+
 ROWS: dict[str, Any] = {"group": [0] * 6, "trace": [*"aabbcc"], "agent": [*"xyxyxy"], "turn": [0, 1] * 3}
 
 
