@@ -184,6 +184,8 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     failed = f"{overview['differences']['headline']} {unknown}".strip()
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said = {"What was read:": read, "What failed:": failed}
+    causes = " ".join(f"{one['told']} ({one['trace']})." for one in overview["triage"]["causes"])
+    said |= {"What went wrong most:": causes} if causes else {}
     if overview["sides"] is not None:
         sides = overview["sides"]
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."

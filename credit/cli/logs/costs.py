@@ -111,17 +111,22 @@ def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
     ]
 
 
-def total_line(total: CostRow) -> str:
-    """What the teams of all traces cost; "" where the log tells nothing."""
-    parts = {
-        "tokens generated": (total.tokens, 6),
-        "read": (total.input_tokens, 6),
-        "seconds of work": (total.seconds, 3),
-        "money at the table's prices": (total.money, 6),
-    }
+def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
+    """What the teams of all traces cost; "" where the log tells nothing.
+
+    Money of calls has no place where the log states that of all traces (`stated_lines`).
+    """
+    parts = [
+        ("tokens generated", total.tokens, 6),
+        ("read", total.input_tokens, 6),
+        ("seconds of work", total.seconds, 3),
+        ("money at the table's prices", total.money, 6),
+    ]
+    if total.logged_money.total and ("money" not in stated or stated["money"].missing):
+        parts.append(("money as logged", total.logged_money, 6))
     known = [
         f"{_text(amount, total.lacks_lines, digits)} {what}"
-        for what, (amount, digits) in parts.items()
+        for what, amount, digits in parts
         if amount.total is not None
     ]
     return f"all traces: {', '.join(known)}" if known else ""

@@ -116,7 +116,9 @@ def summary(
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
+    from credit.metrics.failed_costs import failed_cost
     from credit.metrics.success_costs import success_line
+    from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
@@ -165,7 +167,8 @@ def summary(
     result = triage(traces, success_at=success_at, most=most, calls=calls)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
-    bought = paid_for_success(traces, prices, success_at)
+    bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
     unread = unread_outcomes(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -173,6 +176,8 @@ def summary(
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
+        left["failed_cost"] = failed and dataclasses.asdict(failed)
+        left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
@@ -190,8 +195,10 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        costs = [total_line(total), success_line(bought), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
-        _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
+        shares = [failed.told() if failed else "", success_line(bought), result.slowest]
+        costs = [total_line(total, stated), *shares, *gaps, *stated_lines(stated, len(ids)), *ends]
+        worst = told_causes(causes, result.kinds)
+        _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -385,6 +392,7 @@ def _print_triage(
     console: Console,
     result: Triage,
     costs: list[str],
+    worst: str,
     inputs: list[str],
     by: str,
     unscored: int,
@@ -399,6 +407,10 @@ def _print_triage(
     _print_rest(console, rows, what, all_)
     for line in costs:
         console.print(words(line), soft_wrap=True)
+    if worst:
+        console.print()
+        console.print(words("What went wrong most", "bold"))
+        console.print(words(worst[0].upper() + worst[1:]), soft_wrap=True)
     if result.quiet or result.suspects:
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))

@@ -30,13 +30,14 @@
     (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
-  const paid = stated.money?.total == null ? null : stated.money;
+  const { logged_money: of_calls } = asked.total;
+  const paid = of_calls.total > (stated.money?.total ?? 0) * (1 + 1e-6) ? of_calls : stated.money?.total == null ? null : stated.money; // the larger of two bounds
   const { tokens, input_tokens: read } = asked.total;
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = (amount, roundingMode) => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, roundingMode }).format(amount);
   const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief(amount, partly ? "floor" : "halfExpand")).replace(" ", "\u00a0");
-  const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
+  const sum = (of) => bound(of.total, of.missing || (lost && of !== stated.money));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
   const time = (seconds, partly) => {
@@ -75,17 +76,17 @@
   const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
-  const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
-  const [worst] = triage.suspects;
+  const [worst] = triage.suspects, { causes } = triage;
+  const told_above = causes.length && worst && worst.agent === causes[0].agent && worst.tool === causes[0].tool;
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", theirs ? ` The failed traces generated ${percent(theirs)} of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
-    said("Look first:", triage.first && `${triage.first} `, ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${ended(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
+    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])) : null,
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";

@@ -616,16 +616,16 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What failed: 2 of 3 traces with an outcome failed. Failed and succeeded traces have the same length, agents, "
         "errors, tools and ends: nothing to compare.",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
-        "Money for a success: 14.25, over all traces with an outcome. The failed traces "
-        "generated 67 % of the tokens.",
+        "Money for a success: 14.25, over all traces with an outcome. 9.5 of 14.25 "
+        "money at the given prices (67 %) went into failed traces.",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
     ]
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome. credit label "
         "gives them outcomes.",
+        "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
-        "Look first: a, error of web; no later call of it succeeded ({}). Show it",
     ]
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
@@ -675,7 +675,7 @@ def test_what_to_look_at_opens_where_not_all_traces_fit(
     with window(out.as_uri(), size=size, theme=theme) as opened:
         page = opened.page
         command = """credit show 'my runs' --trace 'it'"'"'s 30' --around r"""
-        assert (page.locator("#lead p").last.inner_text()).endswith(f"To see it, run {command}")
+        assert (page.locator("#lead p", has_text="wrong most").inner_text()).endswith(f"To see it, run {command}")
         assert page.get_by_role("button", name="Show it").count() == 0 and fits(page)
         page.locator("#lead code").last.click()
         assert page.evaluate("String(getSelection())") == command  # to copy, at one click
@@ -702,8 +702,8 @@ def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> N
     """An error's text ended in "project... …)", or in the middle of a word."""
     record = called(0) | {"rewards": {}}
     record["events"][2]["content"] = "The test suite failed after the last edit of the module. " + "Read more... " * 8
-    look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[2]
-    assert look.endswith("of the module. Read more... Read more... Read more …). Show it")
+    look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[1]
+    assert look.endswith("of the module. Read more... Read more... Read more …) in 1 of 1 trace. Show it")
 
 
 def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
