@@ -345,7 +345,7 @@ def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findin
     assert shown.count("<tr>") == 1 + len(overview["triage"]["suspects"]) and "credit summary" in shown
     assert "wrong most" not in shown  # all traces have the error, those that succeeded too
     lost = written(tmp_path, [trace(number) | {"rewards": {}} for number in range(2)])
-    cause = "failed calls of search hello by solver that never succeeded (hello) in 2 of 2 traces (q0)."
+    cause = "failed calls of search by solver that never succeeded (hello) in 2 of 2 traces (q0)."
     assert f"<b>What went wrong most:</b> {cause}</p>" in without_script(page(Findings.of(credit.read(lost), {}))[0])
     label = without_script(served_page(findings, labelled=True))
     assert "JavaScript" in label and "failed" not in label and "<table" not in label  # a judge is not swayed
