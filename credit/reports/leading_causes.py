@@ -158,7 +158,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
     looping = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    alone = np.setdiff1d(np.flatnonzero(calls.counted), np.concatenate([calls.results, calls.rows]))
+    alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", " that never succeeded", calls.unmended, failing),
         ("loops of {}", "", looping, whole),
