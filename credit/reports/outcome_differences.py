@@ -25,7 +25,7 @@ from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, fact_of, holm, task_mean
-from graphs.text import counted, percent, printable
+from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -190,7 +190,7 @@ class OutcomeDifferences:
                     whose = f", mostly of {whose}" if whose else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
-                    means = [percent(mean) if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
+                    means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
@@ -242,7 +242,7 @@ class OutcomeDifferences:
         kinds = " ".join([kinds, *self._of_these()])
         owned = []
         for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
+            whose = [f"of {one.kind} {one.name} ({_against(one)})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
         return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
 
@@ -334,7 +334,7 @@ class OutcomeDifferences:
         for row in self.rows:
             if row.stands_out and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
-        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows.values()]
+        told = [f"{row.what} ({_against(row)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
@@ -355,6 +355,11 @@ class OutcomeDifferences:
             (head, [row.what for row in rows if row is not head])
             for head, rows in zip(heads, facts.values(), strict=True)
         ]
+
+
+def _against(one: Difference | Owner) -> str:
+    """The means of failed and of succeeded traces."""
+    return " against ".join(apart((one.failed, one.succeeded), amount, 3))
 
 
 def outcome_differences(

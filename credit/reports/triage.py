@@ -23,7 +23,7 @@ from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import printable
+from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "surely_above", "triage"]
@@ -252,9 +252,9 @@ def triage(
 
 def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
     total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    whole = f"{'≥ ' if any(row.lacks_lines for row in agents) else ''}{total:,.0f}"
+    whole = at_least(amount(total), any(row.lacks_lines for row in agents))
     slow = (row for row in tools if row.tool and row.seconds > total / 2)
-    words = (f"{'≥ ' if row.lacks_lines else ''}{row.seconds:,.0f} of {whole} seconds of work are of tool {row.tool}"
+    words = (f"{at_least(amount(row.seconds), row.lacks_lines)} of {whole} seconds of work are of tool {row.tool}"
              for row in slow)  # fmt: skip
     return next(words, "")
 

@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -22,6 +22,7 @@
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
+  const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
   const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
@@ -170,9 +171,9 @@
       traces, "All traces"), unheld(traces)));
 
   if (differences.lines.length) {
-    const end = (share) => `${Math.round(100 * share)} %`;
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
-    const range = (row) => (row.low == null ? "–" : `${end(row.low)} to ${end(row.high)}`) + (row.stands_out ? " *" : "");
+    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, 0.5), means = (row) => apart([row.failed, row.succeeded], written, 4);
+    const range = (row) => (row.low == null ? "–" : shares(row).slice(1).join(" to ")) + (row.stands_out ? " *" : "");
     const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
@@ -183,7 +184,7 @@
         xAxis: { type: "value", ...axis({ more: { name: `${bad} has more, %` } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
         dataZoom: window_(drawn.length),
         tooltip: tooltip((at) => { const row = drawn[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.what, 60)}\n${bad} ${number(row.failed)}, ${good} ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
+          return `${cut(row.what, 60)}\n${bad} ${means(row)[0]}, ${good} ${means(row)[1]}\n${shares(row)[0]}, 95 % ${range(row)}`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: wide.map(([row, i]) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
@@ -192,8 +193,8 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
-    const columns = [["number of a trace", (r) => r.what], [bad, (r) => number(r.failed), "n"], [good, (r) => number(r.succeeded), "n"],
-      [`${bad} has more`, (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
+    const columns = [["number of a trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
+      [`${bad} has more`, (r) => shares(r)[0], "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
@@ -205,11 +206,12 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const interval = (row) => (row.ratio ? `${row.paired ? "median" : "geometric"} ×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
+    const ratio = (row, value, low, high) => `${row.paired ? "median" : "geometric"} ×${value} (${low} to ${high})`;
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
-    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
+    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
       ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
       ["would be seen", (r) => (r.ratio?.seen ? `geometric ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
@@ -348,7 +350,7 @@
 
   const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
   const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
-  const tenths = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const tenths = (share) => (share == null ? "–" : percent(share, 1));
   const answer = (title, name, columns, note, most = 15) => {
     const { rows, without } = asked[name];
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
@@ -402,7 +404,7 @@
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
-  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"];
+  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]

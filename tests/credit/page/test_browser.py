@@ -21,6 +21,7 @@ from credit.metrics.side_differences import Sides
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 from credit.page.overview import level_rows
+from graphs.text import apart, percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -821,3 +822,14 @@ def test_a_hundred_traces_of_five_hundred_events_open_almost_as_fast_as_five_of_
         assert opened.complaints == []
     taken = [min(times) for times in benchmark.measure(browser, pages, 4).values()]
     assert taken[0] < 3 * taken[1], taken
+
+
+def test_the_page_tells_numbers_apart_as_the_commands_do(window: Any, pages: dict[str, str]) -> None:
+    """The page wrote "50 % to 79 % *" of an interval that begins above 50 %, and 0 s of a tool that took 0.4 s."""
+    random = np.random.default_rng(0)
+    drawn = [[0.5 + 10.0**-k * float(one) for one in random.uniform(-1, 1, 3)] for k in range(1, 6)]
+    with window(pages["credit"]) as opened:
+        for numbers in [*drawn, [0.502, 0.79], [0.3, 0.8], [0.0, 0.001, 1.0]]:
+            shown = opened.page.evaluate(f"page.apart({numbers}, page.percent, 0, 0.5)")
+            assert [text.replace("\xa0", " ") for text in shown] == apart(numbers, percent, 0, beside=0.5)
+        assert opened.page.evaluate("page.number(1234567.25)") == "1,234,567" and opened.complaints == []
