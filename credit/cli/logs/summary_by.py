@@ -273,7 +273,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
     table = plain_table("number of a trace", f"#{bad}", f"#{good}", f"#{bad} has more", "#tasks", "95 % interval", "")
     for row in shown:
-        chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=0.5)
+        nothing = 0.5 if row.stands_out else math.nan
+        chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
         interval = f"{low.removesuffix(' %')} to {high}" if math.isfinite(row.low) else "–"
         means = apart((row.failed, row.succeeded), amount, 3)
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")

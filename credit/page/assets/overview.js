@@ -172,7 +172,7 @@
 
   if (differences.lines.length) {
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
-    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, 0.5), means = (row) => apart([row.failed, row.succeeded], written, 4);
+    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], written, 4);
     const range = (row) => (row.low == null ? "–" : shares(row).slice(1).join(" to ")) + (row.stands_out ? " *" : "");
     const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
