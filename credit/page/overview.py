@@ -42,7 +42,7 @@ SUMMARY = "rloo"
 """The method that `credit summary` takes where none is named."""
 TOLD = {
     "causes",
-    "headline",
+    "opening",
     "changed",
     "but",
     "caveats",

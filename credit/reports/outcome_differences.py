@@ -162,7 +162,8 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
+            "headline": self.headline(), "opening": self.opening(),
+            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -171,17 +172,31 @@ class OutcomeDifferences:
         return ("worse", "better") if self.of_task else ("failed", "succeeded")
 
     def headline(self) -> str:
-        """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
-
-        Where nothing stands out it says so. It is "" without any outcome.
-        """
-        known = self.failed + self.succeeded
-        if not known:
+        """How many traces failed, and what differs in them; "" without any outcome."""
+        if not self.failed + self.succeeded:
             return " ".join(self.lines())
-        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
+        return " ".join([self._count(), *self._more(), *self._unread()])
+
+    def opening(self) -> tuple[str, str]:
+        """`headline` in two parts: how many traces failed, with what is not known of others; and what differs."""
+        if not self.failed + self.succeeded:
+            return self.headline(), ""
+        return " ".join([self._count(), *self._unread()]), " ".join(self._more())
+
+    def _count(self) -> str:
+        """How many traces failed."""
+        known = self.failed + self.succeeded
         if self.of_task:
-            words = [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."]
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."
+        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."
+
+    def _more(self) -> list[str]:
+        """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
+
+        Where nothing stands out it says so.
+        """
+        words = []
         for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
@@ -194,8 +209,7 @@ class OutcomeDifferences:
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
-        words += [*self._by_model(3, 1), *self._of_these()]
-        return " ".join([*words, *self._unread()])
+        return [*words, *self._by_model(3, 1), *self._of_these()]
 
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""

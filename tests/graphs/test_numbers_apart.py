@@ -1,4 +1,4 @@
-"""Numbers that stand together read as different where they differ, and as equal where only rounding tells them apart."""
+"""Numbers that stand together read as different where they differ, and as equal where only rounding differs."""
 
 from __future__ import annotations
 

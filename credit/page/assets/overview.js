@@ -77,17 +77,18 @@
   const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const [worst] = triage.suspects, { causes } = triage;
+  const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
   const told_above = causes.length && worst && worst.agent === causes[0].agent && worst.tool === causes[0].tool;
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    said(`What failed${of_log}:`, ...prose(scored.length ? opening : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
     causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${ended(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])) : null,
+    differing ? said("What differs:", ...prose(differing)) : null,
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";

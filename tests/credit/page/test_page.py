@@ -338,7 +338,8 @@ def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findin
     """The page had a title and one sentence, as in the preview of a mail."""
     html, _ = page(findings, title="x")
     shown, overview = without_script(html), embedded(html)[0]["overview"]
-    assert f"<b>What failed:</b> {escape(overview['differences']['headline'])}</p>" in shown
+    assert f"<b>What failed:</b> {escape(overview['differences']['opening'][0])}</p>" in shown
+    assert f"<b>What differs:</b> {escape(overview['differences']['opening'][1])}</p>" in shown
     worst = overview["triage"]["suspects"][0]
     cells = (worst["trace"], f"{worst['outcome']:g}", worst["event"], worst["agent"], escape(worst["why"]))
     assert f"<tbody><tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in shown
