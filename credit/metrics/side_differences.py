@@ -53,7 +53,7 @@ from graphs.task_means import (
     median_interval,
     task_mean,
 )
-from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
+from graphs.text import WITHOUT_ROW, apart, counted, excerpt, near_names, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models, event_models
 
@@ -301,11 +301,11 @@ class SideDifference:
         lost = [f"{count} of {head}" for count, head in zip(counts, heads, strict=True) if count]
         who = f"with the {' and '.join(lost)} {'that have no outcome' if judged else 'whose task is not known'}"
         if not judged:
-            return f"{who}, {ASKED[self.metric]} are {_short(self.least_rest[0])} to {_short(self.least_rest[1])}"
+            return f"{who}, {ASKED[self.metric]} are {_to(*self.least_rest)}"
         if all(self.lacking):
             least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
             return f"{who} {as_least} or {as_most}{of}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
-        ends = [f"{_short(first)} to {_short(second)}" for first, second in (self.least_rest, self.most_rest)]
+        ends = [f"{_to(first, second)}" for first, second in (self.least_rest, self.most_rest)]
         return f"{who} {as_least}{of}, {self.metric} is {ends[0]}; {as_most}, {ends[1]}"
 
     @property
@@ -328,7 +328,7 @@ class SideDifference:
             but = "" if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
             place = "in the median task" if self.paired else "by geometric means over tasks"
             times = f" ({but}×{_short(self.ratio.value)} {place})"
-        return f"{_short(self.first)} to {_short(self.second)}{times}" + (f": {why}" if why else "")
+        return f"{_to(self.first, self.second)}{times}" + (f": {why}" if why else "")
 
     def span(self) -> str:
         """What the difference is whatever the traces without an outcome had; "" where all have one."""
@@ -553,7 +553,7 @@ class SideComparison:
     def changed(self) -> str:
         """The answer, with its head in `MOST_WORDS` words: success, then what else changed beyond chance."""
         asked = self._asked()
-        told = [f"{row.metric} {_short(row.first)} to {_short(row.second)}, {row.in_short()}"
+        told = [f"{row.metric} {_to(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
@@ -933,7 +933,10 @@ def _apart(
     said = []
     for word, rows in told.items():
         rows = sorted(rows, key=lambda row: -abs(row.difference))
-        shares = [f"{printable(row.metric, 60)} in {_part(row.first)} against {_part(row.second)}" for row in rows]
+        shares = [
+            f"{printable(row.metric, 60)} in {' against '.join(apart((row.first, row.second), percent, 0))}"
+            for row in rows
+        ]
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         chance = chance or ("; not beyond chance" if word in unsure else "")
         which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
@@ -955,7 +958,7 @@ def _within(
     tests, told = sum(row.p is not None for row in both.values()), []
     for (kind, row), p in zip(both.items(), corrected, strict=True):
         why = row.corrected(p, tests).why()
-        told.append(f"{printable(kind, 60)} {_short(row.first)} to {_short(row.second)}, {why or 'beyond chance'}")
+        told.append(f"{printable(kind, 60)} {_to(row.first, row.second)}, {why or 'beyond chance'}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
     return f"{name} within each {word} ({'; '.join(told + _together(names, sides.side, task, metric.value))})"
 
@@ -1033,10 +1036,6 @@ def _place(sides: Sequence[int], names: Sequence[str]) -> str:
     return "either side" if len(sides) > 1 else names[sides[0]]
 
 
-def _part(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _why(one: AgentDifference) -> str:
     """What models, tokens and tools add to the difference of an agent; "" where it is not that of other models."""
     if not one.of_models:
@@ -1051,10 +1050,14 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{_short(value)}"
 
 
-def _short(value: float) -> str:
-    if abs(value) >= 1000:
+def _to(first: float, second: float) -> str:
+    return " to ".join(apart((first, second), _short, 3))
+
+
+def _short(value: float, digits: int = 3) -> str:
+    if abs(value) >= 10**digits:
         return f"{value:,.0f}"
-    return np.format_float_positional(float(f"{value:z.3g}"), trim="-")
+    return np.format_float_positional(float(f"{value:z.{digits}g}"), trim="-")
 
 
 def read_sides(

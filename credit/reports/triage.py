@@ -23,10 +23,10 @@ from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import printable
+from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
+__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "surely_above", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -256,9 +256,9 @@ def triage(
 
 def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
     total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    whole = f"{'≥ ' if any(row.lacks_lines for row in agents) else ''}{total:,.0f}"
+    whole = at_least(amount(total), any(row.lacks_lines for row in agents))
     slow = (row for row in tools if row.tool and row.seconds > total / 2)
-    words = (f"{'≥ ' if row.lacks_lines else ''}{row.seconds:,.0f} of {whole} seconds of work are of tool {row.tool}"
+    words = (f"{at_least(amount(row.seconds), row.lacks_lines)} of {whole} seconds of work are of tool {row.tool}"
              for row in slow)  # fmt: skip
     return next(words, "")
 
@@ -436,7 +436,7 @@ def _suspects(
         bad, good = common[cause]
         if not apart or not bad + good:
             return -int(apart and cause == untold), 0.0
-        above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
+        above = surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
         return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
 
     named = (
@@ -467,12 +467,13 @@ def _suspects(
     return suspects, 0 if tokens is not None else len(found) - len(shown)
 
 
-def _surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
-    """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
+def surely_above(bad: int, failed: int, good: int, succeeded: int, z: float = 1.645) -> float:
+    """The lower end of the one-sided interval of bad / failed - good / succeeded, of Wilson's for each share.
+
+    `z` is the normal quantile, by default of 95 %.
 
     Reference: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
     """
-    z = 1.645  # the normal quantile of 95 %
 
     def to_end(count: int, n: int, side: int) -> float:
         """The distance of a share from an end of its interval."""
