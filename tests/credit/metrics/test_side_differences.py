@@ -265,7 +265,7 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
     """Success of 12 shared tasks, of which 3 differ, had "–" without a word, and stood far from errors and tokens."""
-    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": {}}
+    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": "y"}
     lines = []
     for i in range(24):
         calls = [call | {"id": f"c{k}"} for k in range(1 + 2 * (i % 2))]  # three equal ones are a loop

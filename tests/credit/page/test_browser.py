@@ -420,7 +420,7 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
 
 
 def test_costs_by_tool_count_loops(window: Any, tmp_path: Path) -> None:
-    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {}}
+    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {"of": tool}}
               for i, tool in enumerate("xxxyx")]  # fmt: skip
     traces = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1.0}}])
     write_page(Findings.of(traces, {}), tmp_path / "page.html")
