@@ -79,7 +79,7 @@ def test_no_format_is_quoted_without_text(tmp_path: Path) -> None:
         asked += any(SECRET in text for i in range(traces.sizes.traces) for text in task_and_result(traces, i, 600))
     assert not leaking
     assert (
-        read >= len(SAMPLES) - 4 and quoting > len(SAMPLES) / 3 and asked > 4
+        read >= len(SAMPLES) - 4 and quoting > len(SAMPLES) / 3 and asked > 3
     )  # the secrets are where a page looks for texts
 
 
