@@ -18,7 +18,7 @@ import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
-from graphs.text import excerpt
+from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import (
@@ -261,7 +261,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         self.rewards.pop(channel, None)
         settled = f"{expected}. None of them counts; --rewards FILE (in Python rewards=FILE) states the outcome"
         file, line, _ = place or (self.file, self.line, self.offset)
-        problem = Problem(UNSETTLED, file, line, field, excerpt(value), settled, self.trace_id)
+        problem = Problem(UNSETTLED, file, line, field, printable(value, 200), settled, self.trace_id)
         self.unsettled.setdefault(channel, problem)
 
     def add_reward(self, position: int, amount: float, name: str = "event_reward") -> None:
