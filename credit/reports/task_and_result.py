@@ -6,7 +6,6 @@ In logs of spans the root span holds both. The events are calls inside it, which
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -53,25 +52,25 @@ def task_and_result(traces: Traces, row: int, limit: int) -> tuple[str, str]:
       ('', '')
     """
     about = traces.traces.slice(row, 1).to_pylist()[0]
-    record = record_at(about["file"], about["offset"])
-    parts = [one for one in (record, *_objects(record, 0)) if isinstance(one, dict) and _is_of(one, about["trace"])]
-    parts = [record, *parts] if isinstance(record, dict) else parts
+    record, *held = _parts(record_at(about["file"], about["offset"]))
+    parts = [record, *(one for one in held if _is_of(one, about["trace"]))]
     asked, gave = (next(filter(None, (_stated(part, keys) for part in parts)), "") for keys in (_ASKED, _GAVE))
-    asked = asked or _stated(_first_call(traces, row), _ASKED)
+    if not asked:
+        asked = _stated(_first_call(traces, row, {(about["file"], about["offset"]): [record, *held]}), _ASKED)
     return printable(asked, limit).strip(), printable(gave, limit).strip()
 
 
-def _first_call(traces: Traces, row: int) -> dict[str, Any]:
-    """The record of the first action of a trace, or its part of the record; empty where it has none of its own."""
+def _first_call(traces: Traces, row: int, known: dict[tuple[str, int], list[dict[str, Any]]]) -> dict[str, Any]:
+    """The part of a record that is the first action of a trace; empty where it has none. `known` are parts by place."""
     n, graph = traces.sizes.events, traces.graph
     first, last = np.searchsorted(np.asarray(graph.trace_ids)[:n], [row, row + 1])
     acts = np.flatnonzero(np.asarray(graph.action_mask)[first:last])
     if not len(acts):
         return {}
     event = traces.events.slice(int(first + acts[0]), 1).to_pylist()[0]
-    record = record_at(event["file"], event["offset"])
-    own = (one for one in (record, *_objects(record, 0)) if isinstance(one, dict))
-    return next((one for one in own if any(one.get(key) == event["event"] for key in _IDS)), {})
+    place = event["file"], event["offset"]
+    parts = known[place] if place in known else _parts(record_at(*place))
+    return next((one for one in parts if any(one.get(key) == event["event"] for key in _IDS)), {})
 
 
 def _is_of(value: dict[str, Any], trace: str) -> bool:
@@ -80,13 +79,13 @@ def _is_of(value: dict[str, Any], trace: str) -> bool:
     return value.get("id") == trace or (of == trace and any(value.get(key, "") is None for key in _PARENTS))
 
 
-def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """The objects in the lists and objects of a record, without what they say."""
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        if depth < DEPTH and isinstance(inner, dict | list):
-            if isinstance(inner, dict):
-                yield inner
-            yield from _objects(inner, depth + 1)
+def _parts(record: Any) -> list[dict[str, Any]]:
+    """A record, and the objects in it that exports of Langfuse hold: traces, and their observations."""
+    parts = [record if isinstance(record, dict) else {}]
+    for part in parts:  # which grow
+        for held in (part.get(key) for key in ("trace", "data", "observations")):
+            parts += [one for one in (held if isinstance(held, list) else [held]) if isinstance(one, dict)]
+    return parts
 
 
 def _stated(record: dict[str, Any], keys: frozenset[str]) -> str:
