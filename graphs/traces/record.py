@@ -121,8 +121,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         tell, as CSV.
       model, system: the logged name of the acting policy (the model, with its version where it is logged), and of the
         harness that ran the team; "" where the log has none. Both are part of the group's key by default.
-      file, line, offset: start of the trace, or of its root span (line 1-based, 0 where the format has none; offset in bytes of the
-        decompressed file).
+      file, line, offset: start of the trace, or of its root span (line 1-based, 0 where the format has none; offset in
+        bytes of the decompressed file).
       ids, types, agents, actions, times, lines, offsets: per event. `agents` has instance ids, unique within the trace;
         `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import credit
 from credit.page import Findings
 from credit.page.trace_view import TraceViews
+from credit.reports.event_texts import event_texts
 from credit.reports.task_and_result import task_and_result
 from credit.reports.trace_text import trace_json
 
@@ -142,6 +144,15 @@ def test_a_record_without_end_is_searched_to_a_depth(tmp_path: Path) -> None:
     for _ in range(60):
         value = {"input": [value]}
     assert task_and_result(read(tmp_path, braintrust(value, "y")), 0, 400) == ("inner", "y"), "that of the first call"
+
+
+def test_a_download_of_megabytes_is_read(tmp_path: Path) -> None:
+    """Langfuse writes a trace as one object, which was no longer read from 1 MiB on: its page quoted nothing."""
+    log = langfuse({"input": ASKED, "output": GAVE}, {"output": "long " * 500_000}, {"output": "said"})
+    (tmp_path / "log.json").write_text(json.dumps(log, indent=1))
+    traces = credit.read(tmp_path / "log.json")
+    assert task_and_result(traces, 0, 400) == (ASKED, GAVE)
+    assert event_texts(traces, np.arange(traces.sizes.events), 10) == ["said"]
 
 
 def test_files_that_are_gone_or_packed_are_read_as_far_as_they_are_there(tmp_path: Path) -> None:
