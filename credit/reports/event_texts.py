@@ -29,12 +29,8 @@ from graphs.traces.batch import Traces
 __all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "record_at"]
 
 WINDOW = 1 << 24  # bytes of a file in which the record of one event must end, for an excerpt of it
-WINDOWS = (
-    1 << 12,
-    1 << 16,
-    1 << 20,
-    WINDOW,
-)  # tried in turn: most records are short, and a line may hold those of many events
+# Tried in turn: most records are short, and a line may hold those of many events.
+WINDOWS = (1 << 12, 1 << 16, 1 << 20, WINDOW)
 MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
@@ -426,9 +422,8 @@ def _value(content: bytes, offset: int) -> Any:
     with contextlib.suppress(*JSON_ERRORS):
         return msgspec.json.decode(line)
     is_json = content[offset : offset + WINDOWS[0]].lstrip()[:1] in (b"{", b"[", b'"')
-    for size in (
-        WINDOWS if is_json else ()
-    ):  # others may follow in its line; and this one takes NaN and halves of characters, too
+    # Others may follow in its line; and this decoder takes NaN and halves of characters, too.
+    for size in WINDOWS if is_json else ():
         with contextlib.suppress(ValueError, RecursionError):
             return _DECODER.raw_decode(content[offset : offset + size].decode(errors="ignore").lstrip())[0]
     return None
