@@ -136,13 +136,15 @@ def _views(
     maker = TraceViews(findings)
     kept: dict[int, dict[str, Any]] = {}
     texts: dict[int, list[str]] = {}
+    tasks: dict[int, list[str]] = {}
     short: dict[int, str] = {}  # packed with the shortest excerpts, so that texts are looked for where they may fit
     left = room
 
     def worded(row: int, limit: int) -> dict[str, Any]:
         if row not in texts:
-            texts[row] = maker.texts(row, excerpts[0])
-        return kept[row] | {"text": [printable(text, limit) for text in texts[row]] or None}
+            texts[row], tasks[row] = maker.texts(row, excerpts[0]), maker.task(row, excerpts[0])
+        said, task = ([printable(text, limit) for text in of[row]] for of in (texts, tasks))
+        return kept[row] | {"text": said or None, "task": task}
 
     def take(row: int, view: dict[str, Any]) -> bool:
         nonlocal left
