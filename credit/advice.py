@@ -341,7 +341,7 @@ def _too_little(traces: Traces, name: str) -> str:
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
-        return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
+        return "no rewards at events: all turns of a trace have its outcome's number alone"
     return ""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "WITHOUT_ROW", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "percent",
-    "printable",
+    "WITHOUT_ROW", "amount", "apart", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of",
+    "percent", "printable",
 ]  # fmt: skip
 
 
@@ -18,6 +19,7 @@ WITHOUT_ROW = "Traces without a row ({})"  # `count` of `near_names`
 MOST_LISTED = 12  # names of a hint where none is near; of more, the first few
 MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
 MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
+DUST, MOST_DIGITS = 1e-9, 12
 _NUMBER = re.compile(r"0*([0-9]+)")
 
 
@@ -84,16 +86,61 @@ def at_least(text: str, is_bound: bool) -> str:
     return f"≥ {text}" if is_bound and text != "–" else text
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 0) -> str:
     """A share in percent, a half rounded up as on pages; what is not none or all does not read so.
 
+    Args:
+      share: from 0 to 1.
+      digits: behind the point.
+
     Examples:
-      >>> percent(0.325), percent(0.001), percent(0.999), percent(1.0)
-      ('33 %', '<1 %', '>99 %', '100 %')
+      >>> percent(0.325), percent(0.001), percent(0.999), percent(1.0), percent(0.0004, 1)
+      ('33 %', '<1 %', '>99 %', '100 %', '<0.1 %')
     """
-    if 0 < share < 0.005 or 0.995 <= share < 1:
-        return "<1 %" if share < 0.5 else ">99 %"
-    return f"{math.floor(100 * share + 0.5)} %"
+    least = 10.0**-digits
+    if 0 < 100 * share < least / 2 or 100 - least / 2 <= 100 * share < 100:
+        return f"<{least:.{digits}f} %" if share < 0.5 else f">{100 - least:.{digits}f} %"
+    return f"{math.floor(100 * share / least + 0.5) * least:.{digits}f} %"
+
+
+def amount(value: float | None, digits: int = 3) -> str:
+    """A number in at least `digits` digits, never with an exponent unless it is below 0.001; "–" where there is none.
+
+    Examples:
+      >>> amount(2298.4), amount(16039700.0), amount(0.4567), amount(12.0), amount(None)
+      ('2,298', '16,039,700', '0.457', '12', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z,.{digits}g}"
+
+
+def apart(
+    numbers: Sequence[float], write: Callable[[float, int], str], digits: int, beside: float = math.nan
+) -> list[str]:
+    """Texts of numbers that stand together, with as few digits as tell different ones apart; "–" of NaN.
+
+    Numbers that differ by less than `DUST` of the largest are rounded alike and count as equal.
+
+    Args:
+      numbers: of one sentence or one row.
+      write: gives the text of a number with so many digits, as `percent` does.
+      digits: the least.
+      beside: a number that is not shown and that others must not read as, such as that of no difference.
+
+    Examples:
+      >>> apart([0.5004, 0.5, 0.79], percent, 0)
+      ['50.04 %', '50.00 %', '79.00 %']
+      >>> apart([0.3, 0.8], percent, 0), apart([0.502, 0.8], percent, 0, beside=0.5)
+      (['30 %', '80 %'], ['50.2 %', '80.0 %'])
+    """
+    known = [*{number for number in (*numbers, beside) if math.isfinite(number)}]
+    size = DUST * max(map(abs, known), default=0.0)
+    known.sort()
+    pairs = [(low, high) for low, high in itertools.pairwise(known) if high - low > size]
+    enough = (n for n in range(digits, MOST_DIGITS) if all(write(low, n) != write(high, n) for low, high in pairs))
+    digits = next(enough, digits)
+    return [write(number, digits) if math.isfinite(number) else "–" for number in numbers]
 
 
 def excerpt(value: object, limit: int = 60) -> str:

@@ -20,7 +20,7 @@ from credit.reports.trace_numbers import TraceMetric, of_whole_traces
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm
-from graphs.text import counted
+from graphs.text import apart, counted, percent
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import OF_VERSIONS
 
@@ -311,9 +311,10 @@ def _disagreeing(traces: Traces) -> Finding:
     if math.isnan(found.share):
         return _unknown(check, found.words)
     stated = not math.isnan(found.low)
-    interval = f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if stated else "too few tasks for an interval"
+    share, low, high = apart((found.share, found.low, found.high), percent, 0)
+    interval = f"{low.removesuffix(' %')} to {high}" if stated else "too few tasks for an interval"
     interval = "the same in each" if found.low == found.high else interval
-    words = f"{found.words}; {100 * found.share:.0f} % over tasks ({interval})"
+    words = f"{found.words}; {share} over tasks ({interval})"
     least = None if math.isnan(found.least) else found.least
     is_found, ids = None if least is None else least > DISAGREEING, _ids(traces, found.rows)
     of = len(found.rows), found.traces

@@ -20,7 +20,7 @@ from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES
-from graphs.text import at_least, counted
+from graphs.text import at_least, counted, percent
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -173,7 +173,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
     lacking = "an action lacks its tokens, read or generated"
     lacking = LACKING if lacks_lines else "no trace has an outcome" if groups.of_trace else lacking
-    waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
+    waste = "" if groups.untaught is None else percent(groups.untaught)
     return [
         *lines,
         _line("costs", "tool calls of a trace", at_least(f"{costs.tool_calls.sum() / m:.4g}", lacks_lines), ""),

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.metrics.event_costs import Prices, event_costs, token_counts, whole_costs
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 
-__all__ = ["SuccessCost", "success_costs", "success_line"]
+__all__ = ["SuccessCost", "known_costs", "success_costs", "success_line"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +74,7 @@ def success_costs(
         if metric not in metrics:
             continue
         known = np.isfinite(metrics[metric].value)
-        amount = np.where(known, metrics[metric].value, _least(traces, metric, prices))
+        amount = np.where(known, metrics[metric].value, known_costs(traces, metric, prices)[0])
         for number, name in enumerate(names):
             of, scored = unit == number, np.isfinite(won)
             rows, others = of & scored, of & ~scored
@@ -84,15 +85,27 @@ def success_costs(
     return found
 
 
-def _least(traces: Traces, metric: str, prices: Prices | None) -> np.ndarray:
-    """What is known of the cost of each trace: float64 [traces]."""
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """What is known of the cost of each trace, float64 [traces], and whether that is all of it, bool [traces].
+
+    Args:
+      traces: what was read.
+      metric: "money", "logged_money" or "tokens".
+      prices: of models and tools, for "money".
+    """
+    trace, m = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], traces.sizes.traces
     if metric == "money":
         costs = event_costs(traces, prices)
-        of_event = np.where(np.isnan(costs.money), costs.least["money"], costs.money)
+        every, least = costs.money, costs.least["money"]
     else:
-        of_event = np.nan_to_num(token_counts(traces, "money", hidden=False))
-    return np.bincount(trace, of_event, traces.sizes.traces)
+        every, least = (token_counts(traces, metric.removeprefix("logged_"), hidden=hidden) for hidden in (True, False))
+    amount = np.bincount(trace, np.where(np.isnan(every), np.nan_to_num(least), every), m)
+    whole = (np.bincount(trace, np.isnan(every), m) == 0) & ~lacking_traces(traces)
+    stated = whole_costs(traces).get("money") if metric == "logged_money" else None
+    if stated is not None:
+        whole |= np.isfinite(stated)
+        amount = np.where(np.isfinite(stated), stated, amount)
+    return amount, whole
 
 
 def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:

@@ -181,14 +181,18 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     if labelled:
         return rest
     unknown = "" if overview["corpus"]["with_outcome"] else "Which traces failed is not known: none has an outcome."
-    failed = f"{overview['differences']['headline']} {unknown}".strip()
+    opening, differing = overview["differences"]["opening"]
+    failed = f"{opening} {unknown}".strip()
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said = {"What was read:": read, "What failed:": failed}
+    causes = " ".join(f"{one['told']} ({one['trace']})." for one in overview["triage"]["causes"])
+    said |= {"What went wrong most:": causes} if causes else {}
     if overview["sides"] is not None:
         sides = overview["sides"]
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
         said |= {"But": f"{sides['but']}."} if sides["but"] else {}
     said["Look first:"] = overview["triage"]["first"]
+    said |= {"What differs:": differing} if differing else {}
     lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)

@@ -19,6 +19,7 @@ from credit.page.findings import Findings
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
@@ -39,7 +40,19 @@ SHOWN = 200  # problems, and names in a list, that a page holds
 LEVELS: tuple[Level, ...] = ("role", "agent", "turn")
 SUMMARY = "rloo"
 """The method that `credit summary` takes where none is named."""
-TOLD = {"headline", "changed", "but", "caveats", "numbers", "by_agent", "origin", "of_tasks", "lines", "first"}
+TOLD = {
+    "causes",
+    "opening",
+    "changed",
+    "but",
+    "caveats",
+    "numbers",
+    "by_agent",
+    "origin",
+    "of_tasks",
+    "lines",
+    "first",
+}
 SENTENCES = 4000
 """Characters of what is told of differences: a reader takes a sentence that ends in the middle for a whole one."""
 
@@ -73,6 +86,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
     found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
+    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -107,7 +121,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         "legend": LEGEND,
         "differences": differing.as_json(),
         "triage": dataclasses.asdict(found)
-        | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()},
+        | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told(found.kinds)} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "sides": None,
         "ledger": None,

@@ -14,6 +14,7 @@ from credit.metrics.cost_summary import CostRow, cost_rows, paid_for_success, st
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
+from credit.metrics.failed_costs import failed_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -45,8 +46,8 @@ def questions(
     Returns:
       "doctor": a dict for each check; "costs_by": the unit of "costs"; "priced": whether costs have money; "total":
       their sum; "stated": what the log states of traces (`stated_sums`); "gaps" of the prices and what was "paid" for a
-      success, in sentences; "unpriced": some models without a price; the others {"rows": dicts, "without": why there is
-      none, or what they lack}.
+      success, and what went into "failed" traces, in sentences; "unpriced": some models without a price; the others
+      {"rows": dicts, "without": why there is none, or what they lack}.
     """
     by, parts = _costs_of_parts(traces, prices)
     reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
@@ -69,11 +70,11 @@ def questions(
         answers[name] = _answered(answers[name])
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
-    gaps = None if prices is None else price_gaps(traces, prices)
+    gaps, failed = None if prices is None else price_gaps(traces, prices), failed_cost(traces, prices, success_at)
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
         "gaps": gaps.lines() if gaps else [], "unpriced": gaps.unpriced_names() if gaps else "",
-        "paid": success_line(paid_for_success(traces, prices, success_at)),
+        "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",
         "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
     }  # fmt: skip
 

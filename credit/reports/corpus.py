@@ -226,7 +226,7 @@ class Tally:
         numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
-        numbers |= {"without a task": runs_without_task(traces)}
+        numbers |= {"without a task": int(runs_without_task(traces).sum())}
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
             "agents_per_trace": members,

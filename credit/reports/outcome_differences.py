@@ -25,7 +25,7 @@ from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, fact_of, holm, task_mean
-from graphs.text import counted, percent, printable
+from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -162,7 +162,8 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
+            "headline": self.headline(), "opening": self.opening(),
+            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -171,17 +172,31 @@ class OutcomeDifferences:
         return ("worse", "better") if self.of_task else ("failed", "succeeded")
 
     def headline(self) -> str:
-        """How many traces failed, of which models, and what they have more and less of, `FIRST` first, three each.
-
-        Where nothing stands out it says so. It is "" without any outcome.
-        """
-        known = self.failed + self.succeeded
-        if not known:
+        """How many traces failed, and what differs in them; "" without any outcome."""
+        if not self.failed + self.succeeded:
             return " ".join(self.lines())
-        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
+        return " ".join([self._count(), *self._more(), *self._unread()])
+
+    def opening(self) -> tuple[str, str]:
+        """`headline` in two parts: how many traces failed, with what is not known of others; and what differs."""
+        if not self.failed + self.succeeded:
+            return self.headline(), ""
+        return " ".join([self._count(), *self._unread()]), " ".join(self._more())
+
+    def _count(self) -> str:
+        """How many traces failed."""
+        known = self.failed + self.succeeded
         if self.of_task:
-            words = [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."]
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."
+        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."
+
+    def _more(self) -> list[str]:
+        """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
+
+        Where nothing stands out it says so.
+        """
+        words = []
         for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
@@ -190,12 +205,11 @@ class OutcomeDifferences:
                     whose = f", mostly of {whose}" if whose else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
-                    means = [percent(mean) if part else f"{mean:.3g}" for mean in (row.failed, row.succeeded)]
+                    means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
-        words += [*self._by_model(3, 1), *self._of_these()]
-        return " ".join([*words, *self._unread()])
+        return [*words, *self._by_model(3, 1), *self._of_these()]
 
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
@@ -242,7 +256,7 @@ class OutcomeDifferences:
         kinds = " ".join([kinds, *self._of_these()])
         owned = []
         for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
+            whose = [f"of {one.kind} {one.name} ({_against(one)})" for one in row.owners]
             owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
         return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
 
@@ -334,7 +348,7 @@ class OutcomeDifferences:
         for row in self.rows:
             if row.stands_out and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
-        told = [f"{row.what} ({row.failed:.3g} against {row.succeeded:.3g})" for row in rows.values()]
+        told = [f"{row.what} ({_against(row)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
@@ -355,6 +369,11 @@ class OutcomeDifferences:
             (head, [row.what for row in rows if row is not head])
             for head, rows in zip(heads, facts.values(), strict=True)
         ]
+
+
+def _against(one: Difference | Owner) -> str:
+    """The means of failed and of succeeded traces."""
+    return " against ".join(apart((one.failed, one.succeeded), amount, 3))
 
 
 def outcome_differences(

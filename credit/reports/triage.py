@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.call_loops import Loop
-from credit.reports.endings import Ending, endings, lasts
+from credit.reports.endings import Ending, endings, lasts, of_sides
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_units
@@ -23,10 +23,10 @@ from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import printable
+from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
+__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "surely_above", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -99,6 +99,7 @@ class Suspect:
       traces: that have one of the same cause, of the agent and its tool; one where each event is named.
       failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
         are, and of actions of most tokens.
+      of_sides: how many traces of each side have one of the same cause, where sides are compared; empty elsewhere.
     """
 
     trace: str
@@ -112,6 +113,7 @@ class Suspect:
     traces: int
     failed: int | None = None
     succeeded: int | None = None
+    of_sides: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both.
+    called as `kinds`; None where these are not of both. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -160,6 +162,7 @@ class Triage:
     failed: int | None = None
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
+    sides: tuple[int, ...] = ()
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
@@ -226,11 +229,11 @@ def triage(
     judged = judged_traces(traces, success_at, side)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts)
+    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side)
     states = has_statuses(traces)
     took = TeamFacts(traces).durations.event
     agents, tools = _workloads(traces, calls, took), _tools(traces, calls, failures, took)
-    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged)
+    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
@@ -247,14 +250,15 @@ def triage(
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
+        sides=of_sides(np.arange(traces.sizes.traces), side),
     )
 
 
 def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
     total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    whole = f"{'≥ ' if any(row.lacks_lines for row in agents) else ''}{total:,.0f}"
+    whole = at_least(amount(total), any(row.lacks_lines for row in agents))
     slow = (row for row in tools if row.tool and row.seconds > total / 2)
-    words = (f"{'≥ ' if row.lacks_lines else ''}{row.seconds:,.0f} of {whole} seconds of work are of tool {row.tool}"
+    words = (f"{at_least(amount(row.seconds), row.lacks_lines)} of {whole} seconds of work are of tool {row.tool}"
              for row in slow)  # fmt: skip
     return next(words, "")
 
@@ -380,6 +384,7 @@ def _suspects(
     most: int | None,
     kinds: tuple[np.ndarray, np.ndarray],
     texts: Callable[[np.ndarray, int], list[str]],
+    side: np.ndarray | None,
 ) -> tuple[tuple[Suspect, ...], int]:
     """The events, and how many more there are. `kinds` are failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -431,7 +436,7 @@ def _suspects(
         bad, good = common[cause]
         if not apart or not bad + good:
             return -int(apart and cause == untold), 0.0
-        above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
+        above = surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
         return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
 
     named = (
@@ -455,18 +460,20 @@ def _suspects(
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=common[cause][0] if apart else None,
             succeeded=common[cause][1] if apart else None,
+            of_sides=of_sides(np.unique(trace[[one.row for one in of_cause]]), side),
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
     )
     return suspects, 0 if tokens is not None else len(found) - len(shown)
 
 
-def _surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
-    """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
+def surely_above(bad: int, failed: int, good: int, succeeded: int, z: float = 1.645) -> float:
+    """The lower end of the one-sided interval of bad / failed - good / succeeded, of Wilson's for each share.
+
+    `z` is the normal quantile, by default of 95 %.
 
     Reference: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
     """
-    z = 1.645  # the normal quantile of 95 %
 
     def to_end(count: int, n: int, side: int) -> float:
         """The distance of a share from an end of its interval."""

@@ -8,6 +8,7 @@ from credit.cli.benchmarks.bench_bias import bias
 from credit.cli.benchmarks.bench_doctor import doctor
 from credit.cli.benchmarks.bench_robustness import robustness
 from credit.cli.benchmarks.bench_snr import snr
+from credit.cli.benchmarks.bench_table import table
 from credit.cli.benchmarks.bench_train import train
 from credit.cli.benchmarks.bench_truth import truth
 
@@ -26,10 +27,10 @@ class InOrder(click.Group):
 def bench() -> None:
     """Measure methods on worlds with known truth.
 
-    A method that cannot be measured, as for want of evidence, is left out with a line on standard error. Where no other
-    is left, the call is refused.
+    A method that cannot be measured, as for want of evidence, is left out: tables and captions say so, and why. Where
+    no other is left, the call is refused.
     """
 
 
-for _command in (bias, truth, snr, doctor, robustness, train):
+for _command in (bias, truth, snr, doctor, robustness, train, table):
     bench.add_command(_command)

@@ -9,7 +9,7 @@ import click
 from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import at_least
+from graphs.text import amount, at_least
 
 __all__ = ["traces"]
 
@@ -73,7 +73,7 @@ def traces(
                 str(row["actions"]),
                 str(row["agents"]),
                 tokens,
-                "–" if row["wall_clock"] is None else f"{row['wall_clock']:.0f}",
+                amount(row["wall_clock"]),
                 "–" if row["errors"] is None else str(row["errors"]),
             )
             bounds = (at_least(number, row["lacks_lines"]) for number in numbers)

@@ -10,7 +10,6 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import (
-    amount,
     explained,
     json_option,
     plain_table,
@@ -24,7 +23,7 @@ from credit.cli.shared.commands import Command, Number, sides_option, takes_pric
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_sides, read_traces, reads_logs
-from graphs.text import at_least, counted
+from graphs.text import amount, apart, at_least, counted, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,6 +123,7 @@ def metrics(
     from credit.metrics.success_costs import success_costs, success_line
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
     from credit.reports.tasks import runs_without_task
+    from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)
@@ -153,7 +153,7 @@ def metrics(
         else:
             _print_sides(stdout(), compared)
         if compared is None:
-            runs = runs_without_task(traces)
+            runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"tasks: {counted(runs, 'run')} without a task, each one of its own in the means" if runs else ""
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
@@ -200,7 +200,7 @@ def _print_course(console: Console, points: list[CoursePoint]) -> None:
 def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
     table = plain_table("agent", "type", "#decisions", "#critical steps", "#part of all")
     for cost in costs:
-        numbers = (str(cost.decisions), f"{cost.steps:.4g}", f"{cost.share:.1%}")
+        numbers = (str(cost.decisions), f"{cost.steps:.4g}", percent(cost.share, 1))
         table.add_row(words(cost.agent), words(cost.type), *numbers)
     console.print(table)
     text = "critical steps: of a decision, its own and those of the sub-agent that takes longest after it."
@@ -225,14 +225,15 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     def add(row: SideDifference) -> None:
         interval = row.without
         if row.low is not None and row.high is not None:
-            interval = f"{_signed(row.low)} to {_signed(row.high)}"
+            interval = " to ".join(apart((row.low, row.high), _signed, 3))
         elif row.ratio is not None:
             of = "median" if row.paired else "geometric"
-            interval = f"{of} ×{amount(row.ratio.value)} ({amount(row.ratio.low)} to {amount(row.ratio.high)})"
+            ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
+            interval = f"{of} ×{ratio} ({low} to {high})"
         seen = (
             amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"geometric ×{amount(row.ratio.seen)}"
         )
-        numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
+        numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
         star, tasks = (
             "*" if row.stands_out else "†" if row.moved else "",
             f"{row.tasks}{' paired' if row.paired else ''}",
@@ -264,10 +265,10 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
         ("†", "†: an end of the interval was moved to no difference, which the test does not reject."),
-        ("median ×", "median ×: of an amount, the ratio of the sides in the median of the tasks that differ; one "
+        ("median ×", f"median ×2: {second} has twice what {first} has in the median of the tasks that differ. One "
                      "large task may move the means, and the difference, the other way."),
-        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks, which is tested; one "
-                        "large task may move the means, and the difference, the other way."),
+        ("geometric ×", f"geometric ×2: {second} has twice what {first} has by geometric means over tasks, which are "
+                        "tested. One large task may move the means, and the difference, the other way."),
         ("", "would be seen, where there is an interval: a difference that would have a * in 4 of 5 cases, with as "
              "many outcomes missing; smaller ones tend to have none."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
@@ -278,8 +279,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     console.print(words(text), soft_wrap=True)
 
 
-def _signed(value: float) -> str:
-    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+z.3g}" if value else "0"
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:+,.0f}" if abs(value) >= 10**digits else f"{value:+z.{digits}g}" if value else "0"
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

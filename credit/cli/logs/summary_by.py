@@ -12,7 +12,6 @@ import click
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
 from credit.cli.shared.answers import (
-    amount,
     explained,
     json_option,
     plain_table,
@@ -26,7 +25,7 @@ from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
 from credit.reports.triage_legend import TRIAGE
-from graphs.text import at_least, counted, cut_id, percent, printable
+from graphs.text import amount, apart, at_least, counted, cut_id, percent, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,7 +115,9 @@ def summary(
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
+    from credit.metrics.failed_costs import failed_cost
     from credit.metrics.success_costs import success_line
+    from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
@@ -165,7 +166,8 @@ def summary(
     result = triage(traces, success_at=success_at, most=most, calls=calls)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
-    bought = paid_for_success(traces, prices, success_at)
+    bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
     unread = unread_outcomes(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -173,6 +175,8 @@ def summary(
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
+        left["failed_cost"] = failed and dataclasses.asdict(failed)
+        left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
@@ -190,8 +194,10 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        costs = [total_line(total), success_line(bought), result.slowest, *gaps, *stated_lines(stated, len(ids)), *ends]
-        _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
+        shares = [failed.told() if failed else "", success_line(bought), result.slowest]
+        costs = [total_line(total, stated), *shares, *gaps, *stated_lines(stated, len(ids)), *ends]
+        worst = told_causes(causes, result.kinds)
+        _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -208,13 +214,12 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
     )
     for unit in units if all_ else units[:ROWS]:
-        interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
+        (advantage,) = apart((unit.advantage,), _signed, 3, beside=0.0)
+        difference, low, high = apart((unit.difference, unit.low, unit.high), _signed, 3, beside=0.0)
+        interval = f"{low} to {high}" if math.isfinite(unit.low) else "–"
         counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
-        difference = f"{unit.difference:+z.3f}" if math.isfinite(unit.difference) else "–"
         star = "*" if unit.stands_out else ""
-        table.add_row(
-            words(unit.name), *counts, f"{unit.advantage:+z.3f}", difference, interval, star, str(unit.signal)
-        )
+        table.add_row(words(unit.name), *counts, advantage, difference, interval, star, str(unit.signal))
     console.print(table)
     _print_rest(console, len(units), by, all_)
     once = ", once where two are each other's rest: one comparison, seen from both sides"
@@ -230,6 +235,10 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
     console.print(legend, soft_wrap=True)
 
 
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+z.{digits}f}"
+
+
 def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
     if rows > ROWS and not all_:
         console.print(f"… and {counted(rows - ROWS, f'more {what}')}; `--all` shows them")
@@ -239,7 +248,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents if all_ else result.agents[:ROWS]:
-        seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
+        seconds = amount(row.seconds)
         counts = [_count(getattr(row, name)) for name in names[:-1]]
         tokens = str(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
@@ -264,9 +273,10 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
     table = plain_table("number of a trace", f"#{bad}", f"#{good}", f"#{bad} has more", "#tasks", "95 % interval", "")
     for row in shown:
-        chance = percent(row.chance) if math.isfinite(row.chance) else "–"
-        interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
-        means = (amount(value) for value in (row.failed, row.succeeded))
+        nothing = 0.5 if row.stands_out else math.nan
+        chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
+        interval = f"{low.removesuffix(' %')} to {high}" if math.isfinite(row.low) else "–"
+        means = apart((row.failed, row.succeeded), amount, 3)
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
     if shown:
         console.print(table)
@@ -307,7 +317,7 @@ def _tool_table(result: Triage, all_: bool) -> Table:
     table = plain_table("tool", *(f"#{name}" for name in names), "#seconds")
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (_count(getattr(row, name)) for name in names)
-        bounds.append("–" if math.isnan(row.seconds) else f"{row.seconds:.0f}")
+        bounds.append(amount(row.seconds))
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
@@ -385,6 +395,7 @@ def _print_triage(
     console: Console,
     result: Triage,
     costs: list[str],
+    worst: str,
     inputs: list[str],
     by: str,
     unscored: int,
@@ -399,6 +410,10 @@ def _print_triage(
     _print_rest(console, rows, what, all_)
     for line in costs:
         console.print(words(line), soft_wrap=True)
+    if worst:
+        console.print()
+        console.print(words("What went wrong most", "bold"))
+        console.print(words(worst[0].upper() + worst[1:]), soft_wrap=True)
     if result.quiet or result.suspects:
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))

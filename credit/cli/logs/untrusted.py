@@ -12,7 +12,7 @@ from credit.cli.shared.answers import explained, json_option, plain_table, print
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import at_least
+from graphs.text import at_least, percent
 
 if TYPE_CHECKING:
     from credit.metrics.untrusted_reach import ReachUnit
@@ -79,7 +79,7 @@ def untrusted(
         table = plain_table("untrusted", "#events", "#traces", "#reached", "#actions", "#answers", "#at risk")
         for unit in found:
             counts = (unit.events, unit.traces, unit.reached, unit.actions, unit.answers)
-            risk = "–" if unit.credit_at_risk is None else f"{unit.credit_at_risk:.1%}"
+            risk = "–" if unit.credit_at_risk is None else percent(unit.credit_at_risk, 1)
             table.add_row(words(unit.unit), *(at_least(str(count), unit.lacks_lines) for count in counts), risk)
         stdout().print(table)
         stdout().print(explained(table, *LEGEND), soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
-    "amount",
     "explained",
     "json_option",
     "plain_table",
@@ -102,18 +100,6 @@ def words(text: object, style: str = "") -> Text:
     from graphs.text import printable
 
     return Text(printable(str(text)), style=style)
-
-
-def amount(value: float | None, digits: int = 3) -> str:
-    """A number in at least `digits` digits, never with an exponent unless it is below 0.001; "–" where there is none.
-
-    Examples:
-      >>> amount(2298.4), amount(16039700.0), amount(0.4567), amount(12.0), amount(None)
-      ('2,298', '16,039,700', '0.457', '12', '–')
-    """
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z.{digits}g}"
 
 
 def starred(rows: str, intervals: int) -> str:

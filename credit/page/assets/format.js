@@ -19,17 +19,31 @@ const page = (() => {
   const prose = (text) => text.replaceAll(" %", "\u00a0%").split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
   /* As `graphs.text.percent`: what is not none or all does not read so. */
-  const percent = (share) => (share > 0 && share < 0.005 ? "<1\u00a0%" : share >= 0.995 && share < 1 ? ">99\u00a0%" : `${Math.round(100 * share)}\u00a0%`);
+  const percent = (share, digits = 0) => {
+    const least = 10 ** -digits, part = 100 * share;
+    const text = part > 0 && part < least / 2 ? `<${least.toFixed(digits)}` : part >= 100 - least / 2 && part < 100 ? `>${(100 - least).toFixed(digits)}`
+      : (Math.floor(part / least + 0.5) * least).toFixed(digits);
+    return `${text}\u00a0%`;
+  };
+  /* As `graphs.text.apart`: numbers that stand together, with as few digits as tell different ones apart. */
+  const apart = (numbers, write, digits, beside) => {
+    const known = [...numbers, beside].filter((number) => number != null).sort((a, b) => a - b);
+    const dust = 1e-9 * Math.max(0, ...known.map(Math.abs));
+    const told = (n) => known.every((number, i) => !i || number - known[i - 1] <= dust || write(number, n) !== write(known[i - 1], n));
+    let n = digits;
+    while (n < 12 && !told(n)) n += 1;
+    return numbers.map((number) => (number == null ? "–" : write(number, n < 12 ? n : digits)));
+  };
 
   const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);
   const sentence = (text) => ended(`${text[0].toUpperCase()}${text.slice(1)}`);
 
   const whole = new Intl.NumberFormat("en-US");
-  function number(value, signed = false) {
+  function number(value, signed = false, digits = 4) {
     if (value == null) return "–";
     if (Number.isInteger(value) && !signed) return whole.format(value).replace("-", "−");
     const size = Math.abs(value);
-    const text = size >= 1e3 ? whole.format(Math.round(size)) : size !== 0 && size < 1e-3 ? size.toExponential(2) : String(+size.toPrecision(4));
+    const text = size >= 10 ** (digits - 1) ? whole.format(Math.round(size)) : size !== 0 && size < 1e-3 ? size.toExponential(digits - 2) : String(+size.toPrecision(digits));
     return (value < 0 ? "−" : signed && value > 0 ? "+" : "") + text;
   }
   /* 0 for what is no more than rounding of amounts of a size. */
@@ -180,5 +194,5 @@ const page = (() => {
   /* The same of prose: whole words, and no mark of its own before the dots. */
   const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, prose, ended, sentence, number, percent, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

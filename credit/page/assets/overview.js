@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -22,6 +22,7 @@
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
+  const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
   const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
@@ -30,13 +31,14 @@
     (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
-  const paid = stated.money?.total == null ? null : stated.money;
+  const { logged_money: of_calls } = asked.total;
+  const paid = of_calls.total > (stated.money?.total ?? 0) * (1 + 1e-6) ? of_calls : stated.money?.total == null ? null : stated.money; // the larger of two bounds
   const { tokens, input_tokens: read } = asked.total;
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = (amount, roundingMode) => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, roundingMode }).format(amount);
   const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief(amount, partly ? "floor" : "halfExpand")).replace(" ", "\u00a0");
-  const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
+  const sum = (of) => bound(of.total, of.missing || (lost && of !== stated.money));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
   const time = (seconds, partly) => {
@@ -64,6 +66,7 @@
 
   /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
   const { differences, sides } = overview;
+  const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const again = total("retries"), loops = total("loops");
   const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
@@ -75,17 +78,18 @@
   const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
-  const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
-  const [worst] = triage.suspects;
+  const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
+  const told_above = causes.length && worst && worst.agent === causes[0].agent && worst.tool === causes[0].tool;
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? differences.headline : `${went}. ${differences.headline} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    said(`What failed${of_log}:`, ...prose(scored.length ? opening : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", told_above && !i ? by_side(worst) : "", opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", theirs ? ` The failed traces generated ${percent(theirs)} of the tokens${scored.length < traces.length ? " of traces with an outcome" : ""}.` : "", triage.slowest ? ` ${triage.slowest}.` : ""),
-    said("Look first:", triage.first && `${triage.first} `, ...(worst ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
+    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
+    differing ? said("What differs:", ...prose(differing)) : null,
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -169,9 +173,9 @@
       traces, "All traces"), unheld(traces)));
 
   if (differences.lines.length) {
-    const end = (share) => `${Math.round(100 * share)} %`;
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
-    const range = (row) => (row.low == null ? "–" : `${end(row.low)} to ${end(row.high)}`) + (row.stands_out ? " *" : "");
+    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], written, 4);
+    const range = (row) => (row.low == null ? "–" : shares(row).slice(1).join(" to ")) + (row.stands_out ? " *" : "");
     const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
     const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
@@ -182,7 +186,7 @@
         xAxis: { type: "value", ...axis({ more: { name: `${bad} has more, %` } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
         dataZoom: window_(drawn.length),
         tooltip: tooltip((at) => { const row = drawn[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.what, 60)}\n${bad} ${number(row.failed)}, ${good} ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
+          return `${cut(row.what, 60)}\n${bad} ${means(row)[0]}, ${good} ${means(row)[1]}\n${shares(row)[0]}, 95 % ${range(row)}`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: wide.map(([row, i]) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
@@ -191,8 +195,8 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
-    const columns = [["number of a trace", (r) => r.what], [bad, (r) => number(r.failed), "n"], [good, (r) => number(r.succeeded), "n"],
-      [`${bad} has more`, (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
+    const columns = [["number of a trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
+      [`${bad} has more`, (r) => shares(r)[0], "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
@@ -204,11 +208,12 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const interval = (row) => (row.ratio ? `${row.paired ? "median" : "geometric"} ×${number(row.ratio.value)} (${number(row.ratio.low)} to ${number(row.ratio.high)})` : row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.without ?? "–");
+    const ratio = (row, value, low, high) => `${row.paired ? "median" : "geometric"} ×${value} (${low} to ${high})`;
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
-    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
+    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
       ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
       ["would be seen", (r) => (r.ratio?.seen ? `geometric ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
@@ -222,8 +227,8 @@
       explained(columns, rows, ["", "Means over tasks, each the mean of its traces; paired: tasks that both sides have, each compared with itself."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ; the test is of these alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["median ×", "Median ×: of an amount, the sides' ratio in the median task that differs; a large task may move the means the other way."],
-        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks, which is tested."],
+        ["median ×", `Median ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the median of the tasks that differ. A large task may move the means the other way.`],
+        ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
         ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
         ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
@@ -347,7 +352,7 @@
 
   const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
   const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
-  const tenths = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const tenths = (share) => (share == null ? "–" : percent(share, 1));
   const answer = (title, name, columns, note, most = 15) => {
     const { rows, without } = asked[name];
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
@@ -401,16 +406,18 @@
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
-  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"];
+  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
+  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
+    shares.length && triage.suspects.length ? make("p", { class: "note" }, `In ${sides.heads.join(", in ")}: in what part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side one of the same cause is; not tested.`) : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
 })();

@@ -29,9 +29,8 @@ def tool_log(
     edges = []
     for i, (tool, status) in enumerate(tools):
         events.append({"id": f"m{i}", "type": "message", "agent": "main", "action": True, "tokens": 10 + i})
-        events.append(
-            {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False, "arguments": {}}
-        )
+        call = {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False}
+        events.append(call | {"arguments": {"of": tool}})
         result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
         events.append(result | ({"status": status} if status else {}))
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
@@ -39,17 +38,17 @@ def tool_log(
     return trace(name, task, reward, events=events, edges=edges)
 
 
-def scored_calls(log: Path, tasks: int) -> dict[str, Any]:
+def scored_calls(log: Path, tasks: int, scale: float = 1.0) -> dict[str, Any]:
     """Traces of a task, and random outcomes without a step: search one to three times, book or not. Units by tool."""
     rng = np.random.default_rng(0)
     lines = []
     for task in range(tasks):
         for k in range(4):
             tools = [("search", None)] * int(rng.integers(1, 4)) + [("book", None)] * int(rng.integers(0, 2))
-            line = tool_log(f"t{task}{k}", f"q{task}", float(rng.integers(0, 3)), tools)
+            line = tool_log(f"t{task}{k}", f"q{task}", scale * float(rng.integers(0, 3)), tools)
             for event in line["events"]:
                 if event["type"] == "message":
-                    event["counterfactual_reward"] = float(rng.integers(-2, 1))
+                    event["counterfactual_reward"] = scale * float(rng.integers(-2, 1))
             lines.append(line)
     write(log, lines)
     told = json.loads(run("summary", log, "--by", "tool", "-m", "difference_reward", "--json").stdout)
@@ -135,6 +134,12 @@ def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert "all rows, once where two are each other's rest: one comparison, seen from both sides" in " ".join(
         text.split()
     )
+    small = scored_calls(tmp_path / "z", 12, 1e-4)  # a table held "+0.000" and "+0.000 to +0.000" of such rewards
+    printed = run("summary", tmp_path / "z", "--by", "tool", "-m", "difference_reward").stdout.splitlines()
+    for name, row in small.items():
+        _, _, _, _, advantage, difference, low, _, high, *_ = next(line for line in printed if name in line).split()
+        cells, keys = (advantage, difference, low, high), ("advantage", "difference", "low", "high")
+        assert [*map(float, cells)] == pytest.approx([row[key] for key in keys], rel=0.6) and low != high
 
 
 @pytest.mark.slow

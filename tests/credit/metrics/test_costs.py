@@ -25,6 +25,7 @@ from credit.metrics.cost_summary import (
     total_costs,
 )
 from credit.metrics.event_costs import NAMELESS, Price, PriceGaps, Prices, event_costs, price_gaps, read_prices
+from credit.metrics.failed_costs import failed_cost
 from credit.metrics.run_card import run_card
 from credit.reports.trace_list import trace_rows
 from graphs.errors import CreditError
@@ -468,7 +469,7 @@ def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) 
 def test_a_group_of_one_trace_is_not_said_to_have_equal_outcomes(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,reward\na,q,5,6,1\nb,r,5,6,0\n")
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
-    assert shown.rstrip().endswith("; 100% in groups that teach nothing") and "equal outcomes" not in shown
+    assert shown.rstrip().endswith("; 100 % in groups that teach nothing") and "equal outcomes" not in shown
 
 
 def test_a_spawn_by_a_tool_is_a_call_of_it_and_costs_what_a_call_does() -> None:
@@ -481,3 +482,49 @@ def test_a_spawn_by_a_tool_is_a_call_of_it_and_costs_what_a_call_does() -> None:
     costs = event_costs(assemble([record]), Prices({"": Price(0, 0)}, {"Task": 0.5}))
     assert costs.tool_calls.tolist() == [0, 1, 1, 0]
     assert costs.money.tolist() == [0, 0.5, 0.5, 0]
+
+
+def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: Path) -> None:
+    """A reader had what all cost and how many failed, not what the failed ones cost."""
+    prices = tmp_path / "prices.csv"
+    prices.write_text(PRICES)
+    lines = [line(f"t{i}", "q", reward, "big") for i, reward in enumerate((0.0, 1.0, 1.0, 0.0))]
+    lines[3]["rewards"] = {}  # and one without an outcome
+    each = (2 * 300 + 8 * 40) / 1e6 + 0.01
+    whole = read(tmp_path, *lines)
+    found = failed_cost(whole, read_prices(prices))
+    assert found is not None and [found.failed, found.total] == pytest.approx([each, 3 * each])
+    assert found.told() == (
+        "of traces with an outcome, 0.01092 of 0.03276 money at the given prices (33 %) went into failed ones"
+    )
+    assert found.told() in CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(prices)]).stdout
+    for one in lines[:3]:
+        one["rewards"] = {"team": 0.0}
+    lines[1]["model"], lines[2]["rewards"] = "other", {"team": 1.0}
+    found = failed_cost(read(tmp_path, *lines[:3]), read_prices(prices))
+    assert found is not None and found.told().endswith(
+        "(66 %) went into failed traces, of what is known: no price for other"
+    )
+    logged = [line(f"t{i}", "q", float(i > 0), "big", costs={"tokens": 40, "money": 4.0 + 8 * i}) for i in range(2)]
+    logged[1]["costs"] |= {"money": 1234567.0}
+    found = failed_cost(read(tmp_path, *logged))
+    assert found is not None and found.told() == "4 of 1,234,571 money as logged (<1 %) went into failed traces"
+    tokens = failed_cost(read(tmp_path, *[line(f"t{i}", "q", float(i > 0), "big") for i in range(4)]))
+    assert tokens is not None and tokens.told() == "40 of 160 tokens generated (25 %) went into failed traces"
+    assert failed_cost(read(tmp_path, line("t", "q", 1.0, "big"))) is None
+    graded = [line(f"t{i}", f"q{i // 8}", i % 8 / 8, "big") for i in range(64)]
+    assert failed_cost(read(tmp_path, *graded)) is None, "the worse half of each task is no failure"
+
+
+def test_money_that_only_some_calls_state_is_told_as_a_bound(tmp_path: Path) -> None:
+    """The summary and the page said nothing of it; `credit costs` did."""
+    one = line("t", "q", 1.0, "big")
+    one["events"][0]["money"] = 2.5
+    read(tmp_path, one)
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert "seconds of work, ≥ 2.5 money as logged\n" in printed
+    one["events"][3]["money"] = 1.5
+    one["costs"]["money"] = 4.0
+    read(tmp_path, one)
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert "seconds of work\n" in printed and "costs.money, as the log states it of 1 trace: 4\n" in printed

@@ -21,6 +21,7 @@ from credit.metrics.side_differences import Sides
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 from credit.page.overview import level_rows
+from graphs.text import apart, percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -419,7 +420,7 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
 
 
 def test_costs_by_tool_count_loops(window: Any, tmp_path: Path) -> None:
-    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {}}
+    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {"of": tool}}
               for i, tool in enumerate("xxxyx")]  # fmt: skip
     traces = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1.0}}])
     write_page(Findings.of(traces, {}), tmp_path / "page.html")
@@ -613,19 +614,20 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     prices = Prices({"big": Price(input=2.0, output=1000.0)}, {"web": 0.25})
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
-        "What failed: 2 of 3 traces with an outcome failed. Failed and succeeded traces have the same length, agents, "
-        "errors, tools and ends: nothing to compare.",
+        "What failed: 2 of 3 traces with an outcome failed.",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
-        "Money for a success: 14.25, over all traces with an outcome. The failed traces "
-        "generated 67 % of the tokens.",
+        "Money for a success: 14.25, over all traces with an outcome. 9.5 of 14.25 "
+        "money at the given prices (67 %) went into failed traces.",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
+        "What differs: Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to "
+        "compare.",
     ]
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome. credit label "
         "gives them outcomes.",
+        "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
-        "Look first: a, error of web; no later call of it succeeded ({}). Show it",
     ]
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
@@ -675,7 +677,7 @@ def test_what_to_look_at_opens_where_not_all_traces_fit(
     with window(out.as_uri(), size=size, theme=theme) as opened:
         page = opened.page
         command = """credit show 'my runs' --trace 'it'"'"'s 30' --around r"""
-        assert (page.locator("#lead p").last.inner_text()).endswith(f"To see it, run {command}")
+        assert (page.locator("#lead p", has_text="wrong most").inner_text()).endswith(f"To see it, run {command}")
         assert page.get_by_role("button", name="Show it").count() == 0 and fits(page)
         page.locator("#lead code").last.click()
         assert page.evaluate("String(getSelection())") == command  # to copy, at one click
@@ -702,14 +704,16 @@ def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> N
     """An error's text ended in "project... …)", or in the middle of a word."""
     record = called(0) | {"rewards": {}}
     record["events"][2]["content"] = "The test suite failed after the last edit of the module. " + "Read more... " * 8
-    look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[2]
-    assert look.endswith("of the module. Read more... Read more... Read more …). Show it")
+    look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[1]
+    assert look.endswith("of the module. Read more... Read more... Read more …) in 1 of 1 trace. Show it")
 
 
 def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
     records = [called(number) | {"rewards": {"team": float(number % 2)}, "task_id": f"q{number // 2}"}
                for number in range(24)]  # fmt: skip
     records[2]["events"][0].pop("tokens")
+    for record in records[1::2]:
+        record["events"][2]["status"] = "ok"
     traces = read(tmp_path, records)
     sides = Sides(("before", "after"), np.arange(24) % 2, ("before", "after"))
     write_page(Findings.of(traces, {}, sides=sides), tmp_path / "page.html")
@@ -725,6 +729,13 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
         assert page.locator("#sides tbody tr", has_text="tokens, all traces").count() == 1
+        heads = page.locator("#triage th").all_inner_texts()  # causes of both sides stood there together
+        places = [next(i for i, head in enumerate(heads) if head.startswith(f"in {name}")) for name in sides.names]
+        cells = page.locator("#triage tbody tr").first.locator("td").all_text_contents()
+        assert [cells[place].replace("\u00a0", " ") for place in places] == ["100 %", "0 %"]
+        look = page.locator("#lead p", has_text="Look first").inner_text()
+        assert "It happened in 12 traces. In before 12 of 12 traces, in after 0 of 12 traces." in look
+        assert "In before, in after: in what part of the 12 and 12 traces" in page.locator("#triage").inner_text()
         assert fits(page) and opened.complaints == []
 
 
@@ -821,3 +832,14 @@ def test_a_hundred_traces_of_five_hundred_events_open_almost_as_fast_as_five_of_
         assert opened.complaints == []
     taken = [min(times) for times in benchmark.measure(browser, pages, 4).values()]
     assert taken[0] < 3 * taken[1], taken
+
+
+def test_the_page_tells_numbers_apart_as_the_commands_do(window: Any, pages: dict[str, str]) -> None:
+    """The page wrote "50 % to 79 % *" of an interval that begins above 50 %, and 0 s of a tool that took 0.4 s."""
+    random = np.random.default_rng(0)
+    drawn = [[0.5 + 10.0**-k * float(one) for one in random.uniform(-1, 1, 3)] for k in range(1, 6)]
+    with window(pages["credit"]) as opened:
+        for numbers in [*drawn, [0.502, 0.79], [0.3, 0.8], [0.0, 0.001, 1.0]]:
+            shown = opened.page.evaluate(f"page.apart({numbers}, page.percent, 0, 0.5)")
+            assert [text.replace("\xa0", " ") for text in shown] == apart(numbers, percent, 0, beside=0.5)
+        assert opened.page.evaluate("page.number(1234567.25)") == "1,234,567" and opened.complaints == []

@@ -334,15 +334,20 @@ def without_script(html: str) -> str:
     return html.partition("<noscript>")[2].partition("</noscript>")[0]
 
 
-def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findings: Findings) -> None:
+def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findings: Findings, tmp_path: Path) -> None:
     """The page had a title and one sentence, as in the preview of a mail."""
     html, _ = page(findings, title="x")
     shown, overview = without_script(html), embedded(html)[0]["overview"]
-    assert f"<b>What failed:</b> {escape(overview['differences']['headline'])}</p>" in shown
+    assert f"<b>What failed:</b> {escape(overview['differences']['opening'][0])}</p>" in shown
+    assert f"<b>What differs:</b> {escape(overview['differences']['opening'][1])}</p>" in shown
     worst = overview["triage"]["suspects"][0]
     cells = (worst["trace"], f"{worst['outcome']:g}", worst["event"], worst["agent"], escape(worst["why"]))
     assert f"<tbody><tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in shown
     assert shown.count("<tr>") == 1 + len(overview["triage"]["suspects"]) and "credit summary" in shown
+    assert "wrong most" not in shown  # all traces have the error, those that succeeded too
+    lost = written(tmp_path, [trace(number) | {"rewards": {}} for number in range(2)])
+    cause = "failed calls of search by solver that never succeeded (hello) in 2 of 2 traces (q0)."
+    assert f"<b>What went wrong most:</b> {cause}</p>" in without_script(page(Findings.of(credit.read(lost), {}))[0])
     label = without_script(served_page(findings, labelled=True))
     assert "JavaScript" in label and "failed" not in label and "<table" not in label  # a judge is not swayed
 

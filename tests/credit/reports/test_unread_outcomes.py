@@ -84,7 +84,7 @@ def test_a_report_says_it_too(logs: Path) -> None:
     page = logs / "page.html"
     run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
     shown = embedded(page.read_text())[0]["overview"]
-    assert SAID in shown["differences"]["headline"] and SIDES in shown["sides"]["but"]
+    assert SAID in shown["differences"]["opening"][0] and SIDES in shown["sides"]["but"]
 
 
 def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:

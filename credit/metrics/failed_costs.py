@@ -1,0 +1,81 @@
+"""What went into failed traces, of what all cost: money, or tokens where the logs tell of no money."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from credit.metrics.event_costs import Prices, price_gaps
+from credit.metrics.success_costs import known_costs
+from credit.reports.judged_traces import judged_traces
+from graphs.text import percent
+from graphs.traces.batch import Traces
+
+__all__ = ["FailedCost", "failed_cost"]
+
+WORDS = {"money": "money at the given prices", "logged_money": "money as logged", "tokens": "tokens generated"}
+
+
+@dataclasses.dataclass(frozen=True)
+class FailedCost:
+    """What failed traces cost, as far as it is known.
+
+    Attributes:
+      metric: "money" by prices, "logged_money", or "tokens" generated.
+      failed, total: what failed traces cost, and all with an outcome.
+      some: whether other traces have none.
+      failing: which outcomes are failures (`JudgedTraces`).
+      unknown: why a part is not known; "" where all is.
+    """
+
+    metric: Literal["money", "logged_money", "tokens"]
+    failed: float
+    total: float
+    some: bool
+    failing: str
+    unknown: str
+
+    def told(self) -> str:
+        """In a sentence, as in `4.1 of 15.7 money as logged (26 %) went into failed traces`."""
+        failed, total = (f"{one:,.0f}" if one >= 1000 else f"{one:.4g}" for one in (self.failed, self.total))
+        of = "of traces with an outcome, " if self.some else ""
+        said = f"{failed} of {total} {WORDS[self.metric]} ({percent(self.failed / self.total)})"
+        known = f", of what is known: {self.unknown}" if self.unknown else ""
+        return f"{of}{said} went into failed {'ones' if self.some else 'traces'}{self.failing}{known}"
+
+
+def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float | None = None) -> FailedCost | None:
+    """What failed traces cost; None where no trace is known to have failed or to cost anything.
+
+    None, too, where each task has its own cut (`JudgedTraces`): about half of the traces are the worse ones then.
+
+    Args:
+      traces: what was read.
+      prices: of models and tools; without them it is the money that the log states.
+      success_at: as of `judged_traces`.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> records = []
+      >>> for name, reward, money in (("a", 0.0, 4.0), ("b", 1.0, 12.0)):
+      ...     records.append(TraceRecord(name, "q", "log.jsonl", instances={"x": Agent()}, rewards={"team": reward}))
+      ...     _ = records[-1].event("e", 3, "x", action=True)
+      ...     records[-1].costs["money"] = money
+      >>> failed_cost(assemble(records)).told()
+      '4 of 16 money as logged (25 %) went into failed traces'
+    """
+    judged = judged_traces(traces, success_at)
+    if judged.of_task or not judged.failed.any():
+        return None
+    scored = judged.rows
+    metrics: tuple[Literal["money", "logged_money", "tokens"], ...] = ("logged_money", "tokens")
+    for metric in metrics if prices is None else ("money", *metrics):
+        amount, whole = known_costs(traces, metric, prices)
+        failed, total = float(amount[judged.failed].sum()), float(amount[scored].sum())
+        if total > 0:
+            models = price_gaps(traces, prices).unpriced_names() if metric == "money" and prices else ""
+            why = f"no price for {models}" if models else "some calls do not state it"
+            unknown = "" if whole[scored].all() else why
+            return FailedCost(metric, failed, total, len(scored) < len(amount), judged.failing, unknown)
+    return None

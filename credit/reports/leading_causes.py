@@ -1,0 +1,180 @@
+"""What went wrong most: calls that failed for good, loops and early ends, surely more common in failed traces."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Iterator
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.endings import ends
+from credit.reports.event_texts import event_texts
+from credit.reports.judged_traces import judged_traces
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
+from credit.reports.triage import EXCERPT, surely_above
+from graphs.errors import expect
+from graphs.task_means import LEVEL
+from graphs.text import counted, printable
+from graphs.traces.batch import Traces
+
+__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+
+MOST = 2
+"""Causes that are named."""
+NAME, SAID = 40, 100
+"""Length of a name in a sentence, and of what a failed call said there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LeadingCause:
+    """Something that went wrong in traces.
+
+    Attributes:
+      words: what it is: failed calls of a tool by an agent that never succeeded, its loops, or how runs end.
+      agent, tool: whose; "" of an end of the run.
+      trace, event: one to look at, the first of a failed trace.
+      text: the beginning of what that event says; "" where the log has nothing.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      of_failed, of_succeeded: of how many whose log tells.
+      traces: how many traces have it.
+      of_traces: of how many whose log tells.
+    """
+
+    words: str
+    agent: str
+    tool: str
+    trace: str
+    event: str
+    text: str
+    failed: int | None
+    succeeded: int | None
+    of_failed: int
+    of_succeeded: int
+    traces: int
+    of_traces: int
+
+    def told(self, kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
+        """The cause with its counts; `kinds` are what failed and succeeded traces are called."""
+        words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
+        said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        if self.failed is None:
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}"
+        bad, good = kinds
+        return (
+            f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
+            f"{self.succeeded} of {self.of_succeeded} {good} ones"
+        )
+
+
+class _Candidate(NamedTuple):
+    """Events of one cause, and which traces tell whether they have it: bool [traces]."""
+
+    words: str
+    agent: str
+    tool: str
+    rows: np.ndarray
+    tells: np.ndarray
+
+
+def leading_causes(
+    traces: Traces,
+    *,
+    success_at: float | None = None,
+    calls: ToolCalls | None = None,
+    texts: Callable[[np.ndarray, int], list[str]] | None = None,
+    side: np.ndarray | None = None,
+) -> tuple[LeadingCause, ...]:
+    """What went wrong most, at most `MOST` causes.
+
+    Of failed and succeeded traces: causes with the largest lower end of the one-sided interval of the difference of
+    their shares (`surely_above`), where that is above 0. The interval is one of 95 % for all causes together. Where
+    traces are of one kind, or have no outcome: causes of most traces, as plain counts.
+
+    Args:
+      traces: what was read.
+      success_at: as of `judged_traces`.
+      calls: its tool calls, where they are known already.
+      texts: as of `triage`.
+      side: as of `judged_traces`.
+
+    Reference: Newcombe 1998; Dunn 1961, Multiple comparisons among means.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["planner"], reward=[1.0])
+      >>> leading_causes(rows.traces)
+      ()
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    calls = calls or ToolCalls(traces)
+    judged = judged_traces(traces, success_at, side)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    every = list(_candidates(traces, calls))
+    having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
+    of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
+    has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
+    z = NormalDist().inv_cdf(1 - LEVEL / max(len(every), 1))
+
+    def size(i: int) -> tuple[float, int]:
+        if not judged.both:
+            return float(having[i].sum()), len(every[i].rows)
+        (bad, good), (failed, succeeded) = has[i], of[i]
+        return surely_above(bad, failed, good, succeeded, z) if failed and succeeded else -math.inf, 0
+
+    named = sorted((i for i in range(len(every)) if size(i)[0] > 0), key=size, reverse=True)[:MOST]
+    first = [min(every[i].rows.tolist(), key=lambda row: not judged.failed[trace[row]]) for i in named]
+    said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
+    return tuple(
+        LeadingCause(
+            words=every[i].words,
+            agent=every[i].agent,
+            tool=every[i].tool,
+            trace=traces.traces["trace"][int(trace[row])].as_py(),
+            event=traces.events["event"][row].as_py(),
+            text=printable(text.strip(), EXCERPT),
+            failed=has[i][0] if judged.both else None,
+            succeeded=has[i][1] if judged.both else None,
+            of_failed=of[i][0],
+            of_succeeded=of[i][1],
+            traces=int(having[i].sum()),
+            of_traces=int(every[i].tells.sum()),
+        )
+        for i, row, text in zip(named, first, said, strict=True)
+    )
+
+
+def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
+    """Causes that some trace has."""
+    agent = np.asarray(traces.graph.agent_ids)[: traces.sizes.events]
+    names: list[str] = traces.agents["name"].to_pylist()
+    tools: list[str | None] = traces.events["tool"].to_pylist()
+    whole = ~lacking_traces(traces)
+    failing = whole & has_statuses(traces)
+    looping = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
+    kinds: tuple[tuple[str, str, np.ndarray, np.ndarray], ...] = (
+        ("failed calls of {}", " that never succeeded", calls.unmended, failing),
+        ("loops of {}", "", looping, whole),
+        ("errors", " outside of tool calls", alone, failing),
+    )
+    for begin, end, rows, tells in kinds:
+        owners = [(names[agent[row]], tools[calls.call_of(row)] or "") for row in rows.tolist()]
+        for name, tool in dict.fromkeys(owners):
+            its = rows[[owner == (name, tool) for owner in owners]]
+            what = begin.format(printable(tool, NAME) or "unnamed tools")
+            yield _Candidate(f"{what} by {printable(name, NAME)}{end}", name, tool, its, tells)
+    for what, at, tells in ends(traces, calls):
+        if (at >= 0).any():
+            yield _Candidate(f"runs that {what.removeprefix('traces that ')}", "", "", at[at >= 0], tells)
+
+
+def told_causes(causes: tuple[LeadingCause, ...], kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
+    """The causes in a sentence; "" of none."""
+    return f"{'; '.join(one.told(kinds) for one in causes)}." if causes else ""

@@ -1,0 +1,105 @@
+"""What went wrong most: a tool that breaks runs is named with its counts, one that fails anyway is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from credit.reports.leading_causes import leading_causes, told_causes
+from graphs.logs import read
+from graphs.traces.batch import Traces
+
+TOOLS = ("index", "editor", "shell")
+
+
+def run(number: int, failing: list[str], mended: list[str] = (), **more: Any) -> dict[str, Any]:  # type: ignore[assignment]
+    """A trace in which `coder` calls each tool; `failing` fail for good, `mended` succeed when called again."""
+    events: list[dict[str, Any]] = [{"id": "m", "type": "message", "agent": "coder"}]
+    edges = []
+    for tool in TOOLS:
+        results = ["error"] * (tool in failing) + ["error", "ok"] * (tool in mended)
+        for status in results or ["ok"]:
+            name = f"{len(events)}"
+            call = {"id": f"c{name}", "type": "tool_call", "agent": "coder", "tool": tool, "arguments": {"q": 1}}
+            said = f"{tool} is down" if status == "error" else "done"
+            events += [
+                call,
+                {"id": f"r{name}", "type": "tool_result", "agent": "coder", "status": status, "text": said},
+            ]
+            edges.append({"src": f"c{name}", "dst": f"r{name}", "type": "return"})
+    record = {"trace_id": f"t{number}", "task_id": f"q{number // 4}", "events": events, "edges": edges, "rewards": {}}
+    return record | more
+
+
+def logs(folder: Path, records: list[dict[str, Any]]) -> Traces:
+    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    return read(folder)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed: int) -> None:
+    """The page said how many traces failed and what the numbers of these are, not what went wrong."""
+    random = np.random.default_rng(seed)
+    records, truth = [], {0.0: [0, 0], 1.0: [0, 0]}
+    for number in range(40):
+        won = float(random.random() < 0.5)
+        broken = random.random() < (0.15 if won else 0.9)
+        noise = [tool for tool in TOOLS[1:] if random.random() < 0.5]
+        records.append(run(number, ["index"] * broken, noise, rewards={"team": won}))
+        truth[won][0] += broken
+        truth[won][1] += 1
+    (cause,) = leading_causes(logs(tmp_path, records))
+    assert (cause.agent, cause.tool, cause.text) == ("coder", "index", "index is down")
+    assert [cause.failed, cause.of_failed] == truth[0.0] and [cause.succeeded, cause.of_succeeded] == truth[1.0]
+    shown = next(one for one in records if one["trace_id"] == cause.trace)
+    assert shown["rewards"]["team"] == 0.0 and cause.event in {event["id"] for event in shown["events"]}
+    printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    said = told_causes((cause,))
+    assert said == (
+        f"failed calls of index by coder that never succeeded (index is down) in {cause.failed} of {cause.of_failed} "
+        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones."
+    )
+    assert f"What went wrong most\n{said[0].upper()}{said[1:]}\n" in printed
+    plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
+    assert plain["causes"][0]["failed"] == cause.failed
+
+
+def test_errors_that_come_whatever_the_outcome_are_no_cause(tmp_path: Path) -> None:
+    named = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        drawn = [[tool for tool in TOOLS if random.random() < 0.4] for _ in range(24)]
+        rows = [run(number, failing, rewards={"team": float(number % 2)}) for number, failing in enumerate(drawn)]
+        named += bool(leading_causes(logs(tmp_path, rows)))
+    assert named <= 3  # of 20 at 5 % at most; 4 or more would come once in 60 such tests
+
+
+def test_without_both_kinds_causes_are_plain_counts_of_the_most_common(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] if i < 3 else [], ["editor"]) for i in range(5)]
+    rows[4]["events"] = rows[4]["events"][:-1]  # and one that ends in a call
+    rows[4]["edges"] = rows[4]["edges"][:-1]
+    found = leading_causes(logs(tmp_path, rows))
+    assert [one.told() for one in found] == [
+        "failed calls of index by coder that never succeeded (index is down) in 3 of 5 traces",
+        'runs that end in a call without a result ({"q": 1}) in 1 of 5 traces',
+    ]
+    assert all(one.failed is None for one in found)
+    for row in rows:
+        row["rewards"] = {"team": 0.0}
+    assert [one.traces for one in leading_causes(logs(tmp_path, rows))] == [3, 1]
+    assert leading_causes(logs(tmp_path, [run(0, [], ["index"])])) == (), "a run that got by its error"
+
+
+def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] if i % 2 else [], rewards={"team": float(i % 2 == 0)}) for i in range(20)]
+    for row in rows[:4]:
+        row["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (8, 8, 0, 8)
+    assert (cause.traces, cause.of_traces) == (8, 16)
