@@ -43,8 +43,9 @@ class LeadingCause:
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
       of_failed, of_succeeded: of how many whose log tells.
-      traces: how many traces have it.
+      traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
+      others: whether others are known to have succeeded, and none to have failed.
     """
 
     words: str
@@ -59,13 +60,15 @@ class LeadingCause:
     of_succeeded: int
     traces: int
     of_traces: int
+    others: bool
 
     def told(self, kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
         """The cause with its counts; `kinds` are what failed and succeeded traces are called."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
         said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
         if self.failed is None:
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}"
+            but = " without an outcome" if self.others else ""
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}"
         bad, good = kinds
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
@@ -94,8 +97,8 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes.
 
     Of failed and succeeded traces: causes with the largest lower end of the one-sided interval of the difference of
-    their shares (`surely_above`), where that is above 0. The interval is one of 95 % for all causes together. Where
-    traces are of one kind, or have no outcome: causes of most traces, as plain counts.
+    their shares (`surely_above`), where that is above 0. The interval is one of 95 % for all causes together. Else, of
+    the traces that are not known to have succeeded: causes of most, of two at least unless one trace is all.
 
     Args:
       traces: what was read.
@@ -117,6 +120,8 @@ def leading_causes(
     judged = judged_traces(traces, success_at, side)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     every = list(_candidates(traces, calls))
+    if not judged.both:
+        every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
@@ -124,12 +129,14 @@ def leading_causes(
 
     def size(i: int) -> tuple[float, int]:
         if not judged.both:
-            return float(having[i].sum()), len(every[i].rows)
+            alone = having[i].sum() < min(2, every[i].tells.sum())
+            return 0.0 if alone else float(having[i].sum()), len(every[i].rows)
         (bad, good), (failed, succeeded) = has[i], of[i]
         return surely_above(bad, failed, good, succeeded, z) if failed and succeeded else -math.inf, 0
 
     named = sorted((i for i in range(len(every)) if size(i)[0] > 0), key=size, reverse=True)[:MOST]
-    first = [min(every[i].rows.tolist(), key=lambda row: not judged.failed[trace[row]]) for i in named]
+    rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
+    first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     return tuple(
         LeadingCause(
@@ -145,6 +152,7 @@ def leading_causes(
             of_succeeded=of[i][1],
             traces=int(having[i].sum()),
             of_traces=int(every[i].tells.sum()),
+            others=bool(judged.succeeded.any()) and not judged.both,
         )
         for i, row, text in zip(named, first, said, strict=True)
     )

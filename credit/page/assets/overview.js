@@ -80,7 +80,7 @@
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
   const told_above = causes.length && worst && worst.agent === causes[0].agent && worst.tool === causes[0].tool;
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? opening : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    said(`What failed${of_log}:`, ...prose(scored.length ? opening + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
     causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,

@@ -629,6 +629,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
+    partly = read(tmp_path, [one | {"rewards": {"team": 1.0} if i else {}} for i, one in enumerate(records)])
+    first = words_at_the_top(window, tmp_path / "page.html", Findings.of(partly, {}))[0]
+    assert first.endswith("succeeded traces. 1 of 3 traces have no outcome. 3 errors, 0 retries, 0 loops.")
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
     first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
