@@ -17,7 +17,7 @@ import numpy as np
 
 from credit.advice_trial import Trial, try_advice
 from credit.bias_in_log import OnLog, on_log
-from credit.methods.absent_outcomes import action_counts, found_instead, lengths_apart, spoilt_rows
+from credit.methods.absent_outcomes import action_counts, found_instead, left_out, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
@@ -341,7 +341,7 @@ def _too_little(traces: Traces, name: str) -> str:
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
-        return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
+        return "no rewards at events: all turns of a trace have its outcome's number alone"
     return ""
 
 
@@ -438,7 +438,7 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     lines += precision_notes(traces) if corpus.teaching else []
-    lines += filter(None, ["" if has_agent_outcomes(traces) else lengths_apart(action_counts(traces))])
+    lines += filter(None, ["" if has_agent_outcomes(traces) else left_out(action_counts(traces))])
     if any(note.kind == "several-versions" for note in traces.problems):
         lines.append(
             "traces of an older policy_version train a newer policy only where the loss weighs them by its ratio"

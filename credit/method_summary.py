@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.methods.absent_outcomes import action_counts, lengths_apart
+from credit.methods.absent_outcomes import action_counts, left_out
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
 from credit.methods.units_apart import alike_in_log
@@ -244,8 +244,8 @@ class Summary:
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
-        apart = "" if count["of agents"] else lengths_apart(count)
-        lines += [f"  look: {apart}"] if apart else []
+        lost = "" if count["of agents"] else left_out(count)
+        lines += [f"  look: {lost}"] if lost else []
         lines += [f"  look: {precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:

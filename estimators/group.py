@@ -434,10 +434,11 @@ def _compared_with(
         return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)
     others = squares_of_others(squares, at(m.score) - mean, n, at(_differ(m)))
     error = safe_divide(others, (n - 1) * (n - 2))
-    # From the sum less its own, each relative to the key's first. From n times the mean, which is rounded, the others of
-    # 1, 0 and 0 had a mean of -3e-8; and where a processor fuses that product with the difference, of 6e-9.
-    reference, relative = relative_scores(m)
+    # From the sum less its own, each relative to the key's first. From n times the mean, which is rounded, the
+    # others of 1, 0 and 0 had a mean of -3e-8; and of 6e-9 where a processor fuses that product with the difference.
+    first, relative = relative_scores(m)
+    first = at(first[m.key])
     weighted = relative if m.times is None else m.times * relative
     total = segment_sum(weighted, m.key, m.score.shape[0], m.member_mask)
-    subtracted = at(reference[m.key]) + safe_divide(at(total[m.key]) - at(relative), n - 1)
+    subtracted = first + safe_divide(at(total[m.key]) - (x - first), n - 1)
     return subtracted, jnp.where(n >= 3, safe_sqrt(error), jnp.inf)

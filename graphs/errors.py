@@ -31,7 +31,8 @@ _INFORMATION = frozenset(
      "run-error", "earlier-outcome", "attached-orphans", "cut-short", "outside-caller", "time-unit", "lone-subagent",
      "missing-subagent", "near-key", "unread-columns", "unnamed-agent", "unordered-rows", "untold-outcomes",
      "worded-outcomes", "several-versions", "outcome-again", "some-without-group", "group-over-files", "look-alike-ids",
-     "some-without-event-reward", "rewards-at-one-time", "unknown-kind", "unlike-counts"}
+     "some-without-event-reward", "rewards-at-one-time", "unknown-kind", "unlike-counts",
+     "unsettled-rewards"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is
 read under another, a table with several rewards and without their weights, a score that is a category, a run that
@@ -47,8 +48,8 @@ of its trace have, a row of a table that stands behind a later one, a table whos
 that nobody can tell the outcome, groups of several versions of the policy, groups over several files of a trainer
 that state no version, rewards of rows that are the outcome again, traces of a table without the group that its
 others have, rows of a table without a reward of their own that others have, spans of a kind that their format does
-not know, calls of which several places of a log state different counts, and ids that differ only as a person
-overlooks."""
+not know, calls of which several places of a log state different counts, traces of whose outcome a log states several
+numbers and not which counts, and ids that differ only as a person overlooks."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

@@ -41,13 +41,25 @@ from credit.bench.own_worlds import micro_world
 from credit.bench.refusals import UnmeasuredError, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
-from credit.methods.own_results import FINITE, NotFiniteError
+from credit.methods.own_results import ABOVE_0, FINITE, NotFiniteError
 from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery, Micro
 
-__all__ = ["MOST_BATCHES", "Row", "beyond", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
+__all__ = [
+    "MOST_BATCHES",
+    "Row",
+    "apart_at",
+    "beyond",
+    "cells",
+    "mean_gradient",
+    "measure",
+    "refusals",
+    "same_as",
+    "sizes",
+    "x64",
+]
 
 MOST_BATCHES = 100_000
 """Of a world and a group size: a minute for most methods, and some hundred megabytes.
@@ -160,6 +172,29 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
     return np.allclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
+def apart_at(name: str, other: str, worlds: Sequence[str], k: int) -> tuple[int | None, tuple[int, ...], str]:
+    """Whether two methods that have the same scores in groups of `k` have others in groups of one or two traces more.
+
+    Returns:
+      The least such size, None without one; the sizes that were measured; and the world, the one of the fewest batches,
+      where that can be one whose returns have more than two values: of two a rank tells no more than a mean.
+    """
+    values = {world: len(set(micro_world(world).total.round(9).tolist())) for world in worlds}
+    world = min(worlds, key=lambda world: (values[world] <= 2, _number(name, world, k + 1)))
+    tried: list[int] = []
+    for size in (k + 1, k + 2):
+        if max(_number(one, world, size) for one in (name, other)) > MOST_BATCHES:
+            continue
+        try:
+            rows = [measure(one, world, size) for one in (name, other)]
+        except (NotFiniteError, UnmeasuredError):
+            continue
+        tried.append(size)
+        if rows[0].answered > 0 and not same_as(rows[:1], rows[1:]):
+            return size, tuple(tried), world
+    return None, tuple(tried), world
+
+
 def sizes(way: Way) -> tuple[int, ...]:
     """The sizes K that are enumerated: traces or trees of a group, alternatives of a context, or 1 for one trace."""
     several: dict[Way, tuple[int, ...]] = {
@@ -270,14 +305,14 @@ def _wanted(way: Way) -> set[str]:
 def _compiled(name: str, fn: Callable[..., Credit], many: bool) -> Any:
     how = setting(name)
 
-    def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
+    def one(batch: Batches) -> tuple[jax.Array, jax.Array, jax.Array]:
         evidence = {argument: batch.evidence[logged_as] for argument, logged_as in how.evidence.items()}
         if how.event_reward == "event_reward":
             evidence["event_reward"] = batch.event_reward
         elif how.event_reward is not None:
             evidence["event_reward"] = batch.evidence[how.event_reward]
         credit = fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
-        return credit.advantage, credit.reason
+        return credit.advantage, credit.scale, credit.reason
 
     return jax.jit(jax.vmap(one), compiler_options=_FAST if many else _QUICK)
 
@@ -293,12 +328,13 @@ def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
         for start in range(0, total, _CHUNK):
             rows = np.minimum(np.arange(start, start + _CHUNK), total - 1)
             parts.append(jax.tree.map(np.asarray, fn(jax.tree.map(lambda values, rows=rows: values[rows], batch))))
-    advantage, reason = (np.concatenate(part)[:total] for part in zip(*parts, strict=True))
-    wrong = np.argwhere((reason == Reason.VALID) & ~np.isfinite(advantage))  # what is compiled cannot refuse it
-    if len(wrong):
-        row, event = wrong[0].tolist()
-        found = f"the advantage of event {event} of batch {row} is {advantage[row, event]} and marked valid"
-        raise NotFiniteError(f"method {name!r}: {found}; {FINITE}")
+    advantage, scale, reason = (np.concatenate(part)[:total] for part in zip(*parts, strict=True))
+    valid = reason == Reason.VALID  # what is compiled cannot refuse
+    for what, x, wrong, words in (("scale", scale, ~(scale > 0), ABOVE_0),
+                                  ("advantage", advantage, ~np.isfinite(advantage), FINITE)):  # fmt: skip
+        for row, event in np.argwhere(valid & wrong)[:1].tolist():
+            found = f"the {what} of event {event} of batch {row} is {x[row, event]} and marked valid"
+            raise NotFiniteError(f"method {name!r}: {found}; {words}")
     return advantage, reason
 
 

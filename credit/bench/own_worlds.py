@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
-from collections.abc import Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from types import FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 
 from credit.bench.enumeration import DECISIONS
-from credit.methods.own_functions import load_named
+from credit.methods.own_functions import load_named, place_and_text
 from graphs.errors import CreditError, expect
 from graphs.text import excerpt, near_names
 from graphs.worlds import KINDS
 from graphs.worlds.micro.examples import MICRO
-from graphs.worlds.micro.orchestration import History, Micro
+from graphs.worlds.micro.orchestration import Decision, History, Micro
 
 __all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world"]
 
@@ -55,10 +58,37 @@ def own_world(name: str, kind: type[W], expected: str, known: Collection[str], n
         raise CreditError(f"No {noun} {name!r}.{taken} {near_names(name, known)} Yours is module:name: {expected}")
     world = load_named(name, noun)
     if isinstance(world, kind):
-        return world
+        parts = {} if isinstance(world, FunctionType) else vars(world)
+        named: W = (
+            _naming_faults(f"{noun} {name!r}", world) if any(map(callable, parts.values())) or not parts else world
+        )
+        return named
     option = _TAKES.get(type(world).__name__)
     taken = f"; `{option} {name}` takes it" if option else ""
     raise CreditError(f"{noun} {name!r} is {excerpt(world)}; expected {expected}, or one of {', '.join(known)}{taken}")
+
+
+@functools.lru_cache(maxsize=64)  # one object for one world: what was computed of it is kept
+def _naming_faults(what: str, world: Any) -> Any:
+    """The world, or the function, whose exceptions name it, the call, the file and the line."""
+    if isinstance(world, FunctionType):
+        return _naming_place(what, world.__name__, world)
+    own = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
+    named = {name: _naming_place(what, name, fn) for name, fn in own.items() if callable(fn)}
+    return dataclasses.replace(world, **named)
+
+
+def _naming_place(what: str, step: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fn)
+    def called(*args: Any) -> Any:
+        try:
+            return fn(*args)
+        except Exception as error:  # whatever a user's function raises: its author sees where
+            given = ", ".join("rng" if isinstance(value, np.random.Generator) else excerpt(value) for value in args)
+            place = place_and_text(error, getattr(getattr(fn, "__code__", None), "co_filename", None))
+            raise CreditError(f"{what}: {step}({given}) failed at {place}") from error
+
+    return called
 
 
 def micro_world(name: str) -> Micro:
@@ -76,17 +106,19 @@ def micro_world(name: str) -> Micro:
     ends = 0
     for history in histories:
         decision = world.decide(history)
+        if not isinstance(decision, Decision | None):
+            expected = "a Decision of graphs.worlds.micro.orchestration, or None at the end"
+            raise CreditError(f"world {name!r}: decide({history}) is {excerpt(decision)}; expected {expected}")
         if decision is not None and len(history) == DECISIONS:
             raise CreditError(f"world {name!r} goes on after the choices {history}; expected {DECISIONS} at most")
         if decision is not None:
             histories += [(*history, choice) for choice in range(decision.choices)]
             continue
         lottery = world.outcome(history)
-        ends += len(lottery)
-        chances, rewards = [p for p, _ in lottery], [r for _, r in lottery]
-        if not (min(chances, default=0) > 0 and abs(sum(chances) - 1) < 1e-9 and all(map(math.isfinite, rewards))):
+        if not _is_lottery(lottery):
             expected = "pairs of a probability and a finite reward, whose probabilities are above 0 and sum to 1"
             raise CreditError(f"world {name!r} has the outcome {lottery!r} after {history}; expected {expected}")
+        ends += len(lottery)
     if len(histories) == 1 or ends > MOST_TRACES:
         found = "no decision" if len(histories) == 1 else f"{ends:,} traces"
         raise CreditError(
@@ -95,3 +127,12 @@ def micro_world(name: str) -> Micro:
     if np.linalg.norm(world.gradient()) <= 1e-9 * np.abs(world.total).max():
         raise CreditError(f"world {name!r} has no gradient to compare with: no choice changes its expected reward")
     return world
+
+
+def _is_lottery(lottery: Any) -> bool:
+    """Whether it is pairs of a probability and a reward, as an outcome is."""
+    try:
+        chances, rewards = [p for p, _ in lottery], [r for _, r in lottery]
+        return min(chances, default=0) > 0 and abs(sum(chances) - 1) < 1e-9 and all(map(math.isfinite, rewards))
+    except (TypeError, ValueError):
+        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,14 @@ from credit.bench.rounding import rounded
 from credit.methods.own_results import NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
+from graphs.text import printable
 
 __all__ = [
+    "Absent",
     "LeftOut",
     "UnmeasuredError",
+    "absent_caption",
+    "absent_lines",
     "main_reason",
     "refused_caption",
     "refused_line",
@@ -30,21 +34,36 @@ class UnmeasuredError(CreditError):
     """A benchmark cannot measure this method as asked, and can measure others."""
 
 
+class Absent(NamedTuple):
+    """A method that a benchmark leaves out, which its tables and figures name.
+
+    Attributes:
+      method, place: names; the place is a world or a task, "every world" or "every task".
+      why: the reason, in words; "" where it is not known.
+      size: of the groups; None where it is left out in groups of all sizes.
+    """
+
+    method: str
+    place: str
+    why: str
+    size: int | None = None
+
+
 class LeftOut:
     """What a benchmark leaves out, such as a method whose numbers are not finite; it measures the rest."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[list[str], str]] = {}
+        self.absent: list[Absent] = []
 
     def __contains__(self, name: str) -> bool:
-        return name in self._found
+        return any(name == one.method for one in self.absent)
 
-    def try_one(self, name: str, place: str, measure: Callable[[], T]) -> T | None:
-        """What `measure` gives; None where it is left out, with a line on the method and where that was."""
+    def try_one(self, name: str, place: str, measure: Callable[[], T], size: int | None = None) -> T | None:
+        """What `measure` gives; None where it is left out, which `absent` then names with where that was."""
         try:
             return measure()
         except (NotFiniteError, UnmeasuredError) as error:
-            self._found.setdefault(name, ([], str(error)))[0].append(place)
+            self.absent.append(Absent(name, place, str(error), size))
             return None
 
     def keep(self, names: Sequence[str], place: str, find: Callable[[str], object]) -> tuple[str, ...]:
@@ -59,18 +78,57 @@ class LeftOut:
         self.check(kept)
         return kept
 
-    def lines(self) -> list[str]:
-        """A sentence for each method: where it is left out, and the first reason."""
-        return [f"{name} is left out in {', '.join(at)}: {why}" for name, (at, why) in self._found.items()]
-
     def check(self, measured: object) -> None:
         """Refuse where nothing was measured.
 
         Raises:
           CreditError: has the lines.
         """
-        if self._found and not measured:
-            raise CreditError("; ".join(self.lines()))
+        if self.absent and not measured:
+            raise CreditError("; ".join(absent_lines(self.absent)))
+
+
+def absent_lines(absent: Iterable[Absent]) -> list[str]:
+    """A sentence for each method and size of groups: where it is left out, and the first reason.
+
+    Examples:
+      >>> absent_lines([Absent("a", "relay-and", "no", 2), Absent("a", "spawn-and", "no", 2)])
+      ['a, size 2, is left out in relay-and, spawn-and: no']
+    """
+    found: dict[tuple[str, int | None], list[Absent]] = {}
+    for one in absent:
+        found.setdefault((one.method, one.size), []).append(one)
+    return [
+        f"{name}{f', size {size},' if size else ''} is left out in {', '.join(dict.fromkeys(o.place for o in of))}: "
+        f"{of[0].why}"
+        for (name, size), of in found.items()
+    ]
+
+
+MOST_TOLD, LONGEST = 4, 160
+"""Reasons that a caption gives, and the characters of each."""
+
+
+def absent_caption(absent: Iterable[Absent], name: Callable[[str], str] = str) -> str:
+    """What a caption says of them: who, where, and in brackets why; "" without any.
+
+    Args:
+      name: how a method is shown.
+
+    Examples:
+      >>> absent_caption([Absent("a", "relay-and", "no"), Absent("b", "relay-and", "no"), Absent("c", "", "why")])
+      'left out: a, b in relay-and (no); c (why)'
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in absent:
+        found.setdefault((one.place, one.why), []).append(name(one.method))
+    told = []
+    for (place, why), methods in found.items():
+        few = list(dict.fromkeys(methods))
+        who = ", ".join(few) if len(few) < 4 else f"{len(few)} methods"
+        told.append(f"{who}{f' in {place}' if place else ''}{f' ({printable(why, LONGEST)})' if why else ''}")
+    more = [f"and {len(told) - MOST_TOLD} more reasons"] * (len(told) > MOST_TOLD)
+    return f"left out: {'; '.join(told[:MOST_TOLD] + more)}" if told else ""
 
 
 def why_refused(reason: np.ndarray) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from credit.bench.against_truth import team_of
 from credit.bench.planted_faults import Insertion, copied, insert
-from credit.bench.refusals import LeftOut, why_refused
+from credit.bench.refusals import LeftOut, UnmeasuredError, why_refused
 from credit.methods.published import find_method
 from credit.methods.running import missing_evidence, run
 from estimators.base import Reason
@@ -58,17 +58,16 @@ def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: st
     """Insert events into drawn logs, of a swarm of seven agents, and compare advantages; values are the true ones.
 
     Args:
-      methods: names. Those that need evidence which these logs lack are passed over.
+      methods: names.
       seed: of the draws.
-      left_out: takes what has numbers that are not finite.
+      left_out: takes those that need evidence which these logs lack, or have numbers that are not finite.
       world: of the outcomes, as in `bench truth`; your own states its team.
     """
     team = team_of(world, topology="swarm", agents=7, events=120, traces=TASKS * EACH, group_size=EACH, spawn=1.0)
     runs = team.sample(jax.random.key(seed), TASKS * EACH)
     records = team.records(runs, team.increments(runs))
     plain = assemble([copied(record) for record in records])
-    known = [name for name in methods if not missing_evidence(plain, find_method(name).needs)]
-    tried = ((name, left_out.try_one(name, "the drawn logs", partial(_advantages, plain, name))) for name in known)
+    tried = ((name, left_out.try_one(name, "the drawn logs", partial(_advantages, plain, name))) for name in methods)
     before = {name: found for name, found in tried if found is not None}
     for insertion, change in INSERTIONS.items():
         changed = [copied(record) for record in records]
@@ -83,6 +82,8 @@ def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: st
 
 def _advantages(traces: Traces, method: str) -> tuple[list[dict[str, float]], np.ndarray]:
     """The advantage of each action of each trace, by the id of its event, 0 where it is refused; the reasons [N]."""
+    if lack := missing_evidence(traces, find_method(method).needs):
+        raise UnmeasuredError(f"method {method!r} needs {', '.join(lack)}, which the drawn logs do not have")
     result = run(traces, method)
     n = traces.sizes.events
     amount = np.where(np.asarray(result.valid), np.asarray(result.advantage, np.float64), 0)[:n]

@@ -133,6 +133,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         meaning.tight_scope,
         meaning.response,
         meaning.declared,
+        meaning.stated_error,
         meaning.regular_is_valid,
         arrays.finite,
         arrays.gradients,

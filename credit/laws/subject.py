@@ -32,6 +32,7 @@ from graphs.errors import CreditError
 from graphs.padding import Sizes
 
 __all__ = [
+    "ATOL",
     "NUMBERS",
     "QUICK",
     "NotApplicable",

@@ -1,4 +1,4 @@
-"""Traces without an outcome: the refusal where none has one, what was found instead, and how long some are."""
+"""Traces without an outcome: the refusal where none has one, what was found instead, and that some are left out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import CreditError, Problem
+from graphs.text import counted
 
 if TYPE_CHECKING:
     from graphs.traces.batch import Traces
 
-__all__ = ["OF_EVENTS", "action_counts", "found_instead", "lengths_apart", "no_outcome", "spoilt_rows"]
+__all__ = ["OF_EVENTS", "action_counts", "found_instead", "left_out", "no_outcome", "spoilt_rows"]
 
 OF_EVENTS = (
     "found event_reward alone: where a trace earned their sum, state its outcome as 0, in a table a column reward of 0 "
@@ -76,7 +77,7 @@ def found_instead(traces: Traces) -> str:
 
 
 def action_counts(traces: Traces) -> dict[str, int]:
-    """Traces with an outcome and without, the sum of their actions and of its squares, for `lengths_apart`."""
+    """Traces with an outcome and without, the sum of their actions and of its squares, for `left_out`."""
     graph, n = traces.graph, traces.sizes.traces
     acts = np.asarray(graph.action_mask)[: traces.sizes.events]
     count = np.bincount(np.asarray(graph.trace_ids)[: len(acts)][acts], minlength=n)[:n]
@@ -88,13 +89,29 @@ def action_counts(traces: Traces) -> dict[str, int]:
     }
 
 
-def lengths_apart(counts: Mapping[str, int]) -> str:
-    """That traces without an outcome have more or fewer actions than the others, by 2 standard errors; "" else.
-
-    What a policy chooses then decides which traces are left out, and leaving them out is a bias.
+def left_out(counts: Mapping[str, int]) -> str:
+    """How many traces have no outcome, and that they are left out; "" where all have one, or none has.
 
     Args:
       counts: of `action_counts`, or sums of several.
+
+    Examples:
+      >>> left_out({"scored, traces": 5, "unscored, traces": 1})
+      '1 of 6 traces has no outcome, as a killed run: left out, with no advantage and in no baseline; if these failed, \
+give them an outcome, such as 0'
+    """
+    n, scored = counts["unscored, traces"], counts["scored, traces"]
+    if not n or not scored:
+        return ""
+    who = "has no outcome, as a killed run" if n == 1 else "have no outcome, as killed runs"
+    said = f"{n} of {counted(n + scored, 'trace')} {who}: left out, with no advantage and in no baseline"
+    return f"{said}; {_lengths_apart(counts) or 'if these failed, give them an outcome, such as 0'}"
+
+
+def _lengths_apart(counts: Mapping[str, int]) -> str:
+    """That traces without an outcome have more or fewer actions than the others, by 2 standard errors; "" else.
+
+    What a policy chooses then decides which traces are left out, and leaving them out is a bias.
     """
     means, errors = dict[str, float](), 0.0
     for side in ("unscored", "scored"):

@@ -198,29 +198,39 @@ class Method:
             return scope, None if scope == self.scope else "by"
         return self.scope, None
 
-    def reads_order(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
+    def reads_order(self, options: Mapping[str, Any], given: Collection[str], *, of_agents: bool = False) -> bool:
         """Whether the order of a trace's rows moves its numbers, under options and with the evidence that is given.
+
+        Args:
+          of_agents: ask whether the order does in which rows of several agents stand among each other.
 
         Examples:
           >>> import credit
           >>> gigpo = credit.METHODS["gigpo"]
           >>> gigpo.reads_order({}, ["anchor"]), gigpo.reads_order({}, ["anchor", "event_reward"])
           (False, True)
-          >>> credit.METHODS["rloo"].reads_order({"by": "task,turn"}, [])
-          True
+          >>> rloo = credit.METHODS["rloo"]  # turns are counted within agents
+          >>> rloo.reads_order({"by": "task,turn"}, []), rloo.reads_order({"by": "task,turn"}, [], of_agents=True)
+          (True, False)
+          >>> credit.METHODS["gae"].reads_order({"lambda_": 1}, ["value"])  # the values between add up to nothing
+          False
         """
         options = {**self.bound, **options}
-        if str(options.get("discount", 1)) not in ("1", "1.0") or self.order == "always" or self.order in given:
+        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
+        order = "event_reward" if sums else self.order
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order == "always" or order in given
+        if chained and not (of_agents and options.get("along", self.valued) == "agent"):
             return True
         if not self._compares_by_key(options):
             return False
         from graphs.keys import PARTS, names_of_key
 
-        parts = [PARTS[name] for name in names_of_key(options["by"]) if name in PARTS]
-        return any(part.level == "event" and not part.evidence for part in parts)  # counted along the trace
+        parts = {name: PARTS[name] for name in names_of_key(options["by"]) if name in PARTS}
+        counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
+        return not counted <= ({"turn"} if of_agents else set())
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
-        """`unbiased` under options, and why it is another; None where nobody can say.
+        """`unbiased` under options, and why it is not or is another; None where nobody can say.
 
         Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone. A mean
         that contains the trace itself shrinks the gradient of what is compared, without a scale, too. Whether a method
@@ -270,9 +280,9 @@ class Method:
             return (None if known and decided == "by the log" else False), why
         if other:
             contains = self.compared.baseline == "mean" and given.get("scale") == "none" and {*other} <= _OF_SCALE
-            return (False, "the mean that is subtracted contains the trace itself") if contains else (None, "")
+            return (False, _contains("mean", "")) if contains else (None, "")
         if not known and not self.valued:
-            return False, ""
+            return False, _contains(self.compared.baseline, self.compared.scale)
         # What is sure comes first.
         found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
         return (None, but) if found[0] and not known else found
@@ -281,6 +291,20 @@ class Method:
         from estimators.options import takes_key
 
         return options.get("by") is not None and takes_key(self.fn)
+
+
+def _contains(baseline: str, scale: str) -> str:
+    """Which of the numbers that a trace is compared with its own outcome moves, by the words of `Compared`.
+
+    Examples:
+      >>> _contains("mean", "sd")
+      'the mean that is subtracted contains the trace itself, and so does the divisor, the sd'
+    """
+    subtracts = "the mean that is subtracted contains the trace itself"
+    divides = f"so does the divisor, the {scale}"
+    if baseline.startswith("mean") and baseline != "mean of the others":
+        return f"{subtracts}, and {divides}" if scale else subtracts
+    return f"the divisor, the {scale}, contains the trace itself" if scale else ""
 
 
 def _alike(value: Any, default: Any) -> bool:

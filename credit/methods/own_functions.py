@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from credit.methods.method_row import Method
     from estimators.base import Credit
 
-__all__ = ["load_function", "load_named", "own_method"]
+__all__ = ["load_function", "load_named", "own_method", "place_and_text"]
 
 
 def load_function(name: str) -> Callable[..., Credit]:
@@ -64,6 +64,15 @@ def load_named(name: str, kind: str) -> Any:
                 for known, value in vars(within).items()
                 if (callable(value) or (kind != "method" and known[0] != "_")) and not _imported(value, module)
             ]
+            owner, _, inner = attribute.partition(".")
+            if inner and hasattr(within, owner):
+                held = getattr(within, owner)
+                of_instance = inspect.isclass(held) and inspect.isfunction(inspect.getattr_static(held, inner, None))
+                path = f"{owner}{'()' * of_instance}.{inner}"
+                raise CreditError(
+                    f"{kind} {name!r} cannot be imported: {attribute!r} is inside {owner!r}; expected a name of the "
+                    f"module itself: write `own_{kind} = {path}` in {module} and pass {module}:own_{kind}"
+                )
             near = near_names(attribute, listed)
             raise CreditError(f"{kind} {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
         return getattr(within, attribute)
@@ -72,7 +81,7 @@ def load_named(name: str, kind: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise CreditError(f"{kind} {name!r} cannot be imported: {error}") from error
     except Exception as error:  # whatever the module raises: its author sees where
-        raise CreditError(f"{kind} {name!r} cannot be imported: {_place_and_text(error, None)}") from error
+        raise CreditError(f"{kind} {name!r} cannot be imported: {place_and_text(error, None)}") from error
     finally:
         if added:
             sys.path.remove(here)
@@ -103,7 +112,7 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
             raise
         except Exception as error:
             source = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_filename", None)
-            raise CreditError(f"method {name!r} failed at {_place_and_text(error, source)}") from error
+            raise CreditError(f"method {name!r} failed at {place_and_text(error, source)}") from error
         check_form(f"method {name!r}", args[0], result)
         check_finite(f"method {name!r}", result)
         if not repeats:
@@ -114,7 +123,7 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
     return called
 
 
-def _place_and_text(error: BaseException, file: str | None) -> str:
+def place_and_text(error: BaseException, file: str | None) -> str:
     """Where an exception was raised, in `file` if it passed there, and what it says, on one line."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])

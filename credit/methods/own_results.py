@@ -11,18 +11,33 @@ import numpy as np
 
 from estimators.base import Credit, Estimand, Reason
 from graphs.errors import CreditError
-from graphs.event_graph import EventGraph
+from graphs.event_graph import Array, EventGraph
 from graphs.levels import LEVELS
 from graphs.text import excerpt
 
-__all__ = ["FINITE", "NotFiniteError", "check_finite", "check_form", "check_type", "without_scale"]
+__all__ = [
+    "ABOVE_0",
+    "FINITE",
+    "NotFiniteError",
+    "check_finite",
+    "check_form",
+    "check_type",
+    "lacks_scale",
+    "without_scale",
+]
 
 FINITE = "expected finite numbers over a scale above 0, or another reason than VALID, as `estimators.finish` gives"
 """The error's words where a valid advantage is not a finite number."""
 
+ABOVE_0 = (
+    "expected a scale above 0, since an advantage over a negative one has the other sign: leave the sign to `credit` "
+    "and `baseline`, or give another reason than VALID"
+)
+"""The error's words where a valid advantage has a scale of 0 or less, or none."""
+
 
 class NotFiniteError(CreditError):
-    """A method marked an advantage valid that is no finite number; a benchmark leaves out what it measured with it."""
+    """A method marked an advantage valid that is no finite number, or over no scale; a benchmark leaves it out."""
 
 
 def check_form(name: str, graph: EventGraph, result: Any) -> None:
@@ -102,13 +117,18 @@ def check_finite(name: str, result: Credit) -> None:
             f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
             f"{FINITE}"
         )
-    wrong = jnp.flatnonzero((jnp.asarray(result.reason) == Reason.VALID) & ~(jnp.asarray(result.scale) > 0))
+    wrong = jnp.flatnonzero(lacks_scale(result))
     if wrong.size:
         more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
         raise NotFiniteError(
             f"{name}: the scale of event {int(wrong[0])} is {float(result.scale[wrong[0]])} and marked valid{more}; "
-            f"{FINITE}"
+            f"{ABOVE_0}"
         )
+
+
+def lacks_scale(result: Credit) -> Array:
+    """Which valid advantages stand over a scale of 0 or less, or over none: bool [E]; also while traced."""
+    return (jnp.asarray(result.reason) == Reason.VALID) & ~(jnp.asarray(result.scale) > 0)
 
 
 def without_scale(result: Credit) -> Credit:
@@ -121,5 +141,4 @@ def without_scale(result: Credit) -> Credit:
       >>> without_scale(dataclasses.replace(result, scale=-result.scale)).advantage[:2].tolist()
       [nan, nan]
     """
-    wrong = (jnp.asarray(result.reason) == Reason.VALID) & ~(jnp.asarray(result.scale) > 0)
-    return dataclasses.replace(result, credit=jnp.where(wrong, jnp.nan, result.credit))
+    return dataclasses.replace(result, credit=jnp.where(lacks_scale(result), jnp.nan, result.credit))

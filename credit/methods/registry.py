@@ -495,7 +495,7 @@ METHODS: dict[str, Method] = {
     ),
     "mt_grpo": Method(
         named("estimators:mt_grpo"),
-        "each turn's reward normalised among turns of that number, summed from the turn on",
+        "the outcome normalised over the group, plus each turn's reward among turns of that number, from the turn on",
         compared=Compared("task, turn of the trace", "turn", "mean", "sd"),
         unit="turn",
         estimand="score",
@@ -505,7 +505,7 @@ METHODS: dict[str, Method] = {
         reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
         columns=("turn",),
-        order="always",
+        order="event_reward",
     ),
     "gigpo": Method(
         named("estimators:gigpo"),

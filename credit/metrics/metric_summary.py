@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric, is_amount
+from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
+from credit.reports.trace_numbers import TraceMetric, is_amount, of_untold_tasks
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
@@ -21,6 +21,7 @@ from graphs.traces.event_models import event_models
 __all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means", "units_of"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "system", "topology", "length"]
+OF_UNTOLD = f"of some, {UNTOLD}"
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "system", "topology", "length")
 
 
@@ -64,7 +65,7 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     """Means of metrics by unit: each task gives the mean over its traces, and the mean is over tasks.
 
     A task is what the log calls one, whatever model acted. Tasks count as independent; within a task nothing is
-    assumed.
+    assumed. Runs of `untold_tasks` count in the mean as if they were spread over the tasks, which has no interval then.
 
     Args:
       traces: what was read.
@@ -83,21 +84,26 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     """
     if by not in UNITS:
         raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS)}")
-    task = task_ids(traces)
+    task, untold = task_ids(traces), of_untold_tasks(traces, metrics)
     names, unit = units_of(traces, by)
     means = []
     for name, rows in zip(names, rows_of_each(unit), strict=True):
+        told = ~untold[rows] | untold[rows].all()
         of_all = np.unique(task[rows], return_inverse=True)[1]
         for metric, found in metrics.items():
             value = found.value[rows]
             known = np.isfinite(value)
-            of_task = of_all if known.all() else np.unique(task[rows][known], return_inverse=True)[1]
-            numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
+            some = known & told
+            of_task = of_all if some.all() else np.unique(task[rows][some], return_inverse=True)[1]
+            numbers = np.bincount(of_task, value[some]) / np.bincount(of_task) if some.any() else np.zeros(0)
             interval, without = mean_of_tasks(numbers)
+            if (known & ~told).any():
+                spread = mean_over_tasks(value, known, task[rows], ~told)
+                interval, without = interval._replace(mean=spread, low=math.nan, high=math.nan), OF_UNTOLD
             median = None
             if is_amount(metric):
                 interval, without = interval._replace(low=math.nan, high=math.nan), ""
-                if len(numbers) >= LEAST_TASKS:
+                if len(numbers) >= LEAST_TASKS:  # of tasks that are known
                     median = MetricMedian(float(np.median(numbers)), *median_interval(numbers))
                 else:
                     without = f"of an amount, fewer than {LEAST_TASKS} tasks"

@@ -21,10 +21,10 @@ from credit.reports.durations import begins, date_text
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.taking_part import taking_part
-from credit.reports.tasks import task_ids
+from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered
+from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered, of_untold_tasks
 from credit.reports.unread_outcomes import (
     NO_SIDE,
     UnreadOutcomes,
@@ -83,6 +83,7 @@ __all__ = [
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
+NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
 OF_UNSTATED = "a model of it"
 """What it is that none prices, where the log states no name."""
@@ -103,7 +104,7 @@ ASKED = {
     "wall_clock": "seconds of wall clock",
 }
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
-ASKED_NEXT = ("tool_calls", "loops")
+ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
@@ -218,9 +219,10 @@ class SideDifference:
       alone: p before Holm's method; None likewise.
       same_as: the first metric whose numbers are these on a straight line (`fact_of`), so that both are one test;
         "" without.
+      untold: how many traces of each side are of no known task (`untold_tasks`); they are in `asked` and `refused`.
       least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
-        the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired. None where none
-        lack one.
+        the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
+        traces. Of early ends, both means with these. None where none lack one.
     """
 
     metric: str
@@ -258,6 +260,7 @@ class SideDifference:
     has_zeros: bool = False
     alone: float | None = None
     same_as: str = ""
+    untold: tuple[int, int] = (0, 0)
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
 
@@ -279,8 +282,11 @@ class SideDifference:
     @property
     def turned(self) -> bool:
         """Whether the difference would end or turn if the traces without an outcome had the least, or the greatest."""
-        ends = [means[1] - means[0] for means in (self.least_rest, self.most_rest) if means is not None]
-        return self.difference != 0 and any(end * self.difference <= 0 for end in ends)
+        return self.difference != 0 and any(end * self.difference <= 0 for end in self._with_rest())
+
+    def _with_rest(self) -> list[float]:
+        """The differences with the traces that are not compared."""
+        return [means[1] - means[0] for means in (self.least_rest, self.most_rest) if means is not None]
 
     def bound(self, heads: tuple[str, str]) -> str:
         """The means, or their difference, whatever the traces without an outcome had; "" where all have one."""
@@ -290,8 +296,12 @@ class SideDifference:
             ("as failures", "as successes") if self.metric == "success" else ("at the least", "at the greatest")
         )
         of = "" if self.metric == "success" else " of the others"
-        lost = [f"{count} of {head}" for count, head in zip(self.lacking, heads, strict=True) if count]
-        who = f"with the {' and '.join(lost)} that have no outcome"
+        judged = self.metric in FIRST
+        counts = self.lacking if judged else self.untold
+        lost = [f"{count} of {head}" for count, head in zip(counts, heads, strict=True) if count]
+        who = f"with the {' and '.join(lost)} {'that have no outcome' if judged else 'whose task is not known'}"
+        if not judged:
+            return f"{who}, {ASKED[self.metric]} are {_to(*self.least_rest)}"
         if all(self.lacking):
             least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
             return f"{who} {as_least} or {as_most}{of}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
@@ -313,11 +323,11 @@ class SideDifference:
         why = self.why()
         times = ""
         if self.ratio is not None:
-            value, of_means = f"×{_short(self.ratio.value)}", self.second / self.first
-            if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)):
-                times = f" ({'median' if self.paired else 'geometric'} {value})"
-            else:  # a few large tasks move means
-                times = f" (but {value} in {'the median task' if self.paired else 'geometric means'})"
+            of_means = self.second / self.first
+            # A few large tasks move means.
+            but = "" if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
+            place = "in the median task" if self.paired else "by geometric means over tasks"
+            times = f" ({but}×{_short(self.ratio.value)} {place})"
         return f"{_to(self.first, self.second)}{times}" + (f": {why}" if why else "")
 
     def span(self) -> str:
@@ -333,6 +343,7 @@ class SideDifference:
             return ""
         rest = [all_ - some - lost for all_, some, lost in zip(self.asked, self.traces, self.lacking, strict=True)]
         what = "no outcome" if self.metric in FIRST else "no number"
+        what += " or no known task" if self.metric not in FIRST and any(self.untold) else ""
         why = [f"{self.lacking[0]} and {self.lacking[1]} have {what}"]
         why += [f"{rest[0]} and {rest[1]} are of tasks that have none on the other side"] if any(rest) else []
         return f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]} traces: {', '.join(why)}"
@@ -353,19 +364,27 @@ class SideDifference:
             return "beyond chance"
         if self.p is not None and not self.few:
             known = self._beyond(self.p) and self.turned
-            return "not sure, since outcomes are missing" if known else "within chance"
-        return "the same" if self.why() == "the same" else "too few tasks to tell"
+            return f"not sure, since {self._missing} are missing" if known else "within chance"
+        return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
+
+    @property
+    def _missing(self) -> str:
+        return "outcomes" if self.metric in FIRST else "tasks"
 
     def why(self) -> str:
         """Why it is no change; "" where it differs beyond chance."""
         if self.stands_out:
             return ""
         if self.p is None and not self.difference and not self.differing:
-            return "the same"
+            return (
+                f"the same as far as {self._missing} are known"
+                if any((*self.untold, *self._with_rest()))
+                else "the same"
+            )
         if self.few:
             return f"too few tasks {'differ ' if self.paired else ''}to tell"
         if self._beyond(self.p) and self.turned:
-            return "beyond chance only as far as outcomes are known"
+            return f"beyond chance only as far as {self._missing} are known"
         if self.rows > 1 and self._beyond(self.alone):
             return f"not beyond chance after correction for {self.rows} rows"
         return "within chance"
@@ -610,7 +629,7 @@ class SideComparison:
             if row.metric in FIRST and row.part():
                 of_part.setdefault(row.part(), []).append(row.metric)
         said = [f"{' and '.join(names)} in {part}" for part, names in of_part.items()]
-        said += [row.bound(self.sides.heads) for row in asked if row.metric in FIRST]
+        said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
         unpaired = self._unpaired()
         of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
@@ -653,6 +672,8 @@ class SideComparison:
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
+        said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""
         said += [f"The sides differ in {' and '.join(self.apart_in[:MOST_TOLD])}, too{alone}."] * bool(self.apart_in)
         said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
@@ -720,10 +741,14 @@ class SideComparison:
         of_side = [self.task[self.sides.side == one] for one in (0, 1)]
         first, second = (np.unique(tasks) for tasks in of_side)
         shared, line = np.intersect1d(first, second), f"{len(of_side[0])} and {len(of_side[1])}"
+        untold = max((row.untold for row in self.rows), default=(0, 0))
         if len(shared) and len(shared) < max(len(first), len(second)):
             before, after = (int(np.isin(tasks, shared).sum()) for tasks in of_side)
-            alone = f"{len(first) - len(shared)} and {len(second) - len(shared)} tasks are on one side only"
-            line = f"{before} and {after} of {line}; {alone}"
+            alone = [len(of) - len(shared) - lost for of, lost in zip((first, second), untold, strict=True)]
+            line = f"{before} and {after} of {line}"
+            line += f"; {alone[0]} and {alone[1]} tasks are on one side only" if any(alone) else ""
+            lost = f"; the tasks of {untold[0]} and {untold[1]}, which were cut short, are not known"
+            line += lost if any(untold) else ""
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
         return f"traces: {line}" + (selected if fewer else "")
 
@@ -761,7 +786,9 @@ def compare_sides(
     """
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
     whole = _of_whole_runs(traces, measured, sides.side >= 0)
-    rows, lost = side_differences(traces, whole, sides.side), uncompared(whole, sides.side)
+    untold = _untold(traces, measured, sides.side)
+    rows = side_differences(traces, whole, sides.side)
+    lost = uncompared({name: _told(metric, untold) for name, metric in whole.items()}, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in = _apart(traces, sides, None if judged is None else (judged, measured[judged]))
@@ -1188,6 +1215,7 @@ COSTS: Mapping[str, str] = {
     "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
     "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
+    "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
     "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
@@ -1209,7 +1237,8 @@ def with_costs(
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, early end.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
+    Outcomes are left out where all are 0 or 1, since "success" has them. "unmended_errors" and "loops" are those of
+    `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
     known, and "logged_money" where logs state it of traces; other costs that they state are
@@ -1241,15 +1270,15 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    loops, (early, told) = calls.loop_counts(), ended_early(traces, calls)
+    loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
+    bare = ~has_statuses(traces), "the log states no status"
     if early.any():
         untold = ~told, "the log does not tell how its runs end"
         found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
     found |= {
-        "errors": numbered(
-            np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status"), lacking
-        ),
-        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls"), lacking),
+        "errors": numbered(np.bincount(trace, calls.counted, m), bare, lacking),
+        "unmended_errors": numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS)),
+        "loops": numbered(loops, (np.isnan(loops), NO_ARGUMENTS), lacking),
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }
@@ -1284,7 +1313,8 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     weigh on both sides alike, and other tasks are left out. There is a test where the numbers of `LEAST_TASKS` tasks
     vary, or, with fewer, from `LEAST_TASKS` traces on each side: traces might have been dealt otherwise among the sides
     of their task, as of failed and succeeded ones (`outcome_differences`). Without shared tasks each side's tasks give
-    one number each. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks that differ on.
+    one number each. Runs of `untold_tasks` are in no task. Intervals are those of `graphs.task_means`, from
+    `LEAST_TASKS` tasks that differ on.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
     Where tasks have more traces on one side, differences lean even where sides are alike: then the larger p counts, of
     this and of traces that were dealt otherwise among the sides of their task.
@@ -1309,8 +1339,8 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       >>> side_differences(rows.traces, trace_metrics(rows.traces), np.array([0, 1]))[0].difference
       -1.0
     """
-    task, asked = task_ids(traces), side >= 0
-    found = [_compared(name, metric, side, task) for name, metric in metrics.items()]
+    task, asked, untold = task_ids(traces), side >= 0, _untold(traces, metrics, side)
+    found = [_compared(name, metric, side, task, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
     for one in known:
@@ -1327,6 +1357,20 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
             same = heads[fact] if heads[fact] != one.metric else ""
             rows[one.metric] = dataclasses.replace(one.corrected(p, tests), same_as=same)
     return [rows[one.metric] for one in known]
+
+
+def _untold(traces: Traces, metrics: Mapping[str, TraceMetric], side: np.ndarray) -> np.ndarray:
+    """The runs of `untold_tasks`, where each side has others, too: bool [traces]."""
+    found = of_untold_tasks(traces, metrics) & (side >= 0)
+    return found if all(((side == one) & ~found).any() for one in (0, 1)) else np.zeros_like(found)
+
+
+def _told(metric: TraceMetric, untold: np.ndarray) -> TraceMetric:
+    """The metric without the runs of `untold_tasks`."""
+    if not untold.any():
+        return metric
+    reasons = [UNTOLD if of and not why else why for of, why in zip(untold, metric.reasons, strict=True)]
+    return TraceMetric(np.where(untold, np.nan, metric.value), reasons)
 
 
 def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncompared]:
@@ -1353,7 +1397,8 @@ def bounds_of_sides(
 ) -> list[SideBound]:
     """What is known of errors, tokens, money and calls where some traces lack a part, and something is on both sides.
 
-    `side_differences` compares only traces that lack nothing, and these may be the small ones.
+    `side_differences` compares only traces that lack nothing, and these may be the small ones. Nor does it compare runs
+    of `untold_tasks`, with which early ends have a bound, too.
 
     Args:
       traces: what was read.
@@ -1372,20 +1417,26 @@ def bounds_of_sides(
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
     of_side = [side == one for one in (0, 1)]
-    names = [name for name in SUMMED if name in metrics and not np.isfinite(metrics[name].value[side >= 0]).all()]
+    task, untold, found = task_ids(traces), _untold(traces, metrics, side), []
+    of_any = bool(untold.any())
+    names = [name for name in SUMMED if name in metrics and (of_any or np.isnan(metrics[name].value[side >= 0]).any())]
+    names += ["ended_early"] if of_any and "ended_early" in metrics else []
     if not names:
         return []
     costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    task, found = task_ids(traces), []
+    tasks = len(np.unique(task[(side >= 0) & ~untold]))
     for name in names:
         known = np.isfinite(metrics[name].value)
-        cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
-        least = np.where(np.isnan(cost), costs.least.get(name, 0.0), cost)
-        amount = np.bincount(trace, least, traces.sizes.traces)
+        if name == "ended_early":
+            amount = np.nan_to_num(metrics[name].value)
+        else:
+            cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
+            least = np.where(np.isnan(cost), costs.least.get(name, 0.0), cost)
+            amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)
-        means = [_mean_of_tasks(amount, rows, task) for rows in of_side]
+        means = [mean_over_tasks(amount, rows, task, untold) for rows in of_side]
         if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
-            found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
+            found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), tasks))
     return found
 
 
@@ -1399,19 +1450,20 @@ def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.
     return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
 
 
-def _mean_of_tasks(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> float:
-    return float(_by_task(value, np.flatnonzero(rows), task)[1].mean())
-
-
 def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
     """The reasons of these traces that have no number, the most frequent first, and how many each has."""
     lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
     return dict(collections.Counter(metric.reasons[row] for row in lacking).most_common())
 
 
-def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
-    """One metric; None where a side has no number."""
-    value, means = metric.value, []
+def _compared(
+    name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
+) -> SideDifference | None:
+    """One metric; None where a side has no number of a known task."""
+    measured, means = metric.value, []
+    untold = np.zeros(len(side), bool) if untold is None else untold
+    metric = _told(metric, untold)
+    value = metric.value
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
         means.append((*_by_task(value, rows, task), len(rows)))
@@ -1489,21 +1541,30 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     asked = side >= 0
     if paired:  # a task of one side is not compared, whatever its numbers
-        asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1]))
+        asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1])) | untold
     counts = compared, (before, after), paired, differing, _refused(metric, asked)
     first_rows, second_rows = asked & (side == 0), asked & (side == 1)
     every, lacks = (int(first_rows.sum()), int(second_rows.sum())), ~np.isfinite(value)
     lacking = int((first_rows & lacks).sum()), int((second_rows & lacks).sum())
     found = SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, lacking, ratio)
+    found = dataclasses.replace(found, untold=(int((first_rows & untold).sum()), int((second_rows & untold).sum())))
+
+    def of_both(each: np.ndarray) -> tuple[float, float]:
+        first, second = (
+            mean_over_tasks(each, rows & np.isfinite(each), task, untold) for rows in (first_rows, second_rows)
+        )
+        return first, second
+
+    if name == "ended_early" and any(found.untold):
+        found = dataclasses.replace(found, least_rest=of_both(measured), most_rest=of_both(measured))
     if name in FIRST and any(lacking):
         outcomes = value[(side >= 0) & ~lacks]
         rest_of = (0.0, 1.0) if name == "success" else (outcomes.min(), outcomes.max())
-        filled = [np.where(lacks, end, value) for end in rest_of]
-        rest = [(_mean_of_tasks(each, first_rows, task), _mean_of_tasks(each, second_rows, task)) for each in filled]
+        rest = [of_both(np.where(lacks, end, value)) for end in rest_of]
         found = dataclasses.replace(found, least_rest=rest[0], most_rest=rest[1])
         if needed is not None and found.seen is not None:
             # A difference is diluted by the part that is missing, and moved by what fills that.
-            part = sum(_mean_of_tasks(1.0 - lacks, of, task) for of in (first_rows, second_rows)) / 2
+            part = sum(of_both(1.0 - lacks)) / 2
             least, most = sorted((after - before) / part for before, after in rest)
             needed = dataclasses.replace(needed, turns=max(difference - least, most - difference))
             found = dataclasses.replace(found, seen=needed.seen(1))

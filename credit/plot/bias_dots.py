@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from credit.bench.bias import Row
+    from credit.bench.refusals import Absent
 
 __all__ = ["draw_methods"]
 
@@ -39,7 +40,13 @@ EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
 def draw_methods(
-    rows: Sequence[Row], *, k: int | None = None, title: str = "", scores: Sequence[str] = PANELS, values: str = ""
+    rows: Sequence[Row],
+    *,
+    k: int | None = None,
+    title: str = "",
+    scores: Sequence[str] = PANELS,
+    values: str = "",
+    absent: Sequence[Absent] = (),
 ) -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods stand in the order of their rows.
 
@@ -55,11 +62,14 @@ def draw_methods(
       title: above the panels; "" for none.
       scores: fields of a row, a panel each, at most four side by side.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
+      absent: why rows have no number, to be stated.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: no row has this group size or less.
     """
+    from credit.bench.refusals import Absent, absent_caption, refused_caption
+
     asked = dict.fromkeys((row.world, row.method) for row in rows)
     rows = [row for row in rows if not np.isnan(row.answered)]  # what was left out has no number
     if k is None:
@@ -84,7 +94,7 @@ def draw_methods(
     for axes, field in zip(panels, scores, strict=True):
         for number, world in enumerate(worlds):
             colour, marker = look(number)
-            of_method = [row for row in chosen if row.world == world]
+            of_method = [row for row in chosen if row.world == world and row.answered > 0]  # else nothing was pushed
             step = min(0.4, 0.64 / max(1, len(worlds) - 1))
             shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
             shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
@@ -108,19 +118,14 @@ def draw_methods(
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
     scale = OWN_SCALE if "relative" in scores else ""
-    absent = _left_out([pair for pair in asked if pair not in {(row.world, row.method) for row in chosen}])
-    key_of_series(figure, worlds, "; ".join(filter(None, (f"groups of {k}", scale, values, absent))))
+    why = {(one.place, one.method): one.why for one in absent}
+    everywhere = {one.method: one for one in absent if one.method not in {method for _, method in asked}}
+    without = [pair for pair in asked if pair not in {(row.world, row.method) for row in chosen}]
+    left_out = [*(Absent(name, world, why.get((world, name), "")) for world, name in without), *everywhere.values()]
+    refused = refused_caption((shown_name(row.method), row.answered) for row in chosen)
+    stated = (f"groups of {k}", scale, values, refused, absent_caption(left_out, shown_name))
+    key_of_series(figure, worlds, "; ".join(filter(None, stated)))
     return figure
-
-
-def _left_out(pairs: Sequence[tuple[str, str]]) -> str:
-    """What the caption says of worlds and methods without a number."""
-    methods: dict[str, list[str]] = {}
-    for world, method in pairs:
-        methods.setdefault(world, []).append(method)
-    few = {world: [*map(shown_name, of)] if len(of) < 4 else [f"{len(of)} methods"] for world, of in methods.items()}
-    told = ", ".join(f"{', '.join(of)} in {world}" for world, of in few.items())
-    return f"left out: {printable(told, 200)}" if told else ""
 
 
 def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:

@@ -224,7 +224,7 @@ def draw_snr_report(
       MissingExtraError: matplotlib is not installed.
       CreditError: no scheme has points at two lengths.
     """
-    from credit.bench.refusals import refused_caption
+    from credit.bench.refusals import Absent, absent_caption, refused_caption
 
     drawn, groups = [], {line.group for line in report.fits}
     schemes = list(dict.fromkeys(line.scheme for line in report.fits))
@@ -251,10 +251,13 @@ def draw_snr_report(
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
     asked = shown.keys() if names is None else shown.keys() & set(names)
     refused = refused_caption((shown[p.scheme], p.answered) for p in report.points if p.scheme in asked)
+    measured = {p.scheme for p in report.points}
+    absent = {r.scheme: Absent(r.scheme, "", r.why) for r in report.refused if r.scheme not in measured}
+    left_out = absent_caption(absent.values(), shown_name)
     world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
     pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
-    stated = filter(None, (one, world, values, refused, "" if equal_cost else SLOPES, BANDS, pairs, *_lying(drawn)))
-    figure = draw_snr(drawn, groups=textwrap.fill("; ".join(stated), 40))
+    said = (one, world, values, refused, left_out, "" if equal_cost else SLOPES, BANDS, pairs, *_lying(drawn))
+    figure = draw_snr(drawn, groups=textwrap.fill("; ".join(filter(None, said)), 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from credit.bench.refusals import Absent
+
 __all__ = ["draw_training"]
 
 DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
@@ -37,6 +39,7 @@ def draw_training(
     group_size: int | None = None,
     values: str = "",
     rates: Sequence[float] = (),
+    absent: Sequence[Absent] = (),
 ) -> Figure:
     """Draw the median learning curve of each signal, a panel for each task.
 
@@ -52,12 +55,13 @@ def draw_training(
       group_size: traces of a group in training, to be stated; None to leave it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
       rates: the learning rates that were tried; a signal whose rate is the smallest or the largest of them is marked.
+      absent: methods that were left out, to be stated.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: there are no rows.
     """
-    from credit.bench.refusals import refused_caption
+    from credit.bench.refusals import absent_caption, refused_caption
 
     if not rows:
         raise CreditError("rows is empty; expected results of run_training")
@@ -99,7 +103,9 @@ def draw_training(
     size = "" if group_size is None else f"groups of {group_size}"
     lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART)
     refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
-    title = "; ".join(filter(None, (size, drawn, values, refused, *lying, EDGE if edge & set(signals) else "")))
+    left_out = absent_caption(absent, shown_name)
+    stated = (size, drawn, values, refused, left_out, *lying, EDGE if edge & set(signals) else "")
+    title = "; ".join(filter(None, stated))
     title = textwrap.fill(title, int(11 * figure.get_figwidth()))  # as wide as the figure
     labels = [names[number] + " ‡" * (signals[number] in edge) for number in handles]
     key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),

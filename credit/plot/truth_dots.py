@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from credit.bench.against_truth import Match
+    from credit.bench.refusals import Absent
 
 __all__ = ["draw_truth"]
 
 PANELS = (("slope", "slope on true increments"), ("correlation", "correlation with true increments"))
 
 
-def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None = None, values: str = "") -> Figure:
+def draw_truth(
+    rows: Sequence[Match],
+    *,
+    title: str = "",
+    group_size: int | None = None,
+    values: str = "",
+    absent: Sequence[Absent] = (),
+) -> Figure:
     """Draw slope and correlation of each method with 95 % intervals, a marker for each world, methods in their order.
 
     Lines mark slope 1, where a method gives all of the true credit, and correlation 0, where it gives none of it.
@@ -33,11 +41,14 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
       title: above the panels; "" for none.
       group_size: traces of a group, to be stated; None to leave it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
+      absent: methods that were left out, to be stated.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: there are no rows.
     """
+    from credit.bench.refusals import absent_caption, refused_caption
+
     if not rows:
         raise CreditError("rows is empty; expected results of credit.bench.against_truth.score")
     methods = list(dict.fromkeys(row.method for row in rows))
@@ -69,5 +80,7 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
     groups = "" if group_size is None else f"groups of {group_size}"
-    key_of_series(figure, worlds, "; ".join(filter(None, (groups, values))))
+    refused = refused_caption((shown_name(row.method), row.answered) for row in rows)
+    stated = (groups, values, refused, absent_caption(absent, shown_name))
+    key_of_series(figure, worlds, "; ".join(filter(None, stated)))
     return figure

@@ -31,6 +31,7 @@ __all__ = [
     "endings",
     "ends",
     "lasts",
+    "of_sides",
 ]
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
@@ -73,6 +74,7 @@ class Ending:
       traces: how many end so.
       failed, succeeded: of these; None where no outcomes tell failed from succeeded traces.
       trace, event: the first of them, and where.
+      of_sides: how many of each side end so, where sides are compared; empty elsewhere.
     """
 
     words: str
@@ -81,15 +83,32 @@ class Ending:
     succeeded: int | None
     trace: str
     event: str
+    of_sides: tuple[int, ...] = ()
 
 
-def endings(traces: Traces, calls: ToolCalls | None = None, judged: JudgedTraces | None = None) -> tuple[Ending, ...]:
+def of_sides(rows: np.ndarray, side: np.ndarray | None) -> tuple[int, ...]:
+    """How many of these traces are of each of two sides; nothing without sides.
+
+    Examples:
+      >>> of_sides(np.array([0, 2, 3]), np.array([0, 0, 1, -1])), of_sides(np.array([0]), None)
+      ((1, 1), ())
+    """
+    return () if side is None else (int(np.sum(side[rows] == 0)), int(np.sum(side[rows] == 1)))
+
+
+def endings(
+    traces: Traces,
+    calls: ToolCalls | None = None,
+    judged: JudgedTraces | None = None,
+    side: np.ndarray | None = None,
+) -> tuple[Ending, ...]:
     """How traces end early; none where no trace does, or where the log does not tell.
 
     Args:
       traces: what was read.
       calls: its tool calls, where they are known already.
       judged: which traces failed; None where no outcomes tell failed from succeeded traces.
+      side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
 
     Examples:
       >>> import credit
@@ -118,7 +137,7 @@ def endings(traces: Traces, calls: ToolCalls | None = None, judged: JudgedTraces
         words = (
             f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. The first: {place}"
         )
-        found.append(Ending(words, count, failed, passed, name, event))
+        found.append(Ending(words, count, failed, passed, name, event, of_sides(np.flatnonzero(at >= 0), side)))
     return tuple(found)
 
 

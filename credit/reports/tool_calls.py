@@ -21,6 +21,7 @@ from graphs.traces.batch import Traces
 __all__ = ["Failures", "ToolCalls", "call_mask"]
 
 LONGEST = 100_000  # characters of arguments that are compared
+_NOTHING = frozenset(("", "{}"))  # arguments of a call without any, or of a log without contents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -350,23 +351,24 @@ class ToolCalls:
     def _arguments(self, calls: np.ndarray) -> list[str | None]:
         """The arguments of each call; None where the log has none.
 
-        An empty text is an argument where another call of a log of that format and system has a text. Where all are
-        empty, contents may have been kept out of the log.
+        An empty text or object is an argument where another call of a log of that format and system states one. Where
+        all are empty, contents may have been kept out of the log.
         """
         traces = self._traces
         texts = call_arguments(traces, calls, LONGEST)
-        if "" not in texts:
+        if _NOTHING.isdisjoint(texts):
             return texts
         names = zip(*(traces.traces[name].to_pylist() for name in ("format", "system")), strict=True)
         number: dict[tuple[str, str], int] = {}
         of_trace = np.array([number.setdefault(of, len(number)) for of in names], np.int64)
         log = of_trace[np.asarray(traces.graph.trace_ids)[: len(self._agent)]]
         stated = list(zip(log[calls].tolist(), texts, strict=True))
-        doubtful = {of for of, text in stated if text == ""} - {of for of, text in stated if text}
+        doubtful = {of for of, text in stated if text in _NOTHING}
+        doubtful -= {of for of, text in stated if text and text not in _NOTHING}
         rest = self.rows[np.isin(log[self.rows], [*doubtful])]
         others = zip(log[rest].tolist(), call_arguments(traces, rest, LONGEST), strict=True)
-        doubtful -= {of for of, text in others if text}
-        return [None if text == "" and of in doubtful else text for of, text in stated]
+        doubtful -= {of for of, text in others if text and text not in _NOTHING}
+        return [None if text in _NOTHING and of in doubtful else text for of, text in stated]
 
 
 def _ids(names: pa.ChunkedArray) -> np.ndarray:

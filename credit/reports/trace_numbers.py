@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,11 @@ from credit.reports.durations import Durations, durations
 from credit.reports.endings import UNKNOWN_END, ended_early
 from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.tasks import untold_tasks
 from graphs.event_types import EdgeType, EventType
 from graphs.structure.host_ids import by_id
 from graphs.structure.topology import TeamForms
+from graphs.traces.batch import Traces
 
 __all__ = [
     "AMOUNTS",
@@ -29,6 +32,7 @@ __all__ = [
     "divided",
     "is_amount",
     "numbered",
+    "of_untold_tasks",
     "of_whole_traces",
 ]
 
@@ -40,7 +44,8 @@ AMOUNTS = frozenset(
     {
         *("parallelism", "parallelism_seconds", "speed_up", "critical_steps", "signal_to_noise", "error_amplification"),
         *("team_peak", "team_mean", "team_births", "team_deaths"),
-        *("errors", "loops", "tokens", "input_tokens", "money", "logged_money", "wall_clock", "tool_calls"),
+        *("errors", "unmended_errors", "loops", "tool_calls", "wall_clock"),
+        *("tokens", "input_tokens", "money", "logged_money"),
     }
 )
 """Metrics whose numbers are 0 or more without an end, so that a few tasks may have most of all.
@@ -243,3 +248,20 @@ def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:
     """
     reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
     return TraceMetric(np.where(lacking, np.nan, metric.value), reasons)
+
+
+def of_untold_tasks(traces: Traces, metrics: Mapping[str, TraceMetric]) -> np.ndarray:
+    """The runs of `untold_tasks`, where the metrics say which traces end early: bool [traces].
+
+    Args:
+      traces: what was read.
+      metrics: of these, by name.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "b"], trace=["a", "b"], reward=[1.0, np.nan])
+      >>> of_untold_tasks(rows.traces, {"ended_early": numbered(np.array([0.0, 1.0]))}).tolist()
+      [False, True]
+    """
+    ends = metrics.get("ended_early")
+    return np.zeros(traces.sizes.traces, bool) if ends is None else untold_tasks(traces, ends.value > 0)

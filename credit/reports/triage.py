@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.call_loops import Loop
-from credit.reports.endings import Ending, endings, lasts
+from credit.reports.endings import Ending, endings, lasts, of_sides
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_units
@@ -99,6 +99,7 @@ class Suspect:
       traces: that have one of the same cause, of the agent and its tool; one where each event is named.
       failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
         are, and of actions of most tokens.
+      of_sides: how many traces of each side have one of the same cause, where sides are compared; empty elsewhere.
     """
 
     trace: str
@@ -112,6 +113,7 @@ class Suspect:
     traces: int
     failed: int | None = None
     succeeded: int | None = None
+    of_sides: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both.
+    called as `kinds`; None where these are not of both. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -160,6 +162,7 @@ class Triage:
     failed: int | None = None
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
+    sides: tuple[int, ...] = ()
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
@@ -226,11 +229,11 @@ def triage(
     judged = judged_traces(traces, success_at, side)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts)
+    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side)
     states = has_statuses(traces)
     took = TeamFacts(traces).durations.event
     agents, tools = _workloads(traces, calls, took), _tools(traces, calls, failures, took)
-    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged)
+    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
@@ -247,6 +250,7 @@ def triage(
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
+        sides=of_sides(np.arange(traces.sizes.traces), side),
     )
 
 
@@ -380,6 +384,7 @@ def _suspects(
     most: int | None,
     kinds: tuple[np.ndarray, np.ndarray],
     texts: Callable[[np.ndarray, int], list[str]],
+    side: np.ndarray | None,
 ) -> tuple[tuple[Suspect, ...], int]:
     """The events, and how many more there are. `kinds` are failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -455,6 +460,7 @@ def _suspects(
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=common[cause][0] if apart else None,
             succeeded=common[cause][1] if apart else None,
+            of_sides=of_sides(np.unique(trace[[one.row for one in of_cause]]), side),
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
     )

@@ -14,7 +14,7 @@ from graphs.traces.turn_numbers import numbered_turn
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
 
-__all__ = ["order_of_turns", "rounds_of_agents", "rounds_of_places", "rows_in_order", "ties"]
+__all__ = ["order_of_turns", "rounds_of_agents", "rounds_of_places", "rows_in_order", "ties", "untold_rounds"]
 
 
 def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None, str]:
@@ -155,6 +155,33 @@ def rounds_of_agents(rows: Rows, places: np.ndarray | None, context: Any) -> int
             _, agents = np.unique(visits[:2], axis=1, return_counts=True)
             rounds += int(np.count_nonzero(agents > 1))
     return rounds
+
+
+def untold_rounds(rows: Rows, turn: Any, context: Any) -> bool:
+    """Whether rows of several agents of a trace may have been at once: neither turns nor contexts say who was first.
+
+    They then stand as in the batch, which may be as they ended. Turns that rise along the trace say so, and a context
+    at each of its rows.
+
+    Args:
+      rows: of a batch without `order=`.
+      turn, context: the columns, or None.
+    """
+    entered, graph = len(rows.event), rows.names.graph
+    trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
+    beside = trace[1:] == trace[:-1]
+    untold = np.zeros(len(graph.group_ids), bool)
+    untold[trace[1:][beside & (agent[1:] != agent[:-1])]] = True
+    if context is not None and untold.any():
+        lacks = factorise("context", context)[0][rows.names.rows] < 0
+        untold &= np.isin(np.arange(len(untold)), trace[lacks])
+    if turn is not None and untold.any():
+        codes, names = factorise("turn", turn)
+        places = _places_of_turns(names)
+        if places is not None:
+            at = places[codes[rows.names.rows]]
+            untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
+    return bool(untold.any())
 
 
 def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:

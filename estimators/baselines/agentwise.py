@@ -137,9 +137,11 @@ def dr_mas(
         A_i = (R_i − μ_k) / (sd_k + eps)
 
     R_i = reward + event_reward of row i; k is the key (task, agent name); μ_k and sd_k are over all rows of the key,
-    every turn of every trace. An agent that acts more often weighs more in its own key. Equal to the shared baseline
-    where each agent acts once per trace and rows have no rewards of their own. Biased for the policy gradient. Replays
-    of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    every turn of every trace. The authors' `reward` is the run's return, and their `event_reward` a penalty of the row:
+    rewards of steps are summed into `reward` there, and as `event_reward` here each stays with its row. An agent that
+    acts more often weighs more in its own key. Equal to the shared baseline where each agent acts once per trace and
+    rows have no rewards of their own. Biased for the policy gradient. Replays of one trace count as one sample, and
+    traces without an independent one are refused (`estimators.clusters`).
 
     With n samples of the key and scale "std", no |A| exceeds (n − 1)/√n at ddof 1, or √(n − 1) at ddof 0, however
     little the rewards differ; a key of one has no bound but its reward.

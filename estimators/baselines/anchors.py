@@ -25,7 +25,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt
+from graphs.segment import safe_divide, safe_sqrt, segment_sum
 
 __all__ = ["gigpo", "step_returns"]
 
@@ -120,18 +120,19 @@ def gigpo(
 
         A = (R_i − μ) / s + w (G_k − ν) / z
 
-    R_i is the row's score (outcome plus its own event reward), μ and s are over the samples of its group; G_k is the
-    return from the environment step on, ν and z are over the actions of the group with the same anchor. Without scale
-    ("mean_norm", the released configuration's default) s = z = 1; with it ("mean_std_norm", which most of the released
-    scripts ask for) each is its standard deviation plus `eps`.
+    R_i is the trace's return, the outcome plus all its event rewards; μ and s are over the samples of its group. G_k is
+    the return from the environment step on, ν and z are over the actions of the group with the same anchor. With
+    `env_reward`, whose sum is the outcome in the released code, R_i is the outcome plus the row's own event reward, as
+    there for an action that was not valid. Without scale ("mean_norm", the released configuration's default) s = z = 1;
+    with it ("mean_std_norm", which most of the released scripts ask for) each is its standard deviation plus `eps`.
 
     Biased for the policy gradient: both means contain what they are subtracted from. Replays of one trace count as one
     sample, and traces without an independent one are refused (`estimators.clusters`).
 
-    With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds 10 √n + w √m. Only first rows
-    are samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
-    whose first term would exceed 10 √n is refused (NO_DIVISOR); the released code has no limit. The refusal looks at
-    rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
+    With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds 10 √n + w √m. With `env_reward`
+    only first rows are samples of s, and another row's own reward would be divided by nearly 0 where first rows hardly
+    differ. An action whose first term would exceed 10 √n is refused (NO_DIVISOR); the released code has no limit. The
+    refusal looks at rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
 
     Args:
       graph: the batch.
@@ -171,9 +172,15 @@ def gigpo(
       >>> rows.gather(credit.gigpo(graph, reward, anchor=rows.evidence["anchor"]).advantage).tolist()
       [1.167, -0.833, -0.333]
     """
-    m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
+    episode, of_row = reward, event_reward
+    if env_reward is None and event_reward is not None:
+        outcome, scored = check_reward(graph, reward)
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        returns = outcome + segment_sum(step, graph.trace_ids, graph.num_traces, real)
+        episode, of_row = jnp.where(scored, returns, jnp.nan), None
+    m = members(graph, episode, of_row, by=by, population=population, aggregate="first")
     n, mean, squares = statistics(m)
-    score, row = row_scores(graph, reward, event_reward)
+    score, row = row_scores(graph, episode, of_row)
     key = m.key[m.of_event]
     alone = n[key] < 2
     deviation = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, Recursion, StateValues, check_reward, finish
 from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
+from estimators.group import group_relative
 from estimators.members import Members, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import Chains, chains, rewards_of_turns
 from estimators.sequence.running_count import running_count
 from estimators.spread_of_others import squares_of_others
-from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import (
@@ -46,8 +46,8 @@ class Turns(NamedTuple):
       leads: bool, whether the event is the first action of its turn.
       lead_of: int32, for every event, the first action of its turn.
       key: int32 in [0, E), of each row, one id for each pair of a group and a number of turns that came before its own.
-      earned: float, at first actions, what arrived from there to before the next turn began; the outcome in the last.
-      ahead: float, at each row, what was earned from its turn on.
+      earned: float, at first actions, what arrived at events from there to before the next turn began.
+      ahead: float, at each row, what was earned from its turn on, and the outcome.
       reference: float, at each event, an `ahead` of its key or, without event rewards, of its group.
       relative: float, at each row, `ahead` minus `reference`; equal ones differ by exactly 0.
       rivals: float, at every event, how many traces its group has; replays of one trace are one.
@@ -100,10 +100,11 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     Examples:
       >>> import credit
       >>> from estimators.baselines.turns import turns
-      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0])
-      >>> result = turns(graph, reward, None)
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0], event_reward=[0.25, 0.5])
+      >>> result = turns(graph, reward, rows.event_reward)
       >>> rows.gather(result.key).tolist(), rows.gather(result.earned).tolist()
-      ([0, 1], [0.0, 1.0])
+      ([0, 1], [0.25, 0.5])
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
@@ -123,17 +124,18 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     key = jnp.where(row, running_count(leads)[lead_of] + ahead_of_number[trace], 0)
 
     chain = chains(graph, leads)
-    earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    earned = jnp.zeros_like(outcome[trace])
     acted = played > 0
     if event_reward is None:
         ahead = jnp.where(row, outcome[trace], jnp.zeros_like(outcome[trace]))
         first, apart = relative_to_first(outcome, group, graph.num_traces, acted)
         reference = jnp.zeros_like(first).at[places].set(first[group])[trace]
-        relative = jnp.where(row, jnp.zeros_like(apart).at[places].set(apart)[trace], jnp.zeros_like(earned))
+        relative = jnp.where(row, jnp.zeros_like(apart).at[places].set(apart)[trace], earned)
     else:
         step, real = rewards_of_turns(graph, event_reward), jnp.asarray(graph.event_mask)
-        earned = earned + chain.gathered(step.astype(earned.dtype), real)
-        ahead = jnp.where(row, _to_go(chain, earned)[lead_of], jnp.zeros_like(earned))
+        last = jnp.where(chain.last, outcome[trace], earned)
+        earned = chain.gathered(step.astype(earned.dtype), real)
+        ahead = jnp.where(row, _to_go(chain, last + earned)[lead_of], jnp.zeros_like(earned))
         reference = ahead[segment_first(key, n, leads)][key]
         relative = jnp.where(row, ahead - reference, jnp.zeros_like(ahead))
     if graph.trainable_mask is not None:  # a trace in which only frozen agents act has no turn, and counts as 0
@@ -223,7 +225,21 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     others = squares_of_others(squares, apart, t.rivals, size > 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)
-    return _finish(graph, t, t.ahead, baseline, stderr, source="turn_baseline", values=_values(graph, t))
+    alone = jnp.where(t.shared_mask, Reason.SHARED_PREFIX, Reason.SINGLETON)
+    return finish(
+        graph,
+        credit=t.ahead,
+        baseline=baseline,
+        scale=jnp.ones_like(baseline),
+        stderr=stderr,
+        reason=jnp.where(t.row, jnp.where(t.rivals < 2, alone, Reason.VALID), Reason.NO_REWARD),
+        unit="turn",
+        estimand="return",
+        source="turn_baseline",
+        centred=False,
+        own_outcome=True,
+        recursion=Recursion(1.0, 1.0, values=_values(graph, t)),
+    )
 
 
 @checked_options
@@ -237,30 +253,31 @@ def mt_grpo(
     eps: float | Array = 1e-4,
     ddof: int | Array = 1,
 ) -> Credit:
-    """Each turn's reward normalised among the turns of that number in the group, then summed from the turn on. Biased.
+    """The outcome normalised over the group, plus each turn's reward normalised among the turns of that number. Biased.
 
-    With r_jk what trace j earned from the beginning of its k-th turn to before its next turn begins, at events of any
-    agent (the outcome in the last), and m_k, s_k the mean and the standard deviation over the traces of the group that
-    have a k-th turn,
+    With R_i the outcome, μ and s its mean and standard deviation over the group, r_jk what trace j earned at events
+    from the beginning of its k-th turn to before its next turn begins, and m_k, s_k those of r_jk over the traces of
+    the group that have a k-th turn,
 
-        A_ik = Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)          without scale: G_ik − Σ_{l ≥ k, l < T_i} m_l
+        A_ik = (R_i − μ) / (s + eps) + Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)      without scale nothing divides
 
-    As in `turn_baseline`, a turn is one agent's, and k counts the turns of all agents. The paper has one agent: where
-    several act in a round of the environment, its terms are those of rounds only if all rows are one agent's.
+    Without event rewards it is `grpo` with this eps, or `dr_grpo` without scale. As in `turn_baseline`, a turn is one
+    agent's, and k counts the turns of all agents. The paper has one agent: where several act in a round of the
+    environment, its terms are those of rounds only if all rows are one agent's.
 
     The trace itself determines how many m_l are subtracted: each further turn costs m_l. Let p_l be the probability
     that a trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without
     scale the expected policy gradient is wrong by
 
-        bias = − Σ_l { c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l }        c_l = (1 − (1 − p_l)^n) / (n p_l)
+        bias = − ∇E[R] / n − Σ_l { c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l }        c_l = (1 − (1 − p_l)^n) / (n p_l)
 
     since the score of the turns up to l has mean ∇p_l over traces that reach l, and ∇ρ_l when weighted with r_l; c_l is
-    the mean of 1/(number of traces that reach l), the weight of r_il in its own m_l. The first part is the shrinkage of
-    any mean that contains its member; by the second the policy is paid μ_l for not reaching turn l. Where the
-    number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
+    the mean of 1/(number of traces that reach l), the weight of r_il in its own m_l. The first two parts are the
+    shrinkage of any mean that contains its member; by the third the policy is paid μ_l for not reaching turn l. Where
+    the number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
 
     With scale "std", n traces and ddof 1, no term exceeds (n − 1)/√n in size, however little the rewards differ; A is
-    the sum of as many terms as the trace has turns from k on.
+    the sum of the outcome's term and of as many as the trace has turns from k on.
 
     Args:
       graph: the batch.
@@ -282,63 +299,45 @@ def mt_grpo(
     1, eps 1e-4 and, by default, the sum of the terms (estimator "aae", coefficient 1). It has two turns, up to a tool's
     answer and after it; the first gets its own and the outcome's normalised reward, the second the outcome's. There
     each statistic is over all traces of the group, and a trace that no tool answered gets its two rewards added before
-    they are normalised; here it has one turn, and each turn is compared with the traces that have it.
+    they are normalised; here each turn is compared with the traces that have it.
 
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
-      ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5])
-      >>> rows.gather(credit.mt_grpo(graph, reward, scale="none").advantage).tolist()
-      [0.333, 0.5, -0.667, -0.5, 0.333]
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5],
+      ...     event_reward=[0.0, 0.5, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.mt_grpo(graph, reward, event_reward=rows.event_reward, scale="none").advantage).tolist()
+      [0.75, 0.75, -0.75, -0.75, 0.0]
     """
-    t = turns(graph, reward, event_reward)
-    trace, dtype = jnp.asarray(graph.trace_ids), t.earned.dtype
-    shared = clusters_of(graph, trace, t.key, t.leads, several=False, dtype=dtype)
-    n, mean, squares = statistics(Members(t.earned, t.key, t.leads, t.lead_of, shared))
-    # A turn that no independent trace has is compared with itself.
-    expected = jnp.where(n[t.key] > 1, mean[t.key], t.earned)
-    infinite = jnp.full_like(t.earned, jnp.inf)
-    if scale == "none":
-        subtracted = jnp.where(t.leads, expected, jnp.zeros_like(expected))
-        return _finish(graph, t, t.ahead, t.to_go(subtracted), infinite, source="mt_grpo")
-    if scale != "std":
-        raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
-    deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
-    apart = jnp.where(t.leads, safe_divide(t.earned - expected, deviation), jnp.zeros_like(t.earned))
-    score = t.to_go(apart)
-    # Division by a spread whose squares overflow gives 0, and a part of the trace's sum would be missing.
-    lost = segment_count(trace, graph.num_traces, t.leads & ~jnp.isfinite(deviation)) > 0
-    score = jnp.where(lost[trace], infinite, score)
-    return _finish(graph, t, score, jnp.zeros_like(score), infinite, source="mt_grpo", score=True)
-
-
-def _finish(
-    graph: EventGraph,
-    t: Turns,
-    credit: jax.Array,
-    baseline: jax.Array,
-    stderr: jax.Array,
-    *,
-    source: str,
-    score: bool = False,
-    values: StateValues | None = None,
-) -> Credit:
-    """The result from what each row has."""
-    alone = jnp.where(t.shared_mask, Reason.SHARED_PREFIX, Reason.SINGLETON)
-    reason = jnp.where(t.row, jnp.where(t.rivals < 2, alone, Reason.VALID), Reason.NO_REWARD)
+    outcome = group_relative(graph, reward, scale=scale, eps=eps, ddof=ddof, source="mt_grpo")
+    advantage, amount, baseline = outcome.advantage, outcome.credit, outcome.baseline
+    infinite = jnp.full_like(advantage, jnp.inf)
+    if event_reward is not None:
+        t, trace = turns(graph, reward, event_reward), jnp.asarray(graph.trace_ids)
+        shared = clusters_of(graph, trace, t.key, t.leads, several=False, dtype=t.earned.dtype)
+        n, mean, squares = statistics(Members(t.earned, t.key, t.leads, t.lead_of, shared))
+        # A turn that no independent trace has is compared with itself.
+        expected = jnp.where(t.leads & (n[t.key] > 1), mean[t.key], t.earned)
+        deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
+        advantage = advantage + t.to_go(safe_divide(t.earned - expected, deviation))
+        # Division by a spread whose squares overflow gives 0, and a part of the trace's sum would be missing.
+        lost = segment_count(trace, graph.num_traces, t.leads & ~jnp.isfinite(deviation)) > 0
+        advantage = jnp.where(lost[trace], infinite, advantage)
+        amount, baseline = amount + t.to_go(t.earned), baseline + t.to_go(expected)
+    divides = scale == "std"
     return finish(
         graph,
-        credit=credit,
-        baseline=baseline,
-        scale=jnp.ones_like(credit),
-        stderr=stderr,
-        reason=reason,
+        credit=advantage if divides else amount,
+        baseline=jnp.zeros_like(baseline) if divides else baseline,
+        scale=jnp.ones_like(advantage),
+        stderr=infinite,
+        reason=outcome.reason,
         unit="turn",
-        estimand="score" if score else "return",
-        source=source,
+        estimand="score" if divides else "return",
+        source="mt_grpo",
         centred=False,
         own_outcome=True,
-        recursion=None if score else Recursion(1.0, 1.0, values=values),
+        recursion=None if divides else Recursion(1.0, 1.0),
     )
 
 

@@ -69,7 +69,8 @@ def control_advantage(
     Args:
       graph: the batch.
       reward: float [T], NaN where a trace has none.
-      claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
+      claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused, as is
+        one that states a decision twice; under `jax.jit` that one stays in `used` and is 0.
       baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
         other traces of its group, and traces without others are invalid. A trace whose b is not finite has no
         advantage.
@@ -101,7 +102,10 @@ def control_advantage(
             f"beta has shape {shape}; expected a number, or ({len(kept)},), one for each claim that is used"
         )
     shared = rloo(graph, reward)
-    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
+    # What is known only inside a compiled function cannot be refused by name: such a claim counts for nothing.
+    counted = [c.valid & ~jnp.asarray(states_twice(c)) for c in kept]
+    amounts = [jnp.where(counts, c.credit - c.baseline, 0) for c, counts in zip(kept, counted, strict=True)]
+    amount = jnp.stack(amounts) if kept else None
     own = tuple(claim.own_outcome for claim in kept)
     credit, coefficients, others = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
     return Control(credit, coefficients, tuple(claim.source for claim in kept), refused, others)
@@ -114,7 +118,7 @@ def _usable(claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
     for claim in claims:
         if claim.estimand != "increment":
             refused[claim.source] = f"its estimand is {claim.estimand!r}, not 'increment'"
-        elif states_twice(claim):
+        elif states_twice(claim) is True:
             refused[claim.source] = JOINT
         elif not claim.centred:
             refused[claim.source] = (

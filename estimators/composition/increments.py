@@ -107,9 +107,12 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
 
 
-def states_twice(credit: Credit) -> bool:
-    """Whether actions of one decision have its number each, as in a joint turn."""
-    return credit.repeats is not None and bool(np.any(np.asarray(credit.valid & credit.repeats)))
+def states_twice(credit: Credit) -> bool | jax.Array:
+    """Whether actions of one decision have their number each, as in a joint turn; a traced bool while JAX traces."""
+    if credit.repeats is None:
+        return False
+    twice = jnp.any(jnp.asarray(credit.valid) & credit.repeats)
+    return twice if isinstance(twice, jax.core.Tracer) else bool(twice)
 
 
 def _lambda(credit: Credit) -> Array | float:

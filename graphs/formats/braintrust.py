@@ -32,7 +32,7 @@ from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
 from graphs.formats.common.team_writing import Written, write_spans
-from graphs.formats.common.traced import Traced, order_by_start, sole_channel
+from graphs.formats.common.traced import Traced, order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.keys import has_key
@@ -230,4 +230,4 @@ def _set_rewards(written: Written, trace: Traced[_Stated]) -> None:
         for name, value in trace.stated[span.id].scores.items()
     ]
     place_scores(written, scores, ("scores", "span_id"))
-    sole_channel(written.team.record)
+    written.team.record.sole_channel()

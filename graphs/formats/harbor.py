@@ -101,9 +101,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trial that has a result and a trajectory.
 
     Problem kinds: those of `graphs.reading.json_problems` and of the ATIF reader; of one trial "several-results",
-    "disagreeing-rewards", "missing-result" (it has a configuration alone, and its trajectory reads as ATIF). Named
-    while the trial reads without it: "unlinked-trajectory", one that `trajectory.json` does not refer to. Named, though
-    nothing is wrong: "no-events", a trial without a trajectory.
+    "missing-result" (it has a configuration alone, and its trajectory reads as ATIF). Named while the trial reads
+    without it: "unlinked-trajectory", one that `trajectory.json` does not refer to. Named, though nothing is wrong:
+    "no-events", a trial without a trajectory.
     """
     trajectories: dict[str, list[Source]] = {}  # these and the others by the folder of the trial
     results: dict[str, list[Source]] = {}
@@ -155,11 +155,7 @@ def _read_trial(folder: str, results: list[Source], trajectories: list[Source]) 
 
 
 def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
-    """The record of a trajectory with the trial's task, model, system and rewards, which are in this file.
-
-    Raises:
-      TraceError: "disagreeing-rewards", the result has two numbers of one channel.
-    """
+    """The record of a trajectory with the trial's task, model, system and rewards, which are in this file."""
     record.format = "harbor"
     record.sources = [file]
     record.trace_id = result.trial_name or record.trace_id
@@ -174,14 +170,12 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
     if result.agent_result is not None and (money := stated_money(result.agent_result.cost_usd)) is not None:
         record.costs["money"], record.summed = money, ()
     verifier = result.verifier_result or _Verifier()
-    rewards = {name: amount for name, amount in (verifier.rewards or {}).items() if amount is not None}
-    if verifier.reward is not None and rewards.setdefault("reward", verifier.reward) != verifier.reward:
-        field, expected = "verifier_result.reward", f"{rewards['reward']!r}, as verifier_result.rewards.reward"
-        value_text, trace = excerpt(verifier.reward), record.trace_id
-        raise TraceError(Problem("disagreeing-rewards", file, 1, field, value_text, expected, trace))
-    record.rewards = dict(rewards)
-    if rewards and result.reward_valid is False:  # Harbor leaves it out of the job's means, too
+    record.rewards = {name: amount for name, amount in (verifier.rewards or {}).items() if amount is not None}
+    if verifier.reward is not None:
+        record.state_reward("reward", verifier.reward, "verifier_result.reward", (file, 1, 0))
+    if record.rewards and result.reward_valid is False:  # Harbor leaves it out of the job's means, too
         record.invalidated = ": ".join(filter(None, ("reward_valid is false", record.error)))
-    if "reward" in rewards or len(rewards) == 1:
-        record.rewards["team"] = rewards.get("reward", next(iter(rewards.values())))
+    if "reward" in record.rewards:
+        record.state_reward("team", record.rewards["reward"], "verifier_result.rewards", (file, 1, 0))
+    record.sole_channel()
     return record

@@ -317,6 +317,4 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
         if entry.score is not None:
             scores.append(Score(entry.key, float(entry.score), place, entry.run_id or "", entry.id or ""))
     place_scores(written, scores, ("score", "run_id"))
-    rewards = written.team.record.rewards
-    if len(rewards) == 1:
-        rewards["team"] = next(iter(rewards.values()))
+    written.team.record.sole_channel()

@@ -172,7 +172,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each row, and for each file of events.
 
     Problem kinds, of one trace: those of `graphs.reading.json_problems`, "unknown-tool-call", "duplicate-id",
-    "disagreeing-rewards", "empty-trace".
+    "empty-trace".
     """
     names = short_names(sources)
     for source in sources:
@@ -207,11 +207,9 @@ def _row(document: Document, trace: str) -> TraceRecord:
     if row.metrics is not None and row.metrics.accumulated_cost:  # 0 is written for a model without a known price, too
         record.costs["money"] = row.metrics.accumulated_cost
     record.model = model or model_names(usage.model for usage in usages)
-    verdicts = row.verdicts
-    if len(set(verdicts)) > 1:
-        record.refuse("disagreeing-rewards", "resolved", verdicts, "one verdict of the tests")
-    if verdicts:
-        record.rewards = {"resolved": float(verdicts[0]), "team": float(verdicts[0])}
+    for verdict in row.verdicts:
+        record.state_reward("resolved", float(verdict), "resolved")
+    record.sole_channel()
     return _History(record, usages, row.task, settings).add_all(_events(row, document, trace))
 
 

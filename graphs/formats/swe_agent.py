@@ -151,14 +151,21 @@ class _Evaluation:
         """Give a trajectory its outcome and its model, from the nearest folder at or above its own.
 
         Raises:
-          TraceError: "disagreeing-models", "disagreeing-rewards", the folder's files contradict each other.
+          TraceError: "disagreeing-models", predictions of the folder contradict each other.
         """
         folders = _at_and_above(real_folder(record.file))
         record.sources = [file for folder in folders for file in self.files.get(folder, ())]
-        record.model = _nearest(self.models, folders, record, instance, "disagreeing-models") or ""
-        resolved = _nearest(self.resolved, folders, record, instance, "disagreeing-rewards")
-        if resolved is not None:
-            record.rewards = {"resolved": float(resolved), "team": float(resolved)}
+        model, resolved = (_nearest(stated, folders, instance) for stated in (self.models, self.resolved))
+        if model is not None and model.contradiction:
+            file, line, _ = model.place
+            kind, shown = "disagreeing-models", excerpt(model.value)
+            raise TraceError(Problem(kind, file, line, model.field, shown, model.contradiction, record.trace_id))
+        record.model = "" if model is None else model.value
+        if resolved is not None and resolved.contradiction:
+            shown = excerpt(resolved.value)
+            record.unsettle("resolved", resolved.field, shown, resolved.contradiction, resolved.place)
+        elif resolved is not None:
+            record.rewards = {"resolved": float(resolved.value), "team": float(resolved.value)}
 
 
 def _at_and_above(folder: str) -> list[str]:
@@ -168,20 +175,9 @@ def _at_and_above(folder: str) -> list[str]:
     return folders
 
 
-def _nearest(statements: _Statements, folders: list[str], record: TraceRecord, instance: str, kind: str) -> Any:
-    """What the first of the folders says of an instance; None where none does.
-
-    Raises:
-      TraceError: of `kind`, the folder says two things.
-    """
-    found = next((statements[folder, instance] for folder in folders if (folder, instance) in statements), None)
-    if found is None:
-        return None
-    if found.contradiction:
-        file, line, _ = found.place
-        value_text = excerpt(found.value)
-        raise TraceError(Problem(kind, file, line, found.field, value_text, found.contradiction, record.trace_id))
-    return found.value
+def _nearest(statements: _Statements, folders: list[str], instance: str) -> _Statement | None:
+    """What the first of the folders says of an instance; None where none does."""
+    return next((statements[folder, instance] for folder in folders if (folder, instance) in statements), None)
 
 
 def _state(statements: _Statements, key: tuple[str, str], statement: _Statement) -> None:
@@ -199,8 +195,8 @@ def _state(statements: _Statements, key: tuple[str, str], statement: _Statement)
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trajectory, with its outcome where results of its folder, or of one above, name its instance.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "disagreeing-rewards" and "disagreeing-models" (two files
-    of a folder, or two lists of one, contradict each other), "empty-trace".
+    Problem kinds: those of `graphs.reading.json_problems`, "disagreeing-models" (two files of a folder contradict
+    each other), "empty-trace".
     """
     names = short_names(sources, ".traj")
     evaluation, trajectories = _Evaluation(), []

@@ -32,7 +32,7 @@ from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, is_written_number, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
 from graphs.formats.common.team_writing import write_spans
-from graphs.formats.common.traced import Traced, order_by_start, sole_channel
+from graphs.formats.common.traced import Traced, order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Place, documents
 from graphs.reading.source import Source
@@ -298,7 +298,7 @@ def _records(
         except TraceError as error:
             yield error.problem
             continue
-        sole_channel(record)
+        record.sole_channel()
         yield record
 
 

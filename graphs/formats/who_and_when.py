@@ -75,8 +75,7 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each run.
 
-    Problem kinds, of one run: those of `graphs.reading.json_problems`; "bad-value", a blamed step that is no step;
-    "disagreeing-rewards", two verdicts.
+    Problem kinds, of one run: those of `graphs.reading.json_problems`; "bad-value", a blamed step that is no step.
     """
     for source in sources:
         for document in documents(source):
@@ -93,11 +92,9 @@ def _record(document: Document) -> TraceRecord:
     trace = "/".join([*folder, stem(place.file)])
     run = decode_record(_RUN, raw, file=place.file, line=place.line, trace=trace)
     record = TraceRecord(trace, run.question, place.file, place.line, place.offset, format="who-and-when")
-    solved = {verdict for verdict in (run.is_correct, run.is_corrected) if verdict is not None}
-    if len(solved) > 1:
-        record.refuse("disagreeing-rewards", "is_corrected", run.is_corrected, "the verdict of `is_correct`")
-    for verdict in solved:
-        record.rewards["team"] = float(verdict)
+    for name, verdict in (("is_correct", run.is_correct), ("is_corrected", run.is_corrected)):
+        if verdict is not None:
+            record.state_reward("team", float(verdict), name)
     messages = []
     for index, (element, where) in enumerate(placed_elements(raw, run.history, place, field="history", trace=trace)):
         message = decode(_MESSAGE, element, file=where.file, line=where.line, field=f"history[{index}]", trace=trace)

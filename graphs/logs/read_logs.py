@@ -25,6 +25,7 @@ from graphs.text import excerpt, near_names
 from graphs.traces.copies import REPEATED_LINES
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.record import UNSETTLED
 
 if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
     from graphs.padding import Sizes
@@ -34,7 +35,7 @@ __all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and
 
 DEFAULT_CHANNEL = "team"
 _SHOWN = 10  # channels that are named
-_WARNED = frozenset(("unordered-rows", REPEATED_LINES))  # notes on what may make numbers wrong
+_WARNED = frozenset(("unordered-rows", REPEATED_LINES, UNSETTLED))  # notes on what may make numbers wrong
 
 
 @checked_kinds("rewards", "groups")

@@ -1,4 +1,4 @@
-"""Failed runs and withdrawn outcomes: the one place that acts on `error`, `invalidated` and `earlier_outcomes`.
+"""Failed runs, withdrawn and unsettled outcomes: what acts on `error`, `invalidated`, `unsettled`, `earlier_outcomes`.
 
 Readers only note what a log says. A trace whose outcome was withdrawn keeps its events and has no reward.
 A run that ended in an error keeps its reward, unless the caller leaves such runs out, because harnesses differ: some
@@ -43,6 +43,8 @@ def apply_run_states(
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The items, a note for each run that failed or whose outcome was withdrawn, and one note on all earlier outcomes.
 
+    A trace whose rewards are unsettled has a note for each, and no reward at all where those of events are.
+
     A trace with spans that stand twice has a note with their number, a file with spans of an unknown kind one for each
     kind, and one with calls of which it states different counts one.
 
@@ -71,6 +73,9 @@ def apply_run_states(
         if isinstance(item, TraceRecord) and item.repeated:
             expected = "each once: equal ones count once"
             yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
+        yield from dict.fromkeys(item.unsettled.values()) if isinstance(item, TraceRecord) else ()
+        if isinstance(item, TraceRecord) and "" in item.unsettled:
+            _withdraw(item)
         if isinstance(item, TraceRecord) and item.missing:
             if orphans == REFUSE:
                 yield _note("missing-parent", "parent", item, item.missing, "spans of this log")
@@ -88,9 +93,7 @@ def apply_run_states(
             continue
         dropped = bool(item.error) and errors != KEEP
         if item.invalidated and not dropped:  # its reward does not count, whether an error ended the run or not
-            item.rewards = {}
-            for name in _REWARDS_OF_EVENTS:
-                item.columns.pop(name, None)
+            _withdraw(item)
             expected = "an outcome that the log has not withdrawn: the trace is read without one"
             yield _note("invalidated", "outcome", item, item.invalidated, expected)
         else:
@@ -121,6 +124,12 @@ def apply_run_states(
         )
         note = _note("earlier-outcome", first.earlier_outcomes, first, "", expected)
         yield dataclasses.replace(note, value="stated before the end, too", count=count)
+
+
+def _withdraw(record: TraceRecord) -> None:
+    record.rewards = {}
+    for name in _REWARDS_OF_EVENTS:
+        record.columns.pop(name, None)
 
 
 def _note(kind: str, field: str, record: TraceRecord, value: str, expected: str) -> Problem:

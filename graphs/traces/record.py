@@ -45,6 +45,7 @@ __all__ = [
     "ONE_ZONE",
     "SPANNED",
     "UNLOGGED_CALLS",
+    "UNSETTLED",
     "Agent",
     "TraceRecord",
     "ZonelessTime",
@@ -72,6 +73,8 @@ AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
+UNSETTLED = "unsettled-rewards"
+"""The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"
 """The metric that is 1 where spans name a parent that is not in the log (`missing`), or one has no end (`open`)."""
 LIMITS = frozenset(
@@ -80,6 +83,7 @@ LIMITS = frozenset(
      "limitsexceeded", "timeexceeded", "exit_cost", "exit_context", "exit_total_execution_time"}
 )  # fmt: skip
 """Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
+_ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
@@ -143,6 +147,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       senders, receivers, edge_types: per edge.
       instances: name, role and parent of agent instances by id.
       rewards: reward channels by name; "team" is the outcome by default.
+      unsettled: channels of which the log states several numbers and not which counts, each with its problem; "" for
+        rewards of events, without which no outcome is whole.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
     """
 
@@ -167,6 +173,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     edge_types: list[int] = []
     instances: dict[str, Agent] = {}
     rewards: dict[str, float] = {}
+    unsettled: dict[str, Problem] = {}
     evidence: dict[str, float] = {}
     costs: dict[str, float] = {}
     metrics: dict[str, float] = {}
@@ -228,6 +235,34 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         self.senders.append(sender)
         self.receivers.append(receiver)
         self.edge_types.append(int(edge_type))
+
+    @property
+    def channels(self) -> list[str]:
+        """The reward channels that the log states, unsettled ones too."""
+        return [channel for channel in dict.fromkeys((*self.rewards, *self.unsettled)) if channel]
+
+    def state_reward(self, channel: str, amount: float, field: str, place: tuple[str, int, int] | None = None) -> None:
+        """State a reward channel, as a field does, by default where the trace starts; of unlike numbers none counts."""
+        if channel in self.unsettled:
+            return
+        first = self.rewards.setdefault(channel, amount)
+        if not math.isclose(first, amount, rel_tol=_ROUNDING):
+            self.unsettle(channel, field, f"{channel!r} {amount!r}", f"{first!r}, which the log states, too", place)
+
+    def sole_channel(self) -> None:
+        """Make the only channel the outcome, too; of several, the user chooses, also where one is unsettled."""
+        if self.rewards and len(self.channels) == 1:
+            self.rewards["team"] = next(iter(self.rewards.values()))
+
+    def unsettle(
+        self, channel: str, field: str, value: str, expected: str, place: tuple[str, int, int] | None = None
+    ) -> None:
+        """Take a channel away, or with "" the rewards of events, since nothing says which of its numbers counts."""
+        self.rewards.pop(channel, None)
+        settled = f"{expected}. None of them counts; --rewards FILE (in Python rewards=FILE) states the outcome"
+        file, line, _ = place or (self.file, self.line, self.offset)
+        problem = Problem(UNSETTLED, file, line, field, excerpt(value), settled, self.trace_id)
+        self.unsettled.setdefault(channel, problem)
 
     def add_reward(self, position: int, amount: float, name: str = "event_reward") -> None:
         """Add to the reward that arrives at an event, or to another reward of that name there."""

@@ -278,3 +278,13 @@ def subtracts_the_largest_value(graph: Any, reward: Any, *, event_reward: Any = 
     out = good(graph, reward, event_reward=event_reward)
     largest = jnp.max(check_event_array(graph, "value", value)[0])
     return replaced(out, baseline=jnp.where(out.valid, out.baseline + largest, 0))
+
+
+def states_its_error(times: float) -> Callable[..., Credit]:
+    """The mean of the others with so many times its standard error."""
+
+    def stated(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        plain = rloo(graph, reward, event_reward=event_reward)
+        return replaced(plain, stderr=plain.stderr * times)
+
+    return stated

@@ -22,6 +22,7 @@ LARGEST = {
     "√n": math.sqrt,
     "n − 1": lambda n: n - 1,
     "(n − 1)/√n for each of its turns": lambda n: TURNS * (n - 1) / math.sqrt(n),
+    "(n − 1)/√n for its outcome and each of its turns": lambda n: (1 + TURNS) * (n - 1) / math.sqrt(n),
     "10 √n": lambda n: 10 * math.sqrt(n),
 }
 REFUSING = "10 √n"  # the bound of a method that refuses what is larger, and need not come near it
@@ -92,6 +93,7 @@ def attempts() -> list[tuple[np.ndarray, np.ndarray]]:
     for apart in (1.0, 1e-2, 1e-4):  # with less, float32 rounds the mean by a part of the spread
         tries += [(0.5 + apart * one, nothing), (0.5 - apart * one, nothing)]
         tries += [(np.full(8, 0.5), apart * np.eye(ROWS)[i]) for i in (0, 1, 15)]
+        tries += [(0.5 + apart * one, apart * (np.arange(ROWS) < TURNS))]
         tries += [(0.5 + apart * rng.normal(size=8), rng.uniform(-1, 1, ROWS) * mark) for mark in (0, apart, 1)]
     return tries
 

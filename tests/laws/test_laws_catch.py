@@ -34,6 +34,8 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("declared", flawed.calls_returns_centred, "since centred is True"),
     ("declared", flawed.of_others("task", "trace", centred=True), "on average over independent outcomes"),
     ("declared", flawed.turns_the_sign, "since its estimand is 'total'"),
+    ("stated_error", flawed.states_its_error(10), "where the true error of its baseline is 0.421, over 64"),
+    ("stated_error", flawed.states_its_error(0.1), "expected no less than 1/8 and no more than 8 times that"),
     ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason NO_EVIDENCE"),
     ("finite", flawed.divides_by_zero, "scale of event"),
     ("gradients", flawed.has_infinite_slopes, "the gradient to the event reward"),

@@ -25,14 +25,14 @@ def _to_go(earned: list[float], discount: float = 1.0) -> list[float]:
     return [sum(discount ** (j - i) * earned[j] for j in range(i, len(earned))) for i in range(len(earned))]
 
 
-def _played(traces: list[Trace]) -> list[list[tuple[list[list[Event]], list[float]]]]:
-    """By task, for each trace with an outcome and an action, its turns and what each of them earned."""
+def _played(traces: list[Trace]) -> list[list[tuple[list[list[Event]], list[float], float]]]:
+    """By task, for each trace with an outcome and an action, its turns, what each of them earned, and the outcome."""
     out = []
     for members in grouped([t for t in traces if t.rows], lambda t: t.group).values():
         games = []
         for t in members:
             turns = _turns(t.events, t.rows)
-            games.append((turns, _earned([turn[0] for turn in turns], t.events, t.outcome)))
+            games.append((turns, _earned([turn[0] for turn in turns], t.events, 0.0), t.outcome))
         out.append(games)
     return out
 
@@ -42,10 +42,10 @@ def turn_baseline(traces: list[Trace]) -> dict[int, float]:
     for games in _played(traces):
         if len(games) < 2:
             continue
-        for i, (turns, earned) in enumerate(games):
+        for i, (turns, earned, outcome) in enumerate(games):
             for k, turn in enumerate(turns):
-                others = [_to_go(g)[k] if k < len(g) else 0.0 for j, (_, g) in enumerate(games) if j != i]
-                out |= {e.place: _to_go(earned)[k] - sum(others) / len(others) for e in turn}
+                others = [_to_go(g)[k] + r if k < len(g) else 0.0 for j, (_, g, r) in enumerate(games) if j != i]
+                out |= {e.place: _to_go(earned)[k] + outcome - sum(others) / len(others) for e in turn}
     return out
 
 
@@ -54,14 +54,15 @@ def mt_grpo(traces: list[Trace], std: bool = True, eps: float = 1e-4) -> dict[in
     for games in _played(traces):
         if len(games) < 2:
             continue
-        for turns, earned in games:
+        for turns, earned, outcome in games:
             normalised = []
-            for k in range(len(turns)):
-                same = [g[k] for _, g in games if k < len(g)]
+            for x, same in [(outcome, [r for *_, r in games])] + [
+                (earned[k], [g[k] for _, g, _ in games if k < len(g)]) for k in range(len(turns))
+            ]:
                 mean, sd = mean_sd(same) if len(same) > 1 else (same[0], 0.0)
-                normalised.append((earned[k] - mean) / (sd + eps) if std else earned[k] - mean)
+                normalised.append((x - mean) / (sd + eps) if std else x - mean)
             for k, turn in enumerate(turns):
-                out |= {e.place: sum(normalised[k:]) for e in turn}
+                out |= {e.place: normalised[0] + sum(normalised[k + 1 :]) for e in turn}
     return out
 
 
@@ -133,7 +134,7 @@ def gigpo(
             to_go |= {e.place: g for e, g in zip(t.rows, steps, strict=True)}
     out = {}
     for members in grouped(rows, lambda r: (r[0].group, None if by is None else getattr(r[1], by))).values():
-        score = {e.place: t.outcome + e.reward for t, e in members}
+        score = {e.place: t.total for t, e in members}
         firsts = [first[0][1] for first in grouped(members, lambda r: r[0].number).values()]
         sample = [score[e.place] for e in firsts] if by is None else list(score.values())
         mean, sd = mean_sd(sample) if len(sample) > 1 else (0.0, 1.0)

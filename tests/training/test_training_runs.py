@@ -564,7 +564,9 @@ def test_what_cannot_be_trained_is_left_out_by_name(tmp_path: Path) -> None:
     call = ["bench", "train", "--tasks", "bottleneck", "--quick", "--json", "-m"]
     found = CliRunner().invoke(cli, [*call, "opo,stop_budget,rloo", "--plot", str(tmp_path / "x.svg")])
     assert found.exit_code == 0 and {row["signal"] for row in json.loads(found.stdout)["rows"]} == {"rloo"}
-    assert "opo is left out in every task: method 'opo' needs tokens, which the tasks do not have" in found.stderr
-    assert "stop_budget is left out in bottleneck: training with 'stop_budget'" in found.stderr
+    opo, stop_budget = json.loads(found.stdout)["left_out"]
+    assert opo == {"method": "opo", "place": "every task", "size": None,
+                   "why": "method 'opo' needs tokens, which the tasks do not have"}  # fmt: skip
+    assert stop_budget["place"] == "bottleneck" and "training with 'stop_budget'" in stop_budget["why"]
     alone = CliRunner().invoke(cli, [*call, "opo"])
     assert alone.exit_code == 1 and "opo is left out in every task" in alone.stderr

@@ -26,7 +26,7 @@ from credit.bench.refusals import main_reason
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
-from credit.methods.own_results import FINITE, NotFiniteError
+from credit.methods.own_results import ABOVE_0, FINITE, NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError, MissingExtraError
 from graphs.text import counted
@@ -46,12 +46,14 @@ class Answer(NamedTuple):
       state: what the signal carries to the next step, such as a critic.
       reasons: int32 [len(REASONS)], how many actions have each reason, the number 0 among them; None where the signal
         refuses nothing.
+      lacks_scale: whether a valid advantage stands over a scale that is not above 0.
     """
 
     weights: jax.Array
     cost: jax.Array | float
     state: Any
     reasons: jax.Array | None = None
+    lacks_scale: jax.Array | bool = False
 
 
 class Signal(NamedTuple):
@@ -176,7 +178,10 @@ def train(
     carry, spent = begin(shape, key), 0.0
     parts: list[list[np.ndarray]] = []
     while spent <= budget:
-        carry, (is_finite, *part) = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
+        carry, (is_finite, lacks, *part) = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
+        if np.any(lacks):
+            update = len(parts) * CHUNK + int(np.argmax(lacks)) + 1
+            raise NotFiniteError(f"a scale of update {update} is not above 0 and marked valid; {ABOVE_0}")
         if not np.all(is_finite):
             update = len(parts) * CHUNK + int(np.argmin(is_finite)) + 1
             raise NotFiniteError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
@@ -249,6 +254,7 @@ def _compiled(
             events = rollout.taken.sum().astype(jnp.float32) + answer.cost
             row = (
                 jnp.all(jnp.isfinite(weights)) | ~jnp.all(jnp.isfinite(logits)),
+                answer.lacks_scale,
                 expected,
                 -_cosine(slope, exact_slope),
                 _entropy(logits),

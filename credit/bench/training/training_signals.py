@@ -31,6 +31,7 @@ from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
 from credit.methods.own_functions import load_function, own_method
+from credit.methods.own_results import lacks_scale
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import REASONS, Credit, Reason, finish
@@ -116,7 +117,8 @@ def _weights(rollout: Rollout, advantage: jax.Array) -> jax.Array:
 
 def _answer(rollout: Rollout, credit: Credit, cost: jax.Array | float, state: Any) -> Answer:
     """The advantages of a method at the choices that were made."""
-    return Answer(_weights(rollout, _advantage(credit)), cost, state, _reasons(rollout, credit))
+    lacks = jnp.any(lacks_scale(credit))
+    return Answer(_weights(rollout, _advantage(credit)), cost, state, _reasons(rollout, credit), lacks)
 
 
 def _reasons(rollout: Rollout, credit: Credit) -> jax.Array:

@@ -26,8 +26,8 @@ class InOrder(click.Group):
 def bench() -> None:
     """Measure methods on worlds with known truth.
 
-    A method that cannot be measured, as for want of evidence, is left out with a line on standard error. Where no other
-    is left, the call is refused.
+    A method that cannot be measured, as for want of evidence, is left out: tables and captions say so, and why. Where
+    no other is left, the call is refused.
     """
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
+from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, save_numbers, with_absent
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once, several_methods
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from credit.bench.bias import Row
+    from credit.bench.refusals import Absent, LeftOut
 
 __all__ = ["bias"]
 
@@ -108,7 +110,7 @@ def bias(
     """
     from credit.bench.bias import Row, beyond, cells, refusals
     from credit.bench.bias_settings import setting
-    from credit.bench.refusals import LeftOut
+    from credit.bench.refusals import Absent, LeftOut, absent_lines
 
     left_out = LeftOut()
     methods = left_out.keep(methods, "every world", setting)
@@ -116,33 +118,41 @@ def bias(
         stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size)]
         check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
-    rows, unmeasured = _measured(methods, worlds, group_size)
+    rows = _measured(methods, worlds, group_size, left_out)
 
     too_many = beyond(methods, worlds, group_size)
     rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
     told = [*_of_outcomes(rows), *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]
-    for line in [*left_out.lines(), *too_many, *unmeasured, *told]:
+    lines = [*absent_lines(left_out.absent), *too_many]
+    for line in told:
         stderr().print(words(line), soft_wrap=True)
-    save_numbers(_all_numbers(rows), table, _notes(rows))
+    for line, of in too_many.items():
+        left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
+    save_numbers(_all_numbers(rows, left_out.absent), table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
 
-        print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED})
+        told_absent = [one._asdict() for one in left_out.absent]
+        print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent})
     else:
-        _print(rows, score, group_size, all_methods=not methods)
+        _print(rows, score, group_size, left_out.absent, lines, all_methods=not methods)
     if plot is not None:
-        save_picture(_drawn(rows, score), plot)
+        save_picture(_drawn(rows, score, left_out.absent), plot)
 
 
-def _all_numbers(rows: list[Row]) -> list[Measured]:
-    """The scores of rows, worlds in the order of the printed table."""
+def _all_numbers(rows: list[Row], absent: Sequence[Absent]) -> list[Measured]:
+    """The scores of rows, worlds in the order of the printed table, and a line for each that is left out."""
     from credit.bench.bias_table import worlds_of
 
     places = {world: place for place, world in enumerate(worlds_of(rows))}
     methods = list(dict.fromkeys(row.method for row in rows))
     ordered = sorted(rows, key=lambda row: (methods.index(row.method), places[row.world]))
-    return [number for row in ordered for number in _numbers(row)]
+    why = {(one.method, one.place, one.size): one.why for one in absent}
+    numbers = [
+        number._replace(why=why.get((row.method, row.world, row.k), "")) for row in ordered for number in _numbers(row)
+    ]
+    return with_absent(numbers, absent)
 
 
 def _notes(rows: list[Row]) -> dict[str, str]:
@@ -168,19 +178,29 @@ def _numbers(row: Row) -> list[Measured]:
     ]  # fmt: skip
 
 
-def _drawn(rows: list[Row], score: str) -> Figure:
+def _drawn(rows: list[Row], score: str, absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_methods
     from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
     panels = PANELS if not stated else SCORES if score == "all" else (score,)
-    return draw_methods(rows, scores=panels, values=_values(rows))
+    return draw_methods(rows, scores=panels, values=_values(rows), absent=absent)
 
 
-def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: bool) -> None:
+def _print(
+    rows: list[Row],
+    score: str,
+    group_size: int | None,
+    absent: Sequence[Absent],
+    lines: Sequence[str],
+    *,
+    all_methods: bool,
+) -> None:
     for name in SCORES if score == "all" else (score,):
-        stdout().print(_table(rows, name))
+        stdout().print(_table(rows, name, absent))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
+    for line in lines:
+        stdout().print(words(line), soft_wrap=True)
     stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
     if values := _values(rows):
         stdout().print(f"{values}.", soft_wrap=True)
@@ -245,9 +265,22 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
             worlds = {row.world for row in of_method}
             two = _of_two_values(worlds)
             said = f"{two} {_of_roles(worlds)}".strip()
-            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=not two, worlds=said))
+            larger = _larger(name, same[0], sorted(worlds), group_size or 3)
+            lines.append(alike(name, same[0], of_sizes, larger, one_task=not two, worlds=said))
         own[name] = of_method
     return lines
+
+
+def _larger(name: str, other: str, worlds: list[str], k: int) -> str:
+    """A sentence on whether two methods with the same numbers differ in the next larger groups."""
+    from credit.bench.bias import MOST_BATCHES, apart_at
+
+    size, tried, world = apart_at(name, other, worlds, k)
+    if size is not None:
+        return f"In groups of {size} they differ in {world}: --group-size {size}."
+    if tried:
+        return f"Nor do they differ in groups of {' and '.join(map(str, tried))} in {world}."
+    return f"Larger groups have more than {MOST_BATCHES:,} batches."
 
 
 def _of_roles(worlds: set[str]) -> str:
@@ -273,29 +306,32 @@ def _of_two_values(worlds: set[str]) -> str:
     )
 
 
-def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None) -> tuple[list[Row], list[str]]:
-    """All rows, and a line on those without numbers; with a progress bar where standard error is a terminal."""
+def _measured(
+    methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None, left_out: LeftOut
+) -> list[Row]:
+    """All rows, NaN where `left_out` takes one; with a progress bar where standard error is a terminal."""
     from credit.bench.bias import Row, cells, measure
-    from credit.bench.refusals import LeftOut
 
     todo = cells(methods, worlds, group_size)
-    rows, left_out = [], LeftOut()
+    rows = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))
         for name, world, k in todo:
             bar.update(task, description=name)
-            row = left_out.try_one(f"{name}, size {k},", world, functools.partial(measure, name, world, k))
+            row = left_out.try_one(name, world, functools.partial(measure, name, world, k), k)
             rows.append(row or Row(name, world, k, *[math.nan] * len(SCORES)))
             bar.advance(task)
     left_out.check([row for row in rows if not math.isnan(row.answered)])
-    return rows, left_out.lines()
+    return rows
 
 
-def _table(rows: list[Row], score: str) -> Table:
+def _table(rows: list[Row], score: str, absent: Sequence[Absent]) -> Table:
     from credit.bench.bias_table import grid
 
     worlds, lines = grid(rows, score)
     table = ruled_table(score, *(f"#{world}" for world in worlds))
     for line in lines:
         table.add_row(*map(words, line))
+    for name in dict.fromkeys(one.method for one in absent if one.method not in {row.method for row in rows}):
+        table.add_row(words(name), *[LEFT_OUT] * len(worlds))
     return table

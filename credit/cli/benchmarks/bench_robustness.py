@@ -8,6 +8,7 @@ import math
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.cli.benchmarks.long_table import LEFT_OUT
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
@@ -42,7 +43,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
     import numpy as np
 
-    from credit.bench.refusals import LeftOut, refused_line
+    from credit.bench.refusals import LeftOut, absent_lines, refused_line
     from credit.bench.robustness import robustness as measure
     from credit.bench.rounding import rounded
     from credit.bench.signs import residue
@@ -54,8 +55,6 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     with working(stderr(), "inserting events"):
         rows = list(measure(names, seed, left_out, world))
     left_out.check(rows)
-    for line in left_out.lines():
-        stderr().print(words(line), soft_wrap=True)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         print_json(
@@ -63,6 +62,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
                 "world": world,
                 "seed": seed,
                 "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain],
+                "left_out": [one._asdict() for one in left_out.absent],
             }
         )
         return
@@ -70,11 +70,13 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     for row in rows:
         numbers = (row.taken, row.moved, row.others, row.gained)
         cells = ("–" if math.isnan(x) else rounded(x, ".2f", exact=residue(1.0, np.float32)) for x in numbers)
-        table.add_row(row.method, row.insertion, *cells)
+        table.add_row(words(row.method), row.insertion, *cells)
+    for one in left_out.absent:
+        table.add_row(words(one.method), one.place, *[LEFT_OUT] * 4)
     stdout().print(table)
     values = values_given("robustness", {need for name in names for need in find_method(name).needs})
     refused = (
         refused_line(f"{row.method} in {row.insertion}", row.answered, row.refused) for row in rows if row.refused
     )
-    for line in filter(None, (*refused, *NOTES, values)):
+    for line in filter(None, (*absent_lines(left_out.absent), *refused, *NOTES, values)):
         stdout().print(words(line), soft_wrap=True)

@@ -126,13 +126,13 @@ def snr(
     The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
-    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Refused, run
     from credit.bench.snr_logs import noise_of
     from credit.bench.snr_schemes import needs_of
     from credit.plot import draw_snr_report
 
     noise_of(world)
-    schemes = _schemes(names, all_)
+    schemes, lacking = _schemes(names, all_)
     chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)
     values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
     tell_unchecked(names)
@@ -154,6 +154,7 @@ def snr(
         folder=None if output is None else output / "points",
         progress=_bar,
     )
+    report.refused.extend(Refused(name, t, k, why) for name, why in lacking.items() for k in sizes for t in chosen)
     if output is not None:
         _write(report, output)
     few = any(math.isnan(d.high) and d.text() != "equal" for d in report.differences)
@@ -215,10 +216,10 @@ def _numbers(report: Report) -> list[Measured]:
                          mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
         closed = math.nan if p.theory is None else p.theory
         found += [one("closed form", closed, shown="none" if p.theory is None else f"{p.theory:.3g}")]
-        found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("answered", p.answered)]
+        found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("answered", p.answered, why=p.why)]
     for r in report.refused:
         found.append(Measured(r.scheme, "snr", math.nan, world=report.world, group_size=r.group, length=r.length,
-                              shown="refused"))  # fmt: skip
+                              why=r.why, shown="refused"))  # fmt: skip
     for d in report.differences:
         found.append(
             Measured(d.scheme, "snr", d.difference, d.low, d.high, 0.99, d.traces or None, d.first, report.world,
@@ -235,24 +236,23 @@ def _slope(line: Fit) -> str:
     return f"{line.slope:+z.3f} ({line.half_width:.3f})"
 
 
-def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
+def _schemes(names: tuple[str, ...], all_: bool) -> tuple[list[Scheme], dict[str, str]]:
+    """What is to be measured, and by name why a method cannot be: it does not keep the others from being measured."""
     from credit.bench.snr_schemes import SCHEMES, LacksEvidenceError, registered, scheme_of
 
-    chosen, lacking = [], []
+    chosen, lacking = [], {}
     for name in names:
         try:
             chosen.append(scheme_of(name))
-        except LacksEvidenceError as error:  # what has no evidence here does not keep the others from being measured
-            lacking.append(str(error))
+        except LacksEvidenceError as error:
+            lacking[name] = str(error)
     if lacking and not chosen and not all_:
-        raise LacksEvidenceError("; ".join(lacking))
-    for line in lacking:
-        stderr().print(words(f"left out: {line}"), soft_wrap=True)
+        raise LacksEvidenceError("; ".join(lacking.values()))
     if all_ or not names:
         chosen = [*SCHEMES.values(), *chosen]
     if all_:
         chosen += registered().values()
-    return list({scheme.name: scheme for scheme in chosen}.values())
+    return list({scheme.name: scheme for scheme in chosen}.values()), lacking
 
 
 def _bar(todo: list[Any]) -> Iterator[Any]:

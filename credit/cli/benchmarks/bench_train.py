@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
+from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
@@ -24,6 +24,7 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from credit.bench.refusals import Absent
     from credit.bench.training.training_comparison import Cell
     from credit.bench.training.training_loop import TrainingSettings
 
@@ -158,7 +159,7 @@ def train(
         return
     if optimizer == "natural":
         raise click.UsageError("--optimizer natural takes --lengths")
-    from credit.bench.refusals import LeftOut
+    from credit.bench.refusals import LeftOut, absent_lines
     from credit.bench.training.learning_tasks import TASKS
     from credit.bench.training.training_comparison import cells, plain
     from credit.bench.training.training_loop import TrainingSettings
@@ -190,16 +191,14 @@ def train(
         rows = run_training(signals, names, seeds, settings, learning_rates=rates, common_rates=common_rates or (),
                             first_seed=seed, output=output, after_row=after_row, left_out=left_out)  # fmt: skip
     left_out.check(rows)
-    for line in left_out.lines():
-        stderr().print(words(line), soft_wrap=True)
-    signals = tuple(name for name in signals if name not in left_out)
     compared = cells(rows)
-    numbers = _numbers(compared, group_size, rates)
+    numbers = with_absent(_numbers(compared, group_size, rates), left_out.absent)
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about, settings, seeds))
     if as_json:
-        print_json({"rows": [plain(cell._asdict()) for cell in compared]})
-        _draw(rows, plot, group_size, rates)
+        told = [one._asdict() for one in left_out.absent]
+        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told})
+        _draw(rows, plot, group_size, rates, left_out.absent)
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
@@ -207,6 +206,8 @@ def train(
         row = [task_name or "", signal, *(number.cell for number in of_cell)]
         shown.add_row(*map(words, row + [""] * (len(shown.columns) - len(row))))
     stdout().print(shown)
+    for line in absent_lines(left_out.absent):
+        stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     values = _values(rows)
@@ -214,7 +215,7 @@ def train(
         stdout().print(line, soft_wrap=True)
     for line in [*_alike(compared, groups, group_size, optimizer), *_refused(compared)]:
         stderr().print(words(line), soft_wrap=True)
-    _draw(rows, plot, group_size, rates)
+    _draw(rows, plot, group_size, rates, left_out.absent)
 
 
 def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[float]) -> dict[str, str]:
@@ -299,10 +300,14 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
     for cell in compared:
         firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
     lines, names = [], list(firsts)
+    more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
+    larger = (
+        f"If one takes an order statistic, such as a median, larger groups may tell them apart: --group-size {more}."
+    )
     for place, name in enumerate(names):
         same = [other for other in names[:place] if firsts[other] == firsts[name]]
         lines += [
-            alike(name, other, str(group_size), group_size, one_task=groups == 1, scaled=optimizer == "adam")
+            alike(name, other, str(group_size), larger, one_task=groups == 1, scaled=optimizer == "adam")
             for other in same[:1]
         ]
     return lines
@@ -357,15 +362,23 @@ def _values(rows: list[dict[str, Any]]) -> str:
     return GIVEN_VALUES["train"] if any(takes_values(name) for name in {row["signal"] for row in rows}) else ""
 
 
-def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int, rates: Sequence[float]) -> None:
+def _draw(
+    rows: list[dict[str, Any]],
+    plot: Path | None,
+    group_size: int,
+    rates: Sequence[float],
+    absent: Sequence[Absent] = (),
+) -> None:
     if plot is not None:
-        save_picture(_drawn(rows, group_size, rates), plot)
+        save_picture(_drawn(rows, group_size, rates, absent), plot)
 
 
-def _drawn(rows: list[dict[str, Any]], group_size: int, rates: Sequence[float] = ()) -> Figure:
+def _drawn(
+    rows: list[dict[str, Any]], group_size: int, rates: Sequence[float] = (), absent: Sequence[Absent] = ()
+) -> Figure:
     from credit.plot import draw_training
 
-    return draw_training(rows, group_size=group_size, values=_values(rows), rates=rates)
+    return draw_training(rows, group_size=group_size, values=_values(rows), rates=rates, absent=absent)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

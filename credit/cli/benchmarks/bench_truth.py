@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
+from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from credit.bench.against_truth import Difference, Draw, Match, Scored
+    from credit.bench.refusals import Absent
 
 __all__ = ["truth"]
 
@@ -91,7 +93,7 @@ def truth(
     `bench bias` can enumerate.
     """
     from credit.bench.against_truth import Match, differences, draw, team_of
-    from credit.bench.refusals import LeftOut, refused_line
+    from credit.bench.refusals import LeftOut, absent_lines, refused_line
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -141,27 +143,28 @@ def truth(
                 bar.advance(task)
     left_out.check(rows)
     todo = tuple(dict.fromkeys(row.world for row in rows))
-    for line in left_out.lines():
-        stderr().print(words(line), soft_wrap=True)
     team: dict[str, Any] = {"traces": traces, "group_size": group_size}
     if not all(":" in world for world in todo):  # of your own it is the world's
         team = {"topology": topology, "agents": agents, "events": events, **team}
-    save_numbers(_numbers(rows, less, group_size), table, _notes(team, seed, values))
+    numbers = with_absent(_numbers(rows, less, group_size), left_out.absent)
+    save_numbers(numbers, table, _notes(team, seed, values))
     if as_json:
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
-        print_json({"team": team, "seed": seed, **told, "differences": [_plain(line._asdict()) for line in less]})
+        told |= {"differences": [_plain(line._asdict()) for line in less]}
+        print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent]})
     else:
         for world in todo:
-            stdout().print(_table(world, [row for row in rows if row.world == world]))
+            absent = dict.fromkeys(n.method for n in numbers if n.world == world and n.shown == LEFT_OUT)
+            stdout().print(_table(world, [row for row in rows if row.world == world], absent))
             if of_world := [line for line in less if line.world == world]:
                 stdout().print(_differences(of_world))
         partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
         lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
         notes = [note for note in NOTES if less or not note.startswith("less")]
-        for line in filter(None, [*reversed(lines), *notes, values]):
+        for line in filter(None, [*absent_lines(left_out.absent), *reversed(lines), *notes, values]):
             stdout().print(words(line), soft_wrap=True)
     if plot is not None:
-        save_picture(picture(rows), plot)
+        save_picture(picture(rows, absent=left_out.absent), plot)
 
 
 def _notes(team: dict[str, Any], seed: int, values: str) -> dict[str, str]:
@@ -178,7 +181,7 @@ def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list
 
     scores = [
         Measured(row.method, name, *_ends(row, name), 0.95, row.decisions, "", row.world, group_size,
-                 shown=_score(row, name))
+                 why=row.refused, shown=_score(row, name))
         for row in rows for name in SCORES
     ]  # fmt: skip
     return scores + [
@@ -192,10 +195,10 @@ def _ends(row: Match, score: str) -> tuple[float, float, float]:
     return getattr(row, score), getattr(row, f"{score}_low", math.nan), getattr(row, f"{score}_high", math.nan)
 
 
-def _drawn(rows: list[Match], *, group_size: int, values: str) -> Figure:
+def _drawn(rows: list[Match], *, group_size: int, values: str, absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_truth
 
-    return draw_truth(rows, group_size=group_size, values=values)
+    return draw_truth(rows, group_size=group_size, values=values, absent=absent)
 
 
 def _scored(drawn: Draw, name: str) -> Scored:
@@ -213,13 +216,15 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
 
 
-def _table(world: str, rows: list[Match]) -> Table:
+def _table(world: str, rows: list[Match], absent: Iterable[str]) -> Table:
     from credit.bench.against_truth import SCORES
 
     title = f"{world}: {rows[0].decisions:,} decisions"
     table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
     for row in rows:
         table.add_row(words(row.method), *(_score(row, score) for score in SCORES))
+    for name in absent:
+        table.add_row(words(name), *[LEFT_OUT] * len(SCORES))
     return table
 
 

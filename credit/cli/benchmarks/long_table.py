@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,12 @@ from credit.cli.shared.outputs import check_folder, save_table, table_path
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Measured", "latex", "long_table_option", "save_numbers"]
+    from credit.bench.refusals import Absent
+
+__all__ = ["LEFT_OUT", "Measured", "latex", "long_table_option", "save_numbers", "with_absent"]
+
+LEFT_OUT = "left out"
+"""In the cells of a method that was not measured."""
 
 CONDITIONS = {
     "world": "{}",
@@ -67,6 +73,7 @@ class Measured(NamedTuple):
       world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
         of a comparison were trained at it, and else a quantity.
       mark: what is printed beside the number, such as * where a difference is significant; "" of most.
+      why: why the method has no such number, or some decisions have none; "" of most.
       shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
     """
 
@@ -83,7 +90,13 @@ class Measured(NamedTuple):
     length: int | None = None
     learning_rate: float | None = None
     mark: str = ""
+    why: str = ""
     shown: str = ""
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the method has no such number, for a reason."""
+        return bool(self.why) and math.isnan(self.value)
 
     @property
     def cell(self) -> str:
@@ -116,6 +129,40 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
         help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
         f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
     )
+
+
+def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[Measured]:
+    """The numbers, and for each method that was left out a line beside each number that only others have.
+
+    Examples:
+      >>> from credit.bench.refusals import Absent
+      >>> [number[:2] for number in with_absent([Measured("rloo", "bias", 0.0)], [Absent("a", "every world", "no")])]
+      [('rloo', 'bias'), ('a', 'bias')]
+    """
+    why: dict[tuple[str, str | None], str] = {}  # by place, and by None the first
+    for one in absent:
+        why.setdefault((one.method, None), one.why)
+        why.setdefault((one.method, one.place), one.why)
+    known = {(number.method, *_place(number)) for number in numbers}
+    found: list[Measured] = []
+    for world, group in itertools.groupby(numbers, lambda number: number.world):
+        of_world = [*group]
+        places = dict.fromkeys(_place(number) for number in of_world if not number.less)
+        found += of_world
+        for name in dict.fromkeys(method for method, _ in why):
+            reason = why.get((name, world), why[name, None])
+            found += [
+                Measured(name, quantity, math.nan, less=less, world=world, group_size=size, length=length,
+                         learning_rate=rate, why=reason, shown=LEFT_OUT)
+                for quantity, less, _, size, length, rate in places
+                if (name, quantity, less, world, size, length, rate) not in known
+            ]  # fmt: skip
+    return found
+
+
+def _place(number: Measured) -> tuple[Any, ...]:
+    """What tells the numbers of a method apart: the quantity and the conditions."""
+    return (number.quantity, number.less, number.world, number.group_size, number.length, number.learning_rate)
 
 
 def save_numbers(numbers: Sequence[Measured], path: Path | None, notes: Mapping[str, str] = _NONE) -> None:
@@ -168,9 +215,11 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
     tables: dict[tuple[str, str], list[Measured]] = {}
     for number in numbers:
         tables.setdefault((number.quantity, number.less), []).append(number)
+    from credit.bench.refusals import Absent, absent_caption
+
     said = []
     for setting in SETTINGS:
-        cells = [number.cell for number in tables.get((setting, ""), ())]
+        cells = [number.cell for number in tables.get((setting, ""), ()) if not number.is_absent]
         if len(cells) < len(numbers) and len(set(cells)) == 1:
             said.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
@@ -179,7 +228,8 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * bool(less), "")]
         marks = " ".join([*said, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
-        texts.append(_one(quantity, less, of_table, name, [*said, *of_quantity, *of_marks]))
+        absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
+        texts.append(_one(quantity, less, of_table, name, [*said, *of_quantity, *of_marks, *absent]))
         said = []
     return "\n".join(["% needs \\usepackage{booktabs}", *texts])
 
@@ -255,7 +305,7 @@ def _table(numbers: Sequence[Measured]) -> pa.Table:
     import pyarrow as pa
 
     text, real, whole = pa.string(), pa.float64(), pa.int64()
-    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text)  # none for `shown`
+    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text, text)  # none for `shown`
     sure = (number._replace(confidence=None) if math.isnan(number.low) else number for number in numbers)
     rows = ((None if isinstance(v, float) and math.isnan(v) else v for v in number[: len(types)]) for number in sure)
     columns = zip(*rows, strict=True)

@@ -52,7 +52,8 @@ def label(
     """Give outcomes to traces in a browser. Ctrl-C ends the command.
 
     Each answer is written to the file at once, "cannot tell" too. `--rewards` of the other commands reads the file. A
-    second call with the same file goes on with the traces that have no label, first with those without an outcome.
+    second call with the same file goes on with the traces that have no label, first with those without an outcome: a
+    group that has a label or an outcome is finished before another is begun.
     """
     import numpy as np
 

@@ -261,10 +261,10 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
         ("†", "†: an end of the interval was moved to no difference, which the test does not reject."),
-        ("median ×", "median ×: of an amount, the ratio of the sides in the median of the tasks that differ; one "
+        ("median ×", f"median ×2: {second} has twice what {first} has in the median of the tasks that differ. One "
                      "large task may move the means, and the difference, the other way."),
-        ("geometric ×", "geometric ×: of an amount, the ratio of geometric means over tasks, which is tested; one "
-                        "large task may move the means, and the difference, the other way."),
+        ("geometric ×", f"geometric ×2: {second} has twice what {first} has by geometric means over tasks, which are "
+                        "tested. One large task may move the means, and the difference, the other way."),
         ("", "would be seen, where there is an interval: a difference that would have a * in 4 of 5 cases, with as "
              "many outcomes missing; smaller ones tend to have none."),
         ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),

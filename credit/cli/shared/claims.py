@@ -32,13 +32,14 @@ def tell_unchecked(names: Iterable[str]) -> None:
 
 
 def alike(
-    name: str, other: str, sizes: str, largest: int, *, one_task: bool, worlds: str = "", scaled: bool = False
+    name: str, other: str, sizes: str, larger: str, *, one_task: bool, worlds: str = "", scaled: bool = False
 ) -> str:
     """The line on a method whose numbers are those of another one in groups of these sizes.
 
     Args:
       name, other: the function and the method.
-      sizes, largest: of the groups.
+      sizes: of the groups.
+      larger: a sentence on larger groups.
       one_task: whether each batch was a single group, so that nothing could look across groups.
       worlds: sentences on the worlds of the batches that may be why.
       scaled: whether they may be a constant times those: Adam's steps are the same.
@@ -48,14 +49,7 @@ def alike(
     text += f" {worlds}" if worlds else ""
     if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
-    if largest < 4:
-        text += " If one takes a median, --group-size 4 may tell them apart."
-    else:  # of three others the median is the second best and the mean without the extremes
-        more = largest + 2
-        text += (
-            f" Of {largest - 1} others two order statistics may be one number: --group-size {more} may tell them apart."
-        )
-    return f"{text} To compare them over many tasks: credit bench truth -m {other} -m {name}"
+    return f"{text} {larger} To compare them over many tasks: credit bench truth -m {other} -m {name}"
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,14 +48,21 @@ from credit.integrations.rows.row_metrics import (
     no_metrics,
     several_agents,
     silent_groups,
-    version_metrics,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rewards_left_out, rows_named, used_rows
+from credit.integrations.rows.row_versions import trained_versions, version_metrics
 from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import in_range, nulls
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_of_agents, rounds_of_places, rows_in_order, ties
+from credit.tables.row_order import (
+    order_of_turns,
+    rounds_of_agents,
+    rounds_of_places,
+    rows_in_order,
+    ties,
+    untold_rounds,
+)
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
@@ -120,7 +127,7 @@ class RowAdvantages:
     no batch shows. Rows of `trained_version` are of the policy that is trained. Where it is not passed, rows of the
     newest version of the batch are, or all rows where none states a version. A batch that is wholly older is then
     called unbiased, and is not. `log_ratio` of one number a trace is taken for the sum over its decisions, and values
-    for those of the state before the action.
+    for those of the state before the action. It is absent of many batches: plot how often it is 1, not its mean.
 
     Examples:
       >>> import numpy as np
@@ -283,7 +290,7 @@ class RowAdvantages:
         event_type: Any = None,
         evidence: Mapping[str, Any] | None = None,
         policy_version: Any = None,
-        trained_version: int | None = None,
+        trained_version: int | Mapping[Any, int] | None = None,
         log_ratio: Any = None,
         where: Any = None,
         mask: Any = None,
@@ -318,9 +325,10 @@ class RowAdvantages:
             -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
             a trace states.
-          trained_version: the version of the policy that is trained, no less than any of `policy_version`. Default: the
-            newest of the batch counts as trained, or every row where none states a version; a batch that is wholly
-            older then counts as new.
+          trained_version: the version of the policy that is trained, no less than any of `policy_version`; a mapping
+            from names of agents, where each has a policy with versions of its own, such as one that is trained less
+            often. Default: the newest of the batch counts as trained, or every row where none states a version; a batch
+            that is wholly older then counts as new.
           log_ratio: log π of the policy that is trained, less that of the policy that sampled the row: [N], of the
             whole row, which is the sum over its tokens; or, with `mask`, [N, L], of each token. For an unbiased
             gradient, pass in each row the sum over all decisions of its trace: a row's own ratio, PPO's usual choice,
@@ -367,14 +375,11 @@ class RowAdvantages:
         if "policy_version" in amounts:
             with rows_named(np.flatnonzero(ran)):
                 in_range("policy_version", "count", amounts["policy_version"][ran], _VERSION.within)
-        if trained_version is not None:
-            drawn = ran & (amounts.get("trainable", np.ones(n)) != 0)  # versions of a frozen agent are of another model
-            newest = np.nanmax(amounts["policy_version"][drawn], initial=0) if "policy_version" in amounts else 0
-            if not is_whole(trained_version) or trained_version < newest:
-                expected = f"an integer of at least {newest:.0f}, the newest policy_version"
-                raise CreditError(f"trained_version is {excerpt(trained_version)}; expected {expected}")
+        names = labels.get("agent", labels.get("role"))
+        drawn = ran & (amounts.get("trainable", np.ones(n)) != 0)  # versions of a frozen agent are of another model
+        trained = trained_versions(trained_version, names, amounts.get("policy_version"), drawn)
         order = None if order is None else on_host(order)
-        named = order, n, labels["trace"], labels.get("agent", labels.get("role")), labels.get("instance")
+        named = order, n, labels["trace"], names, labels.get("instance")
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, *named)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         rows, self._ended = int(np.count_nonzero(ran)), self.state
@@ -390,7 +395,7 @@ class RowAdvantages:
             again = _paid_again(batch)
             once = not again[0] if again else None
             metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered, paid_once=once)
-            metrics |= version_metrics(batch, trained_version)
+            metrics |= version_metrics(batch, None if trained is None else trained[places])
             copies, words = copied_rows(batch.rows, take, _beside(batch, order, wrote, places))
             metrics["credit/copied"] = copies / len(batch.rows.event)
             if "event_reward" in batch.columns:
@@ -428,8 +433,11 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            if lost or not (apart or words or self._numbers_rounds(batch, at, falls)):
-                metrics |= condition_unbiased(batch, self._facts, metrics, whole, trained_version, lost)
+            doubted = bool(apart or words) or self._numbers_rounds(batch, at, falls)
+            told = trained is not None
+            metrics |= condition_unbiased(
+                batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
+            )
             if self._watch is not None:
                 of_batch = self._method(
                     batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
@@ -626,13 +634,18 @@ class RowAdvantages:
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
 
-        An action that takes longer then chooses what it is compared with. Rows of several agents at one place of
-        `order=` stand by their names instead, and where their turns fall, one of both is wrong.
+        An action that takes longer then chooses what it is compared with, and which later rewards it gets. Rows of
+        several agents at one place of `order=` stand by their names instead, and where their turns fall, one of both is
+        wrong.
         """
-        tied = places is not None and ties(batch.rows, places)
-        if not self._facts.reads_order[False]:
-            return tied and bool(falls)
-        return tied or (places is None and bool(rounds_of_agents(batch.rows, None, batch.columns.get("context"))))
+        facts, context = self._facts, batch.columns.get("context")
+        if places is not None:
+            return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
+        if facts.reads_order[False] and rounds_of_agents(batch.rows, None, context):
+            return True
+        return facts.reads_agents["event_reward" in batch.columns] and untold_rounds(
+            batch.rows, batch.columns.get("turn"), context
+        )
 
     def _check_columns(
         self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int
@@ -856,11 +869,14 @@ def _resolve(
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
     of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
-    reads_order = entry.reads_order(options, ()), entry.reads_order(options, ("event_reward",))
+    reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
+    of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
     chained = _is_chained(entry, options)
-    facts = Facts(unbiased, *of_method, reads_order, chained=chained, population=population)
+    facts = Facts(
+        unbiased, *of_method, tuple(reads), chained=chained, population=population, reads_agents=tuple(of_agents)
+    )
     return method, entry.fn, facts, entry.state
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "no_metrics",
     "several_agents",
     "silent_groups",
-    "version_metrics",
 ]
 
 
@@ -75,10 +74,11 @@ class Facts(NamedTuple):
     columns: tuple[str, ...] = ()
     in_groups: bool = False
     key: tuple[str, ...] = ()
-    reads_order: tuple[bool | None, bool] = (None, True)
+    reads_order: tuple[bool | None, ...] = (None, True)
     across: bool = False
     chained: bool = False
     population: str = "trace"
+    reads_agents: tuple[bool, ...] = (False, False)
 
 
 def batch_metrics(
@@ -178,23 +178,25 @@ def condition_unbiased(
     facts: Facts,
     metrics: Mapping[str, float],
     weighs_traces: bool | None,
-    trained_version: int | None = None,
+    *,
+    version_told: bool = False,
     lost: int = 0,
+    doubted: bool = False,
 ) -> dict[str, float]:
     """`credit/condition/unbiased`: whether the mean of the policy gradient is right, as far as a batch tells.
 
-    0     the method with its options has a bias (`Method.unbiased_with`) that the batch shows or that needs nothing
-          else, "ordered", "resolved" or "paid_once" is broken, a weight was truncated, or rewards of a trace were lost
+    0     the method with its options has a bias (`Method.unbiased_with`) that needs nothing else, or that a batch
+          shows which is not `doubted`; "ordered", "resolved" or "paid_once" is broken, a weight was truncated, or
+          rewards of a trace were lost
     1     none of that, and rows count as drawn by the trained policy: no version says otherwise, or `log_ratio` has one
           number for each trace, taken for the sum over its decisions; values are taken as stated, of the state before
           the action
-    none  no row has an answer; rows are copies of others, or of several agents and no trace is named; nobody knows of
-          the method; what would bias it may happen, by choice or chance, and did
-          not here, which is no proof; an action may decide who is left out, where a trace has no outcome or some rows
-          of a group are refused (other than frozen ones); without `log_ratio`, `policy_version` is older than the
-          trained version or unknown in a row, which biases unless the trainer's loss weighs, whomever the method
-          compares; or `log_ratio` differs within a trace: each weighs a part, as in PPO; or it is 0 everywhere, and
-          rows are older
+    none  no row has an answer; the batch is `doubted`; nobody knows of the method; what would bias it may happen, by
+          choice or chance, and did not here, which is no proof; an action may decide who is left out, where a trace has
+          no outcome or some rows of a group are refused (other than frozen ones); without `log_ratio`, `policy_version`
+          is older than the trained version or unknown in a row, which biases unless the trainer's loss weighs, whomever
+          the method compares; or `log_ratio` differs within a trace: each weighs a part, as in PPO; or it is 0
+          everywhere, and rows are older
 
     Nobody who passes no `trained_version` says which policy is trained: the newest of the batch is then assumed to be,
     and all rows where none states a version.
@@ -202,23 +204,27 @@ def condition_unbiased(
     Args:
       metrics: of the batch and its weights.
       weighs_traces: as of `row_columns.weighs_traces`; None without `log_ratio`.
-      trained_version: of the policy that is trained, None where that is not told.
+      version_told: whether it is told which version is trained.
       lost: as of `rewards_left_out`.
+      doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
+        once, in an order that the method reads and nothing tells.
     """
     from estimators.base import Reason
 
     if not facts.unbiased or not (batch.reason[batch.rows.event] == Reason.VALID).any():
         return {}
-    if lost:
-        return {"credit/condition/unbiased": 0.0}
     answers = set(facts.unbiased.values())
+    if lost or answers == {False}:
+        return {"credit/condition/unbiased": 0.0}
+    if doubted:
+        return {}
     unbiased = answers.pop() if len(answers) == 1 else facts.unbiased[_seen(batch, facts.population)]
     if unbiased is None:
         return {}
     broken = any(metrics.get(f"credit/condition/{name}") == 0 for name in ("ordered", "resolved", "paid_once"))
     if not unbiased or broken or metrics.get("credit/weights_truncated"):
         return {"credit/condition/unbiased": 0.0}
-    told = trained_version is not None or "credit/policy_age" in metrics
+    told = version_told or "credit/policy_age" in metrics
     older = metrics.get("credit/policy_age") or (told and metrics["credit/versions_unknown"])
     weighed = not older if weighs_traces is None else weighs_traces
     known = weighed and not metrics["credit/unscored"] and not _partly_refused(batch)
@@ -270,36 +276,6 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     metrics["condition/scored"] = float(rows == 0)
     return {f"credit/{name}": value for name, value in metrics.items()}
-
-
-def version_metrics(batch: Batch, trained_version: int | None) -> dict[str, float]:
-    """How old trained rows are in versions of the policy, and how many state none; no ages where none states its own.
-
-    Nothing where neither a row nor the trainer states a version. Versions of a frozen agent do not count.
-
-    policy_age, policy_age_mean   versions between the trained policy, else the newest row, and the oldest row; mean
-    versions_unknown       rows without a version, which `policy_age` and `groups_of_several_versions` leave out
-    groups_of_several_versions    groups with rows of several versions
-    """
-    if "policy_version" not in batch.columns and trained_version is None:
-        return {}
-    from estimators.base import Reason
-
-    version = batch.columns.get("policy_version", np.full(len(batch.rows.event), np.nan))
-    trained = batch.reason[batch.rows.event] != Reason.FROZEN
-    known = trained & ~np.isnan(version)
-    unknown = {"credit/versions_unknown": 1 - known.sum() / max(int(trained.sum()), 1)}
-    if not known.any():
-        return unknown
-    version = version[known]
-    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[batch.rows.event[known]]]
-    least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
-    np.minimum.at(least, group, version)
-    np.maximum.at(most, group, version)
-    newest = version.max() if trained_version is None else trained_version
-    ages = {"policy_age": newest - version.min(), "policy_age_mean": newest - version.mean()}
-    several = {"groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
-    return unknown | {f"credit/{name}": float(value) for name, value in {**ages, **several}.items()}
 
 
 def several_agents(batch: Batch) -> str:

@@ -57,10 +57,15 @@
   const save = (amount) => send({ row, reward: amount, note: note.value }, true);
   const open = (i) => !(known(i) || waiting.has(i));
   const bare = (i) => open(i) && held[i].reward == null; // nothing is known of it: a label of it tells most
+  /* Traces in their order, those that tell most first: with nothing known of them, beside one of their group of which something is. */
+  const first = (rows) => {
+    const begun = new Set(held.filter((one, i) => one.reward != null || !open(i)).map((one) => one.group));
+    return rows.find((i) => bare(i) && begun.has(held[i].group)) ?? rows.find(bare) ?? rows.find(open);
+  };
   /* Round from the trace shown. */
   const go = (step, unlabelled) => {
     const around = held.map((_, i) => (row + step * (i + 1) + held.length) % held.length);
-    const next = unlabelled ? around.find(bare) ?? around.find(open) : around[0];
+    const next = unlabelled ? first(around) : around[0];
     if (next != null) main.show(next);
   };
   const judge = (amount) => { save(amount); go(1, true); }; // the next trace at once: an answer that fails leads back
@@ -90,7 +95,6 @@
   page.shown = (shown) => { quote(); row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
-    const rows = held.map((_, i) => i);
-    if (held.length) main.show(rows.find(bare) ?? rows.find(open) ?? 0);
+    if (held.length) main.show(first(held.map((_, i) => i)) ?? 0);
   });
 })();

@@ -66,6 +66,7 @@
 
   /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
   const { differences, sides } = overview;
+  const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const again = total("retries"), loops = total("loops");
   const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
@@ -81,13 +82,13 @@
   const told_above = causes.length && worst && worst.agent === causes[0].agent && worst.tool === causes[0].tool;
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? opening + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
-    causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", opener(one.trace, one.event, "Show it")])) : null,
+    causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", told_above && !i ? by_side(worst) : "", opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", opener(worst.trace, worst.event, "Show it")] : [])) : null,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
     differing ? said("What differs:", ...prose(differing)) : null,
   ].filter(Boolean));
 
@@ -226,8 +227,8 @@
       explained(columns, rows, ["", "Means over tasks, each the mean of its traces; paired: tasks that both sides have, each compared with itself."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ; the test is of these alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["median ×", "Median ×: of an amount, the sides' ratio in the median task that differs; a large task may move the means the other way."],
-        ["geometric ×", "Geometric ×: of an amount, the ratio of geometric means over tasks, which is tested."],
+        ["median ×", `Median ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the median of the tasks that differ. A large task may move the means the other way.`],
+        ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
         ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
         ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
@@ -410,11 +411,13 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
+  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
+    shares.length && triage.suspects.length ? make("p", { class: "note" }, `In ${sides.heads.join(", in ")}: in what part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side one of the same cause is; not tested.`) : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
 })();

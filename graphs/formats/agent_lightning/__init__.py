@@ -105,7 +105,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each rollout, over all files.
 
     Problem kinds, one rollout refused: those of `graphs.reading.json_problems`, "bad-value", "duplicate-span",
-    "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
+    "parent-cycle", "missing-parent", "unknown-span", "unknown-item" (neither event, span nor
     rollout), "disagreeing-attempts" (times and sequence ids tell different last ones, or none, and they lie in two
     files), "unordered-events" (neither files nor times order the events), "disagreeing-groups" (records put it into
     different ones), "mixed-forms" (one attempt with model calls in events and spans, which would count twice),

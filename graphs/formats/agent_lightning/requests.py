@@ -104,7 +104,7 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
     """Fill the record with the events of an attempt, in the order of their times. A sole reward needs none.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode`; "unordered-events", "disagreeing-rewards".
+      TraceError: kinds of `graphs.reading.decode.decode`; "unordered-events".
     """
     trace = record.trace_id
     events = [decode(_EVENT, raw, file=place.file, line=place.line, trace=trace) for raw, place in documents]
@@ -146,11 +146,12 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
-    ordered = _in_order(rewards, moments, trace)
+    ordered = _in_order(rewards, moments, record)
     for before, after in itertools.pairwise(order):
         late, early = moments[after], moments[before]
         is_tie = late.time == early.time and late.place.file != early.place.file
-        if is_tie and events[after] != events[before]:
+        are_unsettled = "team" in record.unsettled and before in amounts and after in amounts
+        if is_tie and events[after] != events[before] and not are_unsettled:
             refuse_untimed(late.time, late.place, early.place, trace, "timestamp")
     team.finish()
     name_models(record)
@@ -165,7 +166,7 @@ class _TimedReward(NamedTuple):
     moment: Moment
 
 
-def _in_order(rewards: list[_TimedReward], moments: list[Moment], trace: str) -> list[_TimedReward]:
+def _in_order(rewards: list[_TimedReward], moments: list[Moment], record: TraceRecord) -> list[_TimedReward]:
     """The rewards in the order of their own times, so that the last one is the outcome.
 
     Where a reward has no time they keep the order of the events, which then are of one file, and the times of the
@@ -175,18 +176,17 @@ def _in_order(rewards: list[_TimedReward], moments: list[Moment], trace: str) ->
     Args:
       rewards: in the order of the events.
       moments: of all events.
-      trace: the trace's id.
+      record: whose outcome is unsettled where two are the last at once.
 
     Raises:
-      TraceError: "unordered-events", a reward has no time, and those of others contradict the order of the events;
-        "disagreeing-rewards", two are the last at once.
+      TraceError: "unordered-events", a reward has no time, and those of others contradict the order of the events.
     """
     untimed = next((reward.moment for reward in rewards if reward.moment.known is None), None)
     if untimed is None:
         rewards = sorted(rewards, key=lambda reward: reward.moment.known or 0.0)
     else:
-        _refuse_unordered(rewards, untimed, trace)
-    _refuse_tied(rewards, moments, trace)
+        _refuse_unordered(rewards, untimed, record.trace_id)
+    _unsettle_tied(rewards, moments, record)
     return rewards
 
 
@@ -202,8 +202,8 @@ def _refuse_unordered(rewards: list[_TimedReward], untimed: Moment, trace: str) 
             raise TraceError(Problem("unordered-events", file, line, "timestamp", shown, expected, trace))
 
 
-def _refuse_tied(rewards: list[_TimedReward], moments: list[Moment], trace: str) -> None:
-    """Refuse ordered rewards of which two are the last at once.
+def _unsettle_tied(rewards: list[_TimedReward], moments: list[Moment], record: TraceRecord) -> None:
+    """Unsettle the outcome where two of the ordered rewards are the last at once.
 
     One writer that gives all its events one time orders them by line.
     """
@@ -216,8 +216,7 @@ def _refuse_tied(rewards: list[_TimedReward], moments: list[Moment], trace: str)
             continue
         expected = f"{amount!r}, as in {moment.place.file}, line {moment.place.line}, or another timestamp: the last "
         expected += f"reward is the outcome, and both have the timestamp {end.time!r}"
-        file, line, shown = end.place.file, end.place.line, excerpt(last.amount)
-        raise TraceError(Problem("disagreeing-rewards", file, line, "data.value", shown, expected, trace))
+        record.unsettle("team", "data.value", repr(last.amount), expected, end.place)
 
 
 def place_rewards(record: TraceRecord, rewards: list[tuple[str, float, int | None]]) -> None:
@@ -233,8 +232,10 @@ def place_rewards(record: TraceRecord, rewards: list[tuple[str, float, int | Non
     if not rewards:
         return
     *before, (outcome, last, _) = rewards
-    record.rewards["team"] = last
-    place_earlier(record, outcome, [(-1 if i is None else i, amount) for name, amount, i in before if name == outcome])
+    record.state_reward("team", last, "reward")
+    if "team" not in record.unsettled:  # else nothing says which is the earlier one
+        earlier = [(-1 if i is None else i, amount) for name, amount, i in before if name == outcome]
+        place_earlier(record, outcome, earlier)
     for name, amount, position in before:
         if name != outcome and position is None:
             record.rewards["early"] = record.rewards.get("early", 0.0) + amount

@@ -28,6 +28,7 @@ _ANNOTATION, _EMITTED = "agentlightning.annotation", "agentlightning.reward"
 # AgentOps names a span after the function and the kind of its decorator, and `@reward` always wraps this function.
 _OPERATIONS = ("agentops_reward_operation.task", "agentops_reward_operation.operation")
 _REWARD = re.compile(r"agentlightning\.reward\.(\d+)\.(name|value)")
+_FIELD = "attributes.agentlightning.reward"
 _LINK = re.compile(r"agentlightning\.link\.(\d+)\.(key_match|value_match)")
 _OUTPUTS = ("agentops.task.output", "agentops.entity.output")
 _CALL = re.compile(r"openai\.chat\.completion|litellm_request|raw_gen_ai_request")
@@ -82,9 +83,8 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`, "bad-value" (a reward or a count that is no number),
-        "disagreeing-rewards" (two numbers of one name, or two last rewards at once in two files), "unknown-span" (a
-        reward linked to none), "unordered-events" (two calls at once in two files), "duplicate-span", "parent-cycle",
-        "missing-parent".
+        "unknown-span" (a reward linked to none), "unordered-events" (two calls at once in two files), "duplicate-span",
+        "parent-cycle", "missing-parent".
     """
     spans: list[Span] = []
     rewards: list[_Reward] = []
@@ -94,7 +94,7 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
     calls: list[tuple[Span, tuple[int, float]]] = []
     for traced, document, moment in _in_order(documents, record.trace_id):
         span, attributes = _span(traced, document), traced.attributes or {}
-        amounts = _amounts(traced, attributes, span, record.trace_id)
+        amounts = _amounts(traced, attributes, span, record)
         if amounts:
             rewards.append(_Reward(amounts, span, latest, _links(attributes), moment))
         elif span.kind is Kind.CALL:
@@ -193,7 +193,9 @@ def _count(value: Any, name: str, span: Span, trace: str) -> int | None:
     return value
 
 
-def _amounts(traced: TracedSpan, attributes: dict[str, Any], span: Span, trace: str) -> list[tuple[str, float]]:
+def _amounts(
+    traced: TracedSpan, attributes: dict[str, Any], span: Span, record: TraceRecord
+) -> list[tuple[str, float]]:
     """The rewards that a span carries and their names, the primary one first; none where it is no reward.
 
     v0.3: `agentlightning.reward.N.name` and `.value` of an annotation; v0.2: `reward` of a span of that name, or of an
@@ -211,19 +213,18 @@ def _amounts(traced: TracedSpan, attributes: dict[str, Any], span: Span, trace: 
         if not parts and attributes.get("reward") is not None:
             named = [("primary", attributes["reward"])]
     elif traced.name in _OPERATIONS:
-        named = [("primary", value) for value in [_operation_reward(attributes, span, trace)] if value is not None]
+        output = _operation_reward(attributes, span, record.trace_id)
+        named = [] if output is None else [("primary", output)]
     stated: dict[str, Any] = {}
     for name, value in named:
         if not_a_number(value):
-            raise span.refuse("bad-value", "attributes.agentlightning.reward", value, "a finite number", trace)
+            raise span.refuse("bad-value", _FIELD, value, "a finite number", record.trace_id)
         if stated.setdefault(name, value) != value:
             expected = f"{stated[name]!r}, which the reward has in the same span, or another name"
-            raise span.refuse(
-                "disagreeing-rewards", f"attributes.agentlightning.reward {name!r}", value, expected, trace
-            )
+            record.unsettle("", _FIELD, f"{name!r} {value!r}", expected, span.place)
         if name in _TAKEN and name != named[0][0]:
             expected = "another name: the outcome and the rewards before the first call have these"
-            raise span.refuse("bad-value", "attributes.agentlightning.reward", name, expected, trace)
+            raise span.refuse("bad-value", _FIELD, name, expected, record.trace_id)
     return [(name, float(value)) for name, value in stated.items()]
 
 
@@ -272,21 +273,20 @@ def _place(record: TraceRecord, rewards: list[_Reward], spans: dict[str, Span], 
         free.append((name, primary, position.get(reward.latest.id) if reward.latest else None))
         outcomes.append(reward)
     if outcomes:
-        _refuse_tied(outcomes, record.trace_id)
+        _unsettle_tied(outcomes, record)
         record.rewards |= dict(outcomes[-1].amounts[1:])
     place_rewards(record, free)
 
 
-def _refuse_tied(rewards: list[_Reward], trace: str) -> None:
-    """Refuse ordered rewards of which two, of two files, are the last at once: names of files state no order."""
+def _unsettle_tied(rewards: list[_Reward], record: TraceRecord) -> None:
+    """Unsettle the outcome where two ordered rewards of two files are the last at once: their names state no order."""
     last = rewards[-1]
     for other in rewards[:-1]:
         apart = last.span.place.file != other.span.place.file
         if apart and other.moment == last.moment and other.amounts != last.amounts:
             expected = f"{other.amounts!r}, as in {other.span.place.file}, line {other.span.place.line}, or another "
             expected += "sequence_id or start_time: the last reward is the outcome"
-            field = "attributes.agentlightning.reward"
-            raise last.span.refuse("disagreeing-rewards", field, last.amounts, expected, trace)
+            record.unsettle("team", _FIELD, repr(last.amounts), expected, last.span.place)
 
 
 def _linked(reward: _Reward, spans: dict[str, Span], responses: dict[str, Span], trace: str) -> Span | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.earlier_outcomes import place_earlier
@@ -15,8 +15,6 @@ from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
 __all__ = ["Score", "is_written_number", "place_scores"]
-
-_ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 
 
 class Score(NamedTuple):
@@ -52,7 +50,8 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
     """Write the scores of the trace or of a root span as channels, and add up those of a call or a tool at its event.
 
     A score that is stated twice, under one id, counts once. That of a call or a tool under the name of a channel states
-    the channel at an earlier moment, and is no reward.
+    the channel at an earlier moment, and is no reward. Unsettled are one id with two contents, two numbers of one
+    channel, and equal scores of an event without ids, which may be one or two.
 
     Args:
       written: the trace with its events.
@@ -60,30 +59,30 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
       fields: what the format calls a score's value and the id of its span.
 
     Raises:
-      TraceError: "unknown-span"; "disagreeing-rewards", one id with two contents, or two numbers of one channel;
-        "ambiguous-event-reward", equal scores without ids, which may be one or two.
+      TraceError: "unknown-span".
     """
     record, tree = written.team.record, written.tree
     trace_field, span_field = fields
     inner: list[Score] = []
     for score in _once(record, scores, trace_field):
         if score.span and score.span not in tree.spans:
-            _refuse(record, score, "unknown-span", span_field, score.span, "the id of a span of this trace")
+            file, line, _ = score.place
+            expected = "the id of a span of this trace"
+            raise TraceError(
+                Problem("unknown-span", file, line, span_field, excerpt(score.span), expected, record.trace_id)
+            )
         if score.span and tree.parent[score.span]:
             inner.append(score)
-            continue
-        first = record.rewards.setdefault(score.name, score.value)
-        if not math.isclose(first, score.value, rel_tol=_ROUNDING):
-            expected = f"{first!r}, which another score {score.name!r} of the trace has"
-            _refuse(record, score, "disagreeing-rewards", trace_field, score.value, expected)
+        else:
+            record.state_reward(score.name, score.value, trace_field, score.place)
     alike: dict[tuple[str, str, float], list[Score]] = {}
     earlier: dict[str, list[tuple[int, float]]] = {}
-    # Scores of calls and tools add up. Alike ones without ids may be one score stated twice, and are refused below.
+    # Scores of calls and tools add up. Alike ones without ids may be one score stated twice.
     for score in inner:
         position = written.opened.get(score.span)
         if position is None or tree.spans[score.span].kind not in (Kind.CALL, Kind.TOOL):
             continue
-        if score.name in record.rewards:
+        if score.name in record.channels:
             earlier.setdefault(score.name, []).append((position, score.value))
         else:
             alike.setdefault((score.span, score.name, score.value), []).append(score)
@@ -95,7 +94,7 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
         if without_id and len(scores_of_one) > len(set(without_id)):
             last = scores_of_one[-1]
             expected = "an id of each score: without it one score stated twice looks as two scores do"
-            _refuse(record, last, "ambiguous-event-reward", trace_field, last.value, expected)
+            record.unsettle("", trace_field, f"{last.name!r} {last.value!r} of {last.span}", expected, last.place)
 
 
 def _once(record: TraceRecord, scores: Iterable[Score], field: str) -> Iterator[Score]:
@@ -106,14 +105,6 @@ def _once(record: TraceRecord, scores: Iterable[Score], field: str) -> Iterator[
         if first is score:
             yield score
         elif (first.name, first.value, first.span) != (score.name, score.value, score.span):
-            where = f"{first.place.file}:{first.place.line}"
-            expected = (
-                f"{first.name} {first.value!r} of {first.span or 'the trace'}, which the score {score.id} is in {where}"
-            )
-            shown = f"{score.name} {score.value!r} of {score.span or 'the trace'}"
-            _refuse(record, score, "disagreeing-rewards", field, shown, expected)
-
-
-def _refuse(record: TraceRecord, score: Score, kind: str, field: str, value: object, expected: str) -> NoReturn:
-    place = score.place
-    raise TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, record.trace_id))
+            was, shown = (f"{one.name!r} {one.value!r} of {one.span or 'the trace'}" for one in (first, score))
+            expected = f"{was}, which the score {score.id} is in {first.place.file}:{first.place.line}"
+            record.unsettle("", field, shown, expected, score.place)

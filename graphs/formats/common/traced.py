@@ -9,9 +9,8 @@ from typing import Generic, TypeVar
 from graphs.formats.common.order_of_time import by_starts, in_any_files
 from graphs.formats.common.span_tree import Span, add_span
 from graphs.reading.documents import Place
-from graphs.traces.record import TraceRecord
 
-__all__ = ["Traced", "order_by_start", "sole_channel"]
+__all__ = ["Traced", "order_by_start"]
 
 T = TypeVar("T")
 
@@ -68,9 +67,3 @@ def order_by_start(
 
 def _start(span: Span) -> float | None:
     return span.start if span.start > 0 else None  # of NaN, too
-
-
-def sole_channel(record: TraceRecord) -> None:
-    """Make the only channel of rewards the outcome, too; of several, the user chooses."""
-    if len(record.rewards) == 1:
-        record.rewards["team"] = next(iter(record.rewards.values()))

@@ -105,14 +105,12 @@ class TraceScores:
         The channel `reward` is the outcome. An only channel is too, if the scores at hand `are_all` of the trace.
 
         Raises:
-          TraceError: kinds of `graphs.formats.common.scores.place_scores`; "disagreeing-rewards", the channel `team`
-            has another number than `reward`.
+          TraceError: kinds of `graphs.formats.common.scores.place_scores`.
         """
         place_scores(written, self._numbers, ("scores.value", "scores.observationId"))
         record = written.team.record
-        chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
-        if chosen and ((are_all and len(record.rewards) == 1) or chosen == "reward"):
-            outcome = record.rewards[chosen]
-            if record.rewards.setdefault("team", outcome) != outcome:
-                expected = f"{outcome!r}, as the score 'reward' has, which is the outcome too"
-                record.refuse("disagreeing-rewards", "scores.team", record.rewards["team"], expected)
+        if "reward" in record.rewards:
+            place = next(score.place for score in self._numbers if score.name == "reward")
+            record.state_reward("team", record.rewards["reward"], "scores.reward", place)
+        elif are_all:
+            record.sole_channel()

@@ -108,7 +108,8 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
     is a step reward of the evaluated span's action: its model call; for a tool call the call that emitted it; for
     an agent, and for whatever has no action of its own, the last action inside. Rewards of one action from several
     spans add up. One evaluation found several times counts once. A step's evaluation under the name of a channel states
-    the channel at an earlier moment, and is no reward.
+    the channel at an earlier moment, and is no reward. Unsettled are a channel or a step with two numbers, and steps
+    that are evaluated under several names, none of them `STEP`.
 
     Args:
       written: the trace, with its events.
@@ -116,32 +117,28 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
       responses: spans of model calls to the ids of their responses.
 
     Raises:
-      TraceError: kinds "disagreeing-rewards", "ambiguous-event-reward", "unknown-span", "unplaced-evaluation".
+      TraceError: kinds "unknown-span", "unplaced-evaluation".
     """
     tree, record = written.tree, written.team.record
-    channels: dict[str, Evaluation] = {}
     steps: dict[tuple[str, str, str], Evaluation] = {}  # (span, event id, name)
     for evaluation in evaluations:
         span = evaluation.span or _responding(written, evaluation, responses)
         if span and span not in tree.spans:
             _refuse(written, evaluation, "unknown-span", "spanId", span, "the id of a span of this trace")
         if evaluation.event or (span and tree.parent[span]):
-            _once(written, steps, (span, evaluation.event, evaluation.name), evaluation)
+            first = steps.setdefault((span, evaluation.event, evaluation.name), evaluation)
+            if first.score != evaluation.score:
+                expected = f"{first.score!r}, as in {first.place.file}:{first.place.line}, or another name"
+                shown = f"{evaluation.name!r} {evaluation.score!r}"
+                record.unsettle("", evaluation.name, shown, expected, evaluation.place)
         else:
-            _once(written, channels, evaluation.channel or _channel(evaluation.name), evaluation)
-    record.rewards = {channel: evaluation.score for channel, evaluation in channels.items()}
-    _place_steps(written, steps, set(record.rewards))
+            channel = evaluation.channel or _channel(evaluation.name)
+            record.state_reward(channel, evaluation.score, evaluation.name, evaluation.place)
+    _place_steps(written, steps)
 
 
 def _channel(name: str) -> str:
     return "team" if name == "reward" else name
-
-
-def _once(written: Written, first_of: dict[Any, Evaluation], key: Any, evaluation: Evaluation) -> None:
-    first = first_of.setdefault(key, evaluation)
-    if first.score != evaluation.score:
-        expected = f"{first.score!r}, as in {first.place.file}:{first.place.line}, or another name"
-        _refuse(written, evaluation, "disagreeing-rewards", evaluation.name, evaluation.score, expected)
 
 
 def _responding(written: Written, evaluation: Evaluation, responses: Mapping[str, str]) -> str:
@@ -155,19 +152,20 @@ def _responding(written: Written, evaluation: Evaluation, responses: Mapping[str
     return span_ids[0]
 
 
-def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation], outcomes: set[str]) -> None:
+def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation]) -> None:
     """Write step rewards, and those of the name of a channel as earlier statements of it."""
     if not steps:
         return
-    earlier = {key for key, step in steps.items() if _channel(step.name) in outcomes and not step.event}
+    record = written.team.record
+    earlier = {key for key, step in steps.items() if _channel(step.name) in record.channels and not step.event}
     names = {step.name for key, step in steps.items() if key not in earlier}
     name = STEP if STEP in names else next(iter(names), "")
     if len(names) > 1 and STEP not in names:
         last = list(steps.values())[-1]
         listed = ", ".join(sorted(names))
         expected = f"one name, or {STEP!r} for the one that is the step's reward; there are {listed}"
-        _refuse(written, last, "ambiguous-event-reward", "gen_ai.evaluation.name", last.name, expected)
-    record = written.team.record
+        record.unsettle(last.name, "gen_ai.evaluation.name", last.name, expected, last.place)
+        name = ""  # none is a reward
     by_id = {event_id: position for position, event_id in enumerate(record.ids)}
     by_span: dict[str, list[int]] = {}
     for position, (span, _) in enumerate(written.events):

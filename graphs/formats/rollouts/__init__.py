@@ -64,12 +64,12 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     """A trace for each row.
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
-    trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
-    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". The rollout refused:
-    "lost-row" (not all of its outputs, of several steps, or in several files), "duplicate-id" (two rows of one
-    output). Named while the rollout is read: "repeated-run" (an output that stands twice). Named once a file, while
-    its rows read: "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a
-    `uid`, `step` or `_ng_task_index` that some rows have and others do not.
+    trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value", and
+    of Parquet files "bad-header", "bad-parquet", "too-large". The rollout refused: "lost-row" (not all of its outputs,
+    of several steps, or in several files), "duplicate-id" (two rows of one output). Named while the rollout is read:
+    "repeated-run" (an output that stands twice). Named once a file, while its rows read: "several-rewards", several
+    reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or `_ng_task_index` that some
+    rows have and others do not.
     """
     sources, copies = without_copied_files(sources)
     yield from copies

@@ -51,7 +51,7 @@ def read_tinker(document: Document, file: str) -> Iterator[TraceRecord]:
     """The record of a row: each step is a model call, an action, with its reward; the outcome is `final_reward`.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode_record`; "disagreeing-rewards", a total that is not the sum.
+      TraceError: kinds of `graphs.reading.decode.decode_record`.
     """
     raw, place = document
     trace = f"{file}/{place.number}"
@@ -60,7 +60,7 @@ def read_tinker(document: Document, file: str) -> Iterator[TraceRecord]:
     record = TraceRecord(trace, group, *place[:2], place.offset, format="rollouts", system="tinker-cookbook")
     total = math.fsum([*(step.reward for step in row.steps), row.final_reward])
     if not math.isclose(total, row.total_reward, rel_tol=_CLOSE, abs_tol=_CLOSE):
-        record.refuse("disagreeing-rewards", "total_reward", row.total_reward, f"{total}, the sum of its parts")
+        record.unsettle("", "total_reward", repr(row.total_reward), f"{total}, the sum of its parts")
     record.run = run_digest(real_folder(place.file), row.split, row.iteration, row.group_idx, row.traj_idx)
     record.rewards["team"] = row.final_reward
     numbers = (row.trajectory_metrics or {}).items()

@@ -45,7 +45,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each episode, or for each row of `results.jsonl`.
 
     Problem kinds, of one trace: those of `graphs.reading.json_problems`, "bad-parent", "unknown-tool-call",
-    "bad-value", "disagreeing-rewards", "disagreeing-metrics", "ambiguous-id". Named, though nothing is wrong:
+    "bad-value", "disagreeing-metrics", "ambiguous-id". Named, though nothing is wrong:
     "no-events", an episode in which no agent was run.
     """
     sources, copies = without_copied_files(sources)

@@ -37,7 +37,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode_record`; "bad-parent", a node whose parent is not before it;
-        "bad-value", not as many log-probabilities as sampled tokens; "disagreeing-rewards" and "disagreeing-metrics".
+        "bad-value", not as many log-probabilities as sampled tokens; "disagreeing-metrics".
     """
     raw, place = document
     if b'"traces"' in raw or b'"nodes"' not in raw:
@@ -86,8 +86,7 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:
     """Write reward channels and metrics; "team" if all agents that were scored have one reward, and no score is due.
 
     Raises:
-      TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of the agent
-        `a.b` and `b.c` of `a`.
+      TraceError: "disagreeing-metrics", two of them have one name, such as `c` of the agent `a.b` and `b.c` of `a`.
     """
     count = collections.Counter(trace.agent.name for trace in traces)
     number: dict[str, int] = {}
@@ -98,24 +97,19 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:
         prefix = "" if len(traces) == 1 else f"{name}." if count[name] == 1 else f"{name}.{number[name]}."
         rewards = {key: reward.score * reward.weight for key, reward in trace.rewards.items() if reward is not None}
         metrics = {key: value for key, value in trace.metrics.items() if value is not None}
-        for family, into, amounts in (("rewards", record.rewards, rewards), ("metrics", record.metrics, metrics)):
-            for key, amount in amounts.items():
-                _state(record, family, into, prefix + key, amount, f"traces[{index}]")
+        for key, amount in rewards.items():
+            record.state_reward(prefix + key, amount, f"traces[{index}].rewards")
+        for key, amount in metrics.items():
+            if record.metrics.setdefault(prefix + key, amount) != amount:
+                expected = f"{record.metrics[prefix + key]!r}, which {prefix + key!r} has already, or another name"
+                record.refuse("disagreeing-metrics", f"traces[{index}].metrics", amount, expected)
         if trace.reward is not None:
             totals[prefix + "reward"] = trace.reward
             if len(traces) > 1:
-                _state(record, "rewards", record.rewards, prefix + "reward", trace.reward, f"traces[{index}]")
+                record.state_reward(prefix + "reward", trace.reward, f"traces[{index}].rewards")
     is_due = any(trace.rewards and trace.reward is None for trace in traces)
     if len(set(totals.values())) == 1 and not is_due:
-        _state(record, "rewards", record.rewards, "team", next(iter(totals.values())), "traces[0]")
-
-
-def _state(record: TraceRecord, family: str, into: dict[str, float], name: str, amount: float, field: str) -> None:
-    """Write a number of the agent's trace at this field, unless another number has its name."""
-    if name in into and into[name] != amount:
-        expected = f"{into[name]!r}, which {name!r} has already, or another name"
-        record.refuse(f"disagreeing-{family}", f"{field}.{family}", amount, expected)
-    into[name] = amount
+        record.state_reward("team", next(iter(totals.values())), "traces[0].rewards")
 
 
 class _Graph:

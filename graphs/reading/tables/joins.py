@@ -33,7 +33,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import UNSETTLED, TraceRecord
 
 __all__ = ["REFUSED_ROW", "Join"]
 
@@ -219,7 +219,8 @@ class Join:
         for item in items:
             if isinstance(item, Problem):
                 self.note_refused([item])
-                yield item
+                if item.kind != UNSETTLED or item.trace not in self.rewards:  # which settles it
+                    yield item
             elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
                 self.met.add(item.trace_id)
                 yield item

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 from matplotlib.text import Text
@@ -292,14 +294,35 @@ def test_methods_without_evidence_are_refused_before_anything_is_measured(monkey
 def test_every_benchmark_leaves_out_what_lacks_evidence(
     name: str, needy: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them take `--method`, `--methods` and commas; alone, the method is refused in one sentence."""
+    """It was a line on standard error alone: in the table, CSV, LaTeX and the figure nobody had asked for the method.
+
+    All of them take `--method`, `--methods` and commas; alone, the method is refused in one sentence.
+    """
     text = "import estimators\n\ndef mood(graph, reward, *, mood):\n    return estimators.rloo(graph, reward)\n"
     (tmp_path / "without.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    for option in ("--method", "--methods"):
-        found = CliRunner().invoke(cli, ["bench", name, option, f"rloo,{needy}", *call.split()])
-        assert found.exit_code == 0 and "rloo" in found.stdout and needy not in found.stdout, found.output
-        assert any("left out" in line and f"'{needy}' needs" in line for line in found.stderr.splitlines())
+    monkeypatch.chdir(tmp_path)
+    why = f"'{needy}' needs"
+    for option, files in (("--method", "--table x.csv"), ("--methods", "--table x.tex --plot x.svg")):
+        asked = ["bench", name, option, f"rloo,{needy}", *call.split(), *files.split()]
+        found = CliRunner().invoke(cli, asked)
+        assert found.exit_code == 0 and "rloo" in found.stdout, found.output
+        row = next(
+            line for line in found.stdout.splitlines() if needy in line and ("left out" in line or "refused" in line)
+        )
+        assert why in found.stdout and row, found.stdout
+    written = pyarrow.csv.read_csv("x.csv").to_pylist()
+    absent = [line for line in written if line["method"] == needy]
+    others = {line["quantity"] for line in written if line["method"] == "rloo"}
+    assert absent and {line["quantity"] for line in absent} <= others, written
+    assert all(why in line["why"] and line["value"] is None for line in absent)
+    latex = Path("x.tex").read_text()
+    assert re.search(rf"^{needy} & (left out|refused)", latex, re.MULTILINE), latex
+    assert why in latex.replace("`", "'"), latex
+    drawn = " ".join(re.findall("<!-- (.*?) -->", Path("x.svg").read_text()))
+    assert "left out: " in drawn and why in drawn, drawn
+    plain = json.loads(CliRunner().invoke(cli, ["bench", name, "-m", f"rloo,{needy}", *call.split(), "--json"]).stdout)
+    assert why in json.dumps(plain["refused" if name == "snr" else "left_out"])
     alone = CliRunner().invoke(cli, ["bench", name, "-m", needy, *call.split()])
     assert alone.exit_code == 1 and f"'{needy}' needs" in alone.stderr and len(alone.stderr.splitlines()) < 6
 

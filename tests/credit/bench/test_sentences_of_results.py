@@ -52,13 +52,15 @@ def test_how_many_cells_of_the_rule_are_ties_within_rounding() -> None:
 
 
 def test_rewards_at_the_events_of_others() -> None:
-    """What the page about bias says of methods along an agent's own chain."""
+    """What the page about bias says of methods along an agent's own chain, and of turns."""
     of = ("maac", "gae, lambda 1, along agents", "spiral_rae", "maporl")
     rows = [row for row in results("bias")["rows"] if row[0] in of]
     with_rewards = [row[3] for row in rows if row[1] == "stop-rewards"]
     assert max(row[3] for row in rows if row[1] != "stop-rewards") < 1e-9
     stated = f"In `stop-rewards` they have a bias of {min(with_rewards):.2f} to {max(with_rewards):.2f}."
     assert stated in sentences("bias")
+    cosine = min(row[4] for row in results("bias")["rows"] if row[:2] == ["mt_grpo", "stop-rewards"])
+    assert f"which stopping avoids: in `stop-rewards` the cosine is {cosine:.2f}." in sentences("bias")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_what_a_token_is_stands_below_tables_of_methods_that_weigh_by_length() -
         shown = [CliRunner().invoke(cli, ["bench", *call, "-m", name]).stdout for name in ("opo", "rloo")]
         assert "tokens: one a decision" in shown[0] and "tokens: " not in shown[1], call
     trained = CliRunner().invoke(cli, ["bench", "train", "--quick", "-m", "rloo,opo", "--tasks", "bottleneck"])
-    assert trained.exit_code == 0 and "opo is left out in every task: method 'opo' needs tokens" in trained.stderr
+    assert trained.exit_code == 0 and "opo is left out in every task: method 'opo' needs tokens" in trained.stdout
 
 
 def test_gains_in_signal_to_noise() -> None:

@@ -29,9 +29,8 @@ def tool_log(
     edges = []
     for i, (tool, status) in enumerate(tools):
         events.append({"id": f"m{i}", "type": "message", "agent": "main", "action": True, "tokens": 10 + i})
-        events.append(
-            {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False, "arguments": {}}
-        )
+        call = {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False}
+        events.append(call | {"arguments": {"of": tool}})
         result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
         events.append(result | ({"status": status} if status else {}))
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]

@@ -165,3 +165,6 @@ def test_traces_without_outcome_that_are_longer_are_named(tmp_path: Path) -> Non
         for printed in (lines, Summary.from_plain(said.to_plain()).lines("rloo", {})):
             assert any("traces without an outcome are" in line for line in printed) == bool(words)
             assert not words or any(words in line for line in printed)
+            who = "1 of 7 traces has no outcome, as a killed run" if len(cut) == 1 else "3 of 9 traces have no outcome"
+            (line,) = (line for line in printed if who in line)  # `choose` said nothing, and `assign` counted actions
+            assert "left out, with no advantage and in no baseline" in line and "give them an outcome" in line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,28 @@ def test_a_fault_names_method_file_line_and_exception(folder: Path) -> None:
         credit.run(rows, "broken_own:centred")
     with pytest.raises(CreditError, match=r"^method 'broken_own:refusing': reward has no spread$"):
         credit.run(rows, "broken_own:refusing")
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    {"Mine.estimate": "Mine().estimate", "Mine.plain": "Mine.plain", "mine.estimate": "mine.estimate"}.items(),
+)
+def test_a_method_of_a_class_is_told_how_it_gets_a_name(path: str, instead: str, folder: Path) -> None:
+    """It said that the module has no 'Mine.estimate', and named functions that are near it."""
+    (folder / "of_class.py").write_text(
+        "import credit\n\nclass Mine:\n"
+        "    def estimate(self, graph, reward):\n        return credit.rloo(graph, reward)\n"
+        "    @staticmethod\n    def plain(graph, reward):\n        return credit.rloo(graph, reward)\n"
+        "mine = Mine()\n"
+    )
+    with pytest.raises(CreditError) as caught:
+        load_function(f"of_class:{path}")
+    assert f"write `own_method = {instead}` in of_class and pass of_class:own_method" in str(caught.value)
+    with (folder / "of_class.py").open("a") as file:
+        file.write(f"own_method = {instead}\n")
+    sys.modules.pop("of_class")
+    importlib.invalidate_caches()
+    assert load_function("of_class:own_method")
 
 
 def test_a_module_that_fails_names_its_line_and_the_command_prints_no_traceback(folder: Path) -> None:

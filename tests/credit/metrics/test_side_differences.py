@@ -265,7 +265,7 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
     """Success of 12 shared tasks, of which 3 differ, had "–" without a word, and stood far from errors and tokens."""
-    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": {}}
+    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": "y"}
     lines = []
     for i in range(24):
         calls = [call | {"id": f"c{k}"} for k in range(1 + 2 * (i % 2))]  # three equal ones are a loop
@@ -288,8 +288,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
-        "In numbers, of a trace: money 0.00017 to 0.000178 (median ×1.05); tokens generated 21 to 22 "
-        "(median ×1.05); tool calls 1 to 3 (median ×3); loops 0 to 1; tokens read, errors, "
+        "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the median task); tokens generated 21 to 22 "
+        "(×1.05 in the median task); tool calls 1 to 3 (×3 in the median task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
     )
     assert "\none test, since their numbers rise as one: tokens, money; loops, tool_calls\n" in printed
@@ -331,7 +331,7 @@ def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
     compared = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], missed, task)
     assert compared.changed() == "success is not known on either side, where no trace has an outcome; down: errors"
     assert compared.numbers() == (
-        "errors 2 to 1 (median ×0.5); money, tokens generated, seconds of wall clock: within chance; "
+        "errors 2 to 1 (×0.5 in the median task); money, tokens generated, seconds of wall clock: within chance; "
         "other metrics: message redundancy 0 to 9"
     )
 
@@ -553,7 +553,7 @@ def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
     shown = run("metrics", log, "--sides", "system").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("tokens ")]
     assert f"median ×{row['ratio']['value']:.3g}" in line and f"geometric ×{seen:.3g}" in line, line
-    assert "geometric ×: of an amount, the ratio of geometric means over tasks, which is tested" in shown
+    assert "geometric ×2: b has twice what a has by geometric means over tasks, which are tested." in shown
 
 
 def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
@@ -570,7 +570,9 @@ def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None
         return SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task).numbers()
 
     told, some = (
-        "; ".join(f"{name} 1 to 2 (median ×2)" for name in ("money", "tokens generated", "seconds of wall clock")),
+        "; ".join(
+            f"{name} 1 to 2 (×2 in the median task)" for name in ("money", "tokens generated", "seconds of wall clock")
+        ),
         "in 11 of 12 and 11 of 12 traces: 1 and 1 have no number",
     )
     assert changed(wall_clock=True, tokens=True, money=True) == f"{told}; numbers {some}"
@@ -673,6 +675,31 @@ def test_sides_have_the_outcomes_and_costs_of_traces(tmp_path: Path) -> None:
     assert (found["errors"]["first"], found["errors"]["second"]) == (0, 1)
 
 
+def test_errors_that_no_later_call_mended_are_compared(tmp_path: Path) -> None:
+    """Each run had 2 errors: those of one side mended them, of the other not, and no row said so."""
+    lines = []
+    for i in range(40):
+        after, events, edges = i % 2, [], []
+        for k, (said, status) in enumerate((("x", "error"), ("y", "error"), ("xz"[after], "ok"), ("yz"[after], "ok"))):
+            call = {"id": f"c{k}", "type": "tool_call", "agent": "a", "tool": "run", "t": 2 * k, "content_ref": said}
+            events += [call, {"id": f"r{k}", "type": "tool_result", "agent": "a", "t": 2 * k + 1, "status": status}]
+            edges.append({"src": f"c{k}", "dst": f"r{k}", "type": "causal"})
+        lines.append(trace(f"t{i}", f"q{i // 2}", 1.0, events=events, edges=edges, system=("old", "new")[after]))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "system=old,new", "--json").stdout)
+    rows = {row["metric"]: (row["first"], row["second"], row["stands_out"]) for row in told["differences"]}
+    assert rows["errors"] == (2, 2, False) and rows["unmended_errors"] == (0, 2, True)
+    assert "unmended errors 0 to 2" in told["numbers"]
+    means = {row["metric"]: row["mean"] for row in json.loads(run("metrics", log, "--json").stdout)["metrics"]}
+    assert means["unmended_errors"] == 1
+    for line in lines:  # nothing tells which call is made again
+        for event in line["events"]:
+            event.pop("content_ref", None)
+    told = json.loads(run("metrics", write(log, lines), "--sides", "system=old,new", "--json").stdout)
+    lacks = {row["metric"]: row["reason"] for row in told["uncompared"]}
+    assert lacks["unmended_errors"] == "the log has no arguments of calls"
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -771,8 +798,8 @@ def test_metrics_print_what_runs_cost_and_what_went_wrong(tmp_path: Path) -> Non
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,1000000,1000\n")
     command = ["metrics", log, "--prices", tmp_path / "prices.csv"]
     rows = {row["metric"]: row["mean"] for row in json.loads(run(*command, "--json").stdout)["metrics"]}
-    assert [*rows][:6] == ["success", "errors", "loops", "tokens", "input_tokens", "money"]
-    assert [rows[name] for name in [*rows][:6]] == [0.5, 0.5, 0, 2500, 15, pytest.approx(17.5)]
+    assert [*rows][:7] == ["success", "errors", "unmended_errors", "loops", "tokens", "input_tokens", "money"]
+    assert [rows[name] for name in [*rows][:7]] == [0.5, 0.5, 0.5, 0, 2500, 15, pytest.approx(17.5)]
     told = json.loads(run("costs", log, "--prices", tmp_path / "prices.csv", "--json").stdout)["total"]
     assert {name: told[name]["total"] / 4 for name in ("errors", "tokens", "input_tokens", "money")} == {
         name: pytest.approx(rows[name]) for name in ("errors", "tokens", "input_tokens", "money")
@@ -780,7 +807,7 @@ def test_metrics_print_what_runs_cost_and_what_went_wrong(tmp_path: Path) -> Non
     printed = run(*command, "-o", tmp_path / "numbers.csv").stdout
     assert re.search(r"^tokens +2,500 ", printed, re.MULTILINE) and "money: money at the prices of a table" in printed
     head = (tmp_path / "numbers.csv").read_text().splitlines()[0].replace('"', "")
-    assert head.startswith("trace,group,success,errors,loops,tokens,input_tokens,money")
+    assert head.startswith("trace,group,success,errors,unmended_errors,loops,tokens,input_tokens,money")
     assert "money" not in run("metrics", log).stdout
 
 
@@ -796,7 +823,7 @@ def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path:
     found = costs_of_traces(credit.read(write(tmp_path / "x.jsonl", [one])), Prices({"big": Price(1, 1)}))
     assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
         **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
-        "errors": ["the log states no status"],
+        **{name: ["the log states no status"] for name in ("errors", "unmended_errors")},
         "wall_clock": ["the log has no times in seconds"],
     }
 
@@ -1000,7 +1027,7 @@ def test_a_ratio_beside_a_difference_of_means_says_of_what_it_is(paired: bool, t
     printed = run("metrics", log, "--sides", table).stdout
     kind = "median" if paired else "geometric"
     (row,) = [line for line in printed.splitlines() if line.startswith("tokens ")]
-    assert f" {kind} ×0." in row and printed.count(f" {kind} ×: of an amount, the ratio of ") == 1
+    assert f" {kind} ×0." in row and printed.count(f" {kind} ×2: after has twice what before has ") == 1
     assert (row.count(" median ×"), row.count(" geometric ×")) == ((1, 1) if paired else (0, 2))  # what would be seen
 
 

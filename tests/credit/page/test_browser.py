@@ -420,7 +420,7 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
 
 
 def test_costs_by_tool_count_loops(window: Any, tmp_path: Path) -> None:
-    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {}}
+    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {"of": tool}}
               for i, tool in enumerate("xxxyx")]  # fmt: skip
     traces = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1.0}}])
     write_page(Findings.of(traces, {}), tmp_path / "page.html")
@@ -715,6 +715,8 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
     records = [called(number) | {"rewards": {"team": float(number % 2)}, "task_id": f"q{number // 2}"}
                for number in range(24)]  # fmt: skip
     records[2]["events"][0].pop("tokens")
+    for record in records[1::2]:
+        record["events"][2]["status"] = "ok"
     traces = read(tmp_path, records)
     sides = Sides(("before", "after"), np.arange(24) % 2, ("before", "after"))
     write_page(Findings.of(traces, {}, sides=sides), tmp_path / "page.html")
@@ -730,6 +732,13 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
         assert page.locator("#sides tbody tr", has_text="tokens, all traces").count() == 1
+        heads = page.locator("#triage th").all_inner_texts()  # causes of both sides stood there together
+        places = [next(i for i, head in enumerate(heads) if head.startswith(f"in {name}")) for name in sides.names]
+        cells = page.locator("#triage tbody tr").first.locator("td").all_text_contents()
+        assert [cells[place].replace("\u00a0", " ") for place in places] == ["100 %", "0 %"]
+        look = page.locator("#lead p", has_text="Look first").inner_text()
+        assert "It happened in 12 traces. In before 12 of 12 traces, in after 0 of 12 traces." in look
+        assert "In before, in after: in what part of the 12 and 12 traces" in page.locator("#triage").inner_text()
         assert fits(page) and opened.complaints == []
 
 

@@ -496,6 +496,23 @@ def test_traces_without_an_outcome_are_asked_first(tmp_path: Path, window: Any) 
 
 
 @pytest.mark.slow
+def test_traces_of_a_group_are_asked_one_after_another(tmp_path: Path, window: Any) -> None:
+    """Of a log that runs all tasks again and again, as many labels as tasks gave no group two outcomes to compare."""
+    runs = [record(i) | {"rewards": {}, "task_id": f"q{i % 3}"} for i in range(6)]
+    runs[5]["rewards"] = {"team": 1.0}
+    findings, path = Findings.of(credit.read(written(tmp_path, runs)), {}), tmp_path / "labels.csv"
+    sessions = [(["t2", "t3"], 2), (["t0", "t1", "t4", "t5"], 6)]
+    for names, ends in sessions:  # the second goes on where the first was left
+        for client in served(PageServer(findings, labels=Labels(path))):
+            with window(client.server.url) as opened:
+                for name in names:
+                    opened.page.locator("#explorer .about").first.filter(has_text=name).wait_for()
+                    opened.page.keyboard.press("g")
+                opened.page.locator(".label").filter(has_text=f"{ends} of 6 traces have a label").wait_for()
+                assert opened.complaints == []
+
+
+@pytest.mark.slow
 def test_a_page_of_labels_says_which_outcomes_are_the_log_s(findings: Findings, tmp_path: Path, window: Any) -> None:
     """It said that two of four traces failed, and that no trace has a label."""
     bare = Findings.of(credit.read(written(tmp_path, [record(i) | {"rewards": {}} for i in range(2)])), {})

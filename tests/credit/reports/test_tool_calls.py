@@ -246,8 +246,16 @@ def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
     same: list[Step] = [("a", "read", text, None) for text in ("y", "x", "x", "x", "x", "z")]
     loops = ToolCalls(read(tmp_path, different, broken, same)).loops
     assert [(loop.tools, loop.rows, loop.times) for loop in loops] == [(("read",), (24, 26, 28, 30), 4)]
-    nothing: list[Step] = [("a", "list", "{}", None)] * 3  # a call that takes no arguments
-    assert [loop.times for loop in ToolCalls(read(tmp_path, nothing)).loops] == [3]
+
+
+@pytest.mark.parametrize("empty", ["{}", ""])
+def test_calls_of_no_arguments_are_the_same_where_the_log_states_some(empty: str, tmp_path: Path) -> None:
+    """A log without contents, whose inputs are all `{}`, had a loop of each tool that was called three times."""
+    nothing: list[Step] = [("a", "list", empty, None)] * 3
+    calls = ToolCalls(read(tmp_path, nothing))
+    assert calls.loops == [] and calls.uncompared and not calls.retry.any()
+    other: list[Step] = [("a", "read", "x", None)]
+    assert [loop.times for loop in ToolCalls(read(tmp_path, nothing, other)).loops] == [3]
 
 
 @pytest.mark.parametrize("period", range(1, PERIOD + 1))
@@ -265,7 +273,8 @@ def test_calls_by_turns_are_a_loop(tmp_path: Path, period: int) -> None:
 
 def test_agents_that_hand_over_by_turns_are_a_loop_of_each(tmp_path: Path) -> None:
     hands: list[Step] = [("a", "to_b", "{}", None), ("b", "to_a", "{}", None)]
-    loops = ToolCalls(read(tmp_path, hands * 3, hands * 2)).loops
+    stated: list[Step] = [("c", "read", "x", None)]  # so that `{}` is what a call states
+    loops = ToolCalls(read(tmp_path, hands * 3, hands * 2, stated)).loops
     assert [(loop.tools, loop.times) for loop in loops] == [(("to_b",), 3), (("to_a",), 3)]
 
 

@@ -233,3 +233,17 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]
+
+
+def test_what_is_looked_at_first_is_counted_for_each_side(tmp_path: Path) -> None:
+    """A cause of one side alone stood there as one of both: it is what changed between them."""
+    log = tmp_path / "log.jsonl"
+    log.write_text(causes_log([(4, 0.0, "web", False), (3, 1.0, "", True), (2, 0.0, "edit", False)]))
+    traces, side = read(log), np.array([0, 0, 1, -1, 0, 1, 1, 1, 1])
+    found = triage(traces, side=side)
+    assert found.sides == (3, 5)
+    shown = {one.tool if "error" in one.why else "end": (one.traces, one.of_sides) for one in found.suspects}
+    assert shown == {"web": (4, (2, 1)), "edit": (2, (0, 2)), "end": (3, (1, 2))}
+    assert [(one.traces, one.of_sides) for one in found.endings] == [(3, (1, 2))]
+    pooled = triage(traces)
+    assert pooled.sides == () and {one.of_sides for one in (*pooled.suspects, *pooled.endings)} == {()}

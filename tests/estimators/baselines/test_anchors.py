@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.laws.trial_batches import ragged
 from estimators import REASONS
 from estimators.base import Reason
 from estimators.baselines.anchors import gigpo
@@ -85,6 +86,19 @@ def test_against_a_loop(by_agent: bool, scale: str, seed: int) -> None:
     np.testing.assert_allclose(at.gather(result.advantage), expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize(("scale", "plain"), [("std", "grpo"), ("none", "dr_grpo")])
+def test_without_environment_rewards_a_trace_is_compared_by_its_return(scale: str, plain: str, seed: int) -> None:
+    """It was compared by its outcome, and each row's own reward was added to that."""
+    batch = ragged(seed, {"anchor": "event"})
+    given = {"event_reward": batch.event_reward, "singleton": "raw"}
+    found = credit.gigpo(batch.graph, batch.reward, **batch.evidence, **given, weight=0.0, scale=scale)
+    expected = credit.METHODS[plain](batch.graph, batch.reward, **given)
+    valid = np.asarray(found.valid)
+    assert valid.sum() > 30
+    np.testing.assert_allclose(found.advantage[valid], expected.advantage[valid], rtol=0, atol=2e-6)
+
+
 def one_trace_each(**evidence: list) -> tuple:
     return credit.from_columns(
         group=[0] * 4,
@@ -101,8 +115,8 @@ def test_without_environment_rewards_a_step_earns_what_arrives_until_the_next() 
     event_reward[at.event] = [0.5, 0.0, 0.0, 0.25]
     result = gigpo(graph, reward, **at.evidence, event_reward=event_reward, discount=0.5)
     to_go = np.array([0.5 + 0.5 * 1.0, 1.0, 0.5 * 0.25, 0.25])
-    score, first = np.array([1.5, 1.0, 0.0, 0.25]), (1.5 + 0.0) / 2
-    expected = score - first + to_go - np.array([to_go[0] + to_go[2], to_go[1] + to_go[3]] * 2) / 2
+    returns = np.array([1.5, 1.5, 0.25, 0.25])  # it was the outcome with each row's own reward
+    expected = returns - returns.mean() + to_go - np.array([to_go[0] + to_go[2], to_go[1] + to_go[3]] * 2) / 2
     np.testing.assert_allclose(at.gather(result.advantage), expected, atol=1e-6)
 
 
@@ -129,16 +143,16 @@ def test_wrong_options_are_refused(options: dict, words: str) -> None:
 
 @pytest.mark.study
 def test_a_row_is_not_divided_by_a_spread_near_nothing() -> None:
-    """Only first rows are samples of s: where they were equal, later rows of 0.3 gave 300,000."""
+    """With rewards of steps only first rows are samples of s: where they were equal, later rows of 0.3 gave 300,000."""
     graph, reward, rows = credit.from_columns(
         group=["q"] * 6,
         trace=["a", "a", "b", "b", "c", "c"],
         turn=[0, 1] * 3,
         reward=[0.5] * 6,
         event_reward=[0, 0.3, 0, -0.2, 0, 0.1],
-        evidence={"anchor": ["start", "end"] * 3},
+        evidence={"anchor": ["start", "end"] * 3, "env_reward": [0.0, 0.5] * 3},
     )
-    scaled = credit.gigpo(graph, reward, anchor=rows.evidence["anchor"], event_reward=rows.event_reward, scale="std")
+    scaled = credit.gigpo(graph, reward, **rows.evidence, scale="std")
     fork = credit.foldgrpo_fork(graph, reward, row_reward=rows.event_reward)
     for result in (scaled, fork):
         assert rows.gather(result.reason).tolist() == [0, Reason.NO_DIVISOR] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import defaultdict
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.laws.trial_batches import Batch, ragged
 from estimators import REASONS
 from graphs import pad
 
@@ -141,8 +143,9 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
     ):
         earned[u, k] += step
         group[u], outcome[u], last[u] = g, r, k
-    for u, k in last.items():
-        earned[u, k] += outcome[u]
+    if method == "turn_baseline":
+        for u, k in last.items():
+            earned[u, k] += outcome[u]
     out = []
     for u, k in zip(rows["trace"], rows["turn"], strict=True):
         others = [v for v in group if group[v] == group[u] and v != u]
@@ -154,12 +157,13 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
             out.append(to_go[u] - sum(to_go[v] for v in others) / len(others))
             continue
         total = 0.0
-        for m in range(k, last[u] + 1):
-            there = [earned[v, m] for v in [u, *others] if last[v] >= m]
+        terms = [(outcome[u], [outcome[v] for v in [u, *others]])]
+        terms += [(earned[u, m], [earned[v, m] for v in [u, *others] if last[v] >= m]) for m in range(k, last[u] + 1)]
+        for x, there in terms:
             if method == "none":
-                total += earned[u, m] - np.mean(there)
+                total += x - np.mean(there)
             elif len(there) > 1:
-                total += (earned[u, m] - np.mean(there)) / (np.std(there, ddof=1) + 1e-4)
+                total += (x - np.mean(there)) / (np.std(there, ddof=1) + 1e-4)
         out.append(total)
     return out
 
@@ -179,6 +183,66 @@ def test_against_a_loop(method: str, seed: int) -> None:
     alone = np.array(rows["group"]) == 2
     assert (np.asarray(at.gather(result.valid)) == ~alone).all()
     assert {REASONS[i] for i in np.asarray(at.gather(result.reason))[alone]} == {REASONS[4]}
+
+
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+
+
+def drawn(seed: int) -> Batch:
+    """Ragged groups with traces without outcomes, actions of frozen agents and, for even seeds, replays."""
+    batch, rng = ragged(seed, {}), np.random.default_rng(1000 + seed)
+    graph = dataclasses.replace(
+        batch.graph, trainable_mask=(rng.random(batch.graph.num_agents) < 0.8)[batch.graph.agent_ids]
+    )
+    if seed % 2 == 0:
+        group, cluster = np.asarray(graph.group_ids), np.arange(graph.num_traces, dtype=np.int32)
+        for t in range(1, graph.num_traces):
+            cluster[t] = cluster[t - 1] if group[t] == group[t - 1] and rng.random() < 0.4 else t
+        graph = dataclasses.replace(graph, cluster_ids=cluster)
+    return dataclasses.replace(batch, graph=graph)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("plain", "options"), [("grpo", {"eps": 1e-6}), ("grpo", {"eps": 0.1, "ddof": 0}), ("dr_grpo", {})]
+)
+def test_without_rewards_at_turns_it_is_the_normalised_outcome(plain: str, options: dict, seed: int) -> None:
+    """The outcome was the last turn's reward, and was compared with turns of that number."""
+    batch, scale = drawn(seed), "std" if options else "none"
+    with jax.enable_x64(True):
+        reward = batch.reward.astype(np.float64)
+        found = credit.mt_grpo(batch.graph, reward, scale=scale, **options)
+        expected = credit.METHODS[plain](batch.graph, reward, **options)
+        np.testing.assert_allclose(found.advantage, expected.advantage, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.reason, expected.reason)
+    assert len(set(np.asarray(found.advantage).tolist())) > 5
+
+
+@pytest.mark.parametrize("scale", ["std", "none"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_outcome_and_the_turns_are_normalised_apart(seed: int, scale: str) -> None:
+    """Both together are the sum of each alone."""
+    batch = drawn(seed)
+    with jax.enable_x64(True):
+        step, outcome = batch.event_reward.astype(np.float64), batch.reward.astype(np.float64)
+
+        def advantage(outcome: np.ndarray, step: np.ndarray | None) -> np.ndarray:
+            return np.asarray(credit.mt_grpo(batch.graph, outcome, event_reward=step, scale=scale).advantage)
+
+        alone, of_turns = advantage(outcome, None), advantage(0 * outcome, step)
+        np.testing.assert_allclose(advantage(outcome, step), alone + of_turns, rtol=0, atol=1e-12)
+        assert np.abs(of_turns).max() > 0.1
+
+
+def test_two_turns_by_hand() -> None:
+    """The paper's form: the last turn has the outcome's term and its own, the first its own besides."""
+    graph, reward, at = credit.from_columns(
+        group=[0] * 6, trace=[0, 0, 1, 1, 2, 2], turn=[0, 1] * 3, reward=[1.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        event_reward=[0.5, 0.0, 0.5, 4.0, 0.0, 0.0],
+    )  # fmt: skip
+    found = at.gather(credit.mt_grpo(graph, reward, event_reward=at.event_reward, eps=0.0).advantage)
+    third = 3**-0.5  # 1, 0 and 0 less their mean, over their standard deviation: 2, -1 and -1 of these
+    np.testing.assert_allclose(found, third * np.array([2, 1, 2, 1, -4, -2]), atol=1e-6)
 
 
 def test_stderr_is_the_spread_of_the_others_stopped_ones_included() -> None:

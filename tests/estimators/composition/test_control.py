@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
 from estimators.base import Reason, finish
 from estimators.composition.control import control_advantage
 from estimators.composition.increments import NotComposableError, as_increment, combine
@@ -296,3 +297,29 @@ def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
     np.testing.assert_array_equal(again.stderr, both.stderr)
     assert 0.5 < float(both.chi_squared[0, 1]) < 2
     assert np.all(np.asarray(both.amount)[~np.asarray(both.claim_mask)] == 0)
+
+
+@pytest.mark.parametrize("beta", [None, 0.7])
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_compiled_function_refuses_a_decision_stated_twice_without_a_name(joint: bool, beta: float | None) -> None:
+    n = 24  # traces in 6 groups: siblings of one prefix that two agents continue, in one turn or one after the other
+    draw = np.random.default_rng(n)
+    context = [["r", "r" if joint else f"s{i}"] for i in range(n)]
+    graph, _, rows = credit.from_columns(
+        group=np.repeat(np.arange(n) // 4, 2),
+        trace=np.repeat(np.arange(n), 2),
+        agent=["x", "y"] * n,
+        turn=[0, 0 if joint else 1] * n,
+        reward=np.repeat(draw.normal(size=n), 2),
+        evidence={"context": np.ravel(context).tolist(), "node": list(range(2 * n))},
+    )
+    reward = draw.normal(size=graph.num_traces)
+
+    def controlled(reward: jax.Array):
+        claim = estimators.c3(graph, reward, context=rows.evidence["context"], node=rows.evidence["node"])
+        return control_advantage(graph, reward, [claim], beta=beta)
+
+    plain, compiled = controlled(reward), jax.jit(lambda reward: controlled(reward).credit)(reward)
+    assert plain.used == (() if joint else ("c3",))
+    np.testing.assert_allclose(compiled.advantage, plain.credit.advantage, atol=1e-6)
+    assert compiled.valid.any()

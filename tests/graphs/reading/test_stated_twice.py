@@ -37,25 +37,6 @@ UNSOLVED = {"resolved": [], "generated": ["i"]}
 SOLVED = {"resolved_ids": ["i"], "submitted_ids": ["i"]}
 
 
-@pytest.mark.parametrize(
-    "results",
-    [
-        {"a.json": UNSOLVED, "b.json": SOLVED},
-        {"a.json": SOLVED, "b.json": UNSOLVED},
-        {"b.json": SOLVED | {"unresolved_ids": ["i"]}},
-        {"a.json": SOLVED, "b.json": SOLVED | {"error_ids": ["i"]}},
-    ],
-)
-def test_swe_agents_results_that_contradict_each_other_refuse_the_trace(
-    tmp_path: Path, results: dict[str, Any]
-) -> None:
-    """The later file, and the list of the solved, counted."""
-    write(tmp_path / "i.traj", SWE_AGENT)
-    for name, value in results.items():
-        write(tmp_path / name, value)
-    assert refused(tmp_path) == [("disagreeing-rewards", "i")]
-
-
 def test_swe_agents_results_that_agree_count(tmp_path: Path) -> None:
     write(tmp_path / "run" / "i.traj", SWE_AGENT)
     for name in ("run/a.json", "run/b.json"):
@@ -86,14 +67,6 @@ def test_two_results_of_a_harbor_trial_refuse_it(tmp_path: Path) -> None:
     traces = read(tmp_path)
     assert traces.traces["trace"].to_pylist() == ["result.json"]
     assert [(problem.kind, problem.trace) for problem in traces.problems] == [("several-results", "T")]
-
-
-def test_two_rewards_of_a_harbor_result_must_agree(tmp_path: Path) -> None:
-    """The older form was passed over."""
-    trial(tmp_path / "T", {"result.json": {"rewards": {"reward": 0}, "reward": 1}})
-    assert refused(tmp_path) == [("disagreeing-rewards", "result.json")]
-    trial(tmp_path / "T", {"result.json": {"rewards": {"reward": 1}, "reward": 1}})
-    assert float(read(tmp_path).reward[0]) == 1.0
 
 
 SAMPLE = {"epoch": 1, "input": "q", "events": [{"event": "model", "output": {"choices": [{}]}}]}
@@ -132,21 +105,26 @@ def episode(folder: Path, *agents: dict[str, Any]) -> Path:
     return folder
 
 
-COLLIDING = {
-    "dots": ([("a", {"b.c": (0.0, 1.0)}, {}), ("a.b", {"c": (1.0, 1.0)}, {})], "disagreeing-rewards"),
-    "a reward and the sum": ([("s", {"reward": (5.0, 0.0), "z": (1.0, 1.0)}, {}), ("b", {}, {})],
-                             "disagreeing-rewards"),
-    "a reward and the outcome": ([("s", {"team": (1.0, 1.0), "z": (-1.0, 1.0)}, {})], "disagreeing-rewards"),
-    "metrics": ([("a", {}, {"b.c": 0.0}), ("a.b", {}, {"c": 1.0})], "disagreeing-metrics"),
+COLLIDING: dict[str, tuple[list[Any], str]] = {
+    "dots": ([("a", {"b.c": (0.0, 1.0)}, {}), ("a.b", {"c": (1.0, 1.0)}, {})], "nan"),
+    "a reward and the sum": ([("s", {"reward": (5.0, 0.0), "z": (1.0, 1.0)}, {}), ("b", {}, {})], "1.0"),
+    "a reward and the outcome": ([("s", {"team": (1.0, 1.0), "z": (-1.0, 1.0)}, {})], "nan"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COLLIDING)
-def test_rewards_of_two_agents_that_have_one_name_refuse_the_episode(tmp_path: Path, name: str) -> None:
-    """The later one was the channel."""
-    agents, kind = COLLIDING[name]
+def test_rewards_of_two_agents_that_have_one_name_are_no_channel(tmp_path: Path, name: str) -> None:
+    """The later one was the channel, then the episode was refused."""
+    agents, outcome = COLLIDING[name]
     traces = [agent(str(i), of, rewards, **metrics) for i, (of, rewards, metrics) in enumerate(agents)]
-    assert refused(episode(tmp_path, *traces)) == [(kind, "e")]
+    found = read(episode(tmp_path, *traces))
+    assert [(problem.kind, problem.trace) for problem in found.problems] == [("unsettled-rewards", "e")]
+    assert str(float(found.reward[0])) == outcome
+
+
+def test_metrics_of_two_agents_that_have_one_name_refuse_the_episode(tmp_path: Path) -> None:
+    two = agent("0", "a", {}, **{"b.c": 0.0}), agent("1", "a.b", {}, c=1.0)
+    assert refused(episode(tmp_path, *two)) == [("disagreeing-metrics", "e")]
 
 
 def test_a_reward_that_is_the_sum_itself_is_one_channel(tmp_path: Path) -> None:

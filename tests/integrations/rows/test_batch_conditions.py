@@ -122,6 +122,39 @@ def test_a_batch_that_is_wholly_old_is_told_from_the_version_that_is_trained() -
 
 
 @pytest.mark.parametrize(
+    ("versions", "trained", "bias", "ages"),
+    [([5, 2], {"p": 5, "w": 2}, 1, (0, 0, 0)), ([5, 2], {"p": 6, "w": 2}, None, (1, 0.5, 1)),
+     ([5, 2], {"p": 5, "w": 4, "absent": 0}, None, (2, 1, 1)), ([5, 2], 5, None, (3, 1.5, 1)),
+     ([5, None], {"p": 5, "w": 2}, None, (0, 0, 0))],
+)  # fmt: skip
+def test_each_agent_may_have_versions_of_its_own(versions: Any, trained: Any, bias: float | None, ages: Any) -> None:
+    """An agent that is trained less often, or not, was taken for rows of an older version."""
+    rows: dict[str, Any] = {"group": ["q"] * 6, "trace": [*"aabbcc"], "agent": ["p", "w"] * 3}
+    rows |= {"reward": np.repeat([1.0, 0, 1], 2), "policy_version": versions * 3}
+    found = RowAdvantages("rloo")(**rows, trained_version=trained).metrics
+    named = ("policy_age", "policy_age_mean", "groups_of_several_versions")
+    assert (found.get("credit/condition/unbiased"), *(found[f"credit/{name}"] for name in named)) == (bias, *ages)
+
+
+@pytest.mark.parametrize(
+    ("trained", "words"),
+    [({"p": 5}, "of agent 'w' is None; expected an integer of at least 2, the newest policy_version of agent 'w'"),
+     ({"p": 4, "w": 2}, "of agent 'p' is 4; expected an integer of at least 5"),
+     ({"p": 5, "w": "2"}, "of agent 'w' is '2'; expected an integer")],
+)  # fmt: skip
+def test_a_version_that_an_agent_cannot_have_is_named(trained: dict[str, Any], words: str) -> None:
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [*"aabb"], "policy_version": [5, 2, 5, 2]}
+    rows |= {"reward": np.repeat([1.0, 0], 2), "trained_version": trained}
+    with pytest.raises(CreditError, match=f"trained_version {words}"):
+        RowAdvantages("rloo")(**rows, agent=["p", "w"] * 2)
+    with pytest.raises(CreditError, match="trained_version names agents, and rows have no column 'agent'"):
+        RowAdvantages("rloo")(**rows)
+    frozen = {"agent": ["p", "w"] * 2, "evidence": {"trainable": [1, 0] * 2}}
+    found = RowAdvantages("rloo")(**{**rows, "trained_version": {"p": 5}}, **frozen).metrics
+    assert found["credit/policy_age"] == 0 and found["credit/condition/unbiased"] == 1
+
+
+@pytest.mark.parametrize(
     ("ratio", "known"),
     [([0.0, 0, 0, 0], True), ([0.5, 0.5, 0, 0], True), ([0.5, 0, 0, 0], False), ([0.0, 0, 0, -1.0], True),
      ([-np.inf, -np.inf, 0, 0], True), ([[0.0, 9]] * 4, True), ([[0.0, 9]] * 3 + [[-1.0, 9]], True),
@@ -208,7 +241,7 @@ def test_values_at_lambda_1_are_a_baseline(along: str) -> None:
     earned, paid = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([0.25, -1.0])  # by both, and by the first
     pairs = [(a, b) for a in (0, 1) for b in (0, 1)]
     got = RowAdvantages("gae", lambda_=1, discount=1, along=along)(
-        group=["q"] * 8, trace=np.repeat(np.arange(4), 2), agent=["x", "y"] * 4,
+        group=["q"] * 8, trace=np.repeat(np.arange(4), 2), agent=["x", "y"] * 4, turn=[0, 1] * 4,
         reward=np.repeat([earned[pair] for pair in pairs], 2),
         event_reward=[amount for a, b in pairs for amount in (paid[a], b * (1.0 + 2 * a))],
         evidence={"value": [value for a, _ in pairs for value in (9.0, [-4.0, 7.0][a])]},

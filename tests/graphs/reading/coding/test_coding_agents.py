@@ -161,18 +161,6 @@ def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:
     assert calls.loops == [] and event_texts(traces, calls.rows, 20) == [f"edit({i})" for i in range(5)]
 
 
-@pytest.mark.parametrize(
-    "more", [{"resolved": True}, {"report": {"resolved": True}}, {"test_result": {"resolved": True, "report": {}}}]
-)
-def test_openhands_tests_of_two_verdicts_refuse_the_row(more: dict[str, Any], tmp_path: Path) -> None:
-    """The first verdict counted."""
-    test = {"report": {"resolved": False}}
-    row: dict[str, Any] = OPENHANDS | {"test_result": test} | more
-    row["test_result"] = row["test_result"] | test
-    with pytest.raises(NothingReadError, match="disagreeing-rewards"):
-        read(write(tmp_path / "output.jsonl", row))
-
-
 def test_openhands_rows_of_an_attempt_count_once_and_two_verdicts_not_at_all(tmp_path: Path) -> None:
     rows = [OPENHANDS | {"instance_id": f"repo-{number}"} for number in range(3)]
     output, attempt = tmp_path / "output.jsonl", tmp_path / "output.critic_attempt_1.jsonl"

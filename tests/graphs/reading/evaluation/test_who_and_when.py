@@ -179,13 +179,3 @@ def test_the_real_runs_teach_a_group_relative_method_nothing(shared_data: Path) 
     assert graph.trace_ids[steps].tolist() == list(range(n))  # one step each
     elsewhere = [traces.traces["trace"][int(t)].as_py() for t in graph.trace_ids[steps[by_agent.array[steps] != 1]]]
     assert [name.split("/")[-1] for name in elsewhere] == ["22"]  # 14 and 59 blame what the terminal answered
-
-
-def test_verdicts_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
-    """One of the two counted."""
-    path = tmp_path / "1.json"
-    for one, other in ((True, False), (False, True)):
-        path.write_text(json.dumps(chat(is_correct=one, is_corrected=other)))
-        with pytest.raises(NothingReadError, match="disagreeing-rewards"):
-            read(path)
-    assert only(tmp_path, chat(is_correct=True, is_corrected=True)).rewards == {"team": 1.0}

@@ -1,4 +1,4 @@
-"""Scores of Langfuse and feedback of LangSmith: each counts once, those that disagree refuse their trace."""
+"""Scores of Langfuse and feedback of LangSmith: each counts once."""
 
 from __future__ import annotations
 
@@ -111,58 +111,26 @@ def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
     assert step_reward(read(langsmith(tmp_path / "langsmith", *both))) == 1.0
 
 
-@pytest.mark.parametrize(
-    "other",
-    [STEP | {"value": 0.5}, STEP | {"name": "other"}, STEP | {"observationId": "o5"}, WHOLE | {"id": "s2", "value": 1}],
-)
-def test_scores_that_disagree_refuse_the_trace(tmp_path: Path, other: dict[str, Any]) -> None:
-    """The last of two outcomes won, and both numbers of one score were added up."""
-    assert refused(langfuse(tmp_path, [other], nested=[STEP, WHOLE])) == [("disagreeing-rewards", "t")]
+def test_an_outcome_named_team_and_an_equal_one_named_reward_are_one(tmp_path: Path) -> None:
+    team, reward = WHOLE | {"id": "1", "name": "team", "value": 1}, WHOLE | {"id": "2", "name": "reward", "value": 1}
+    assert float(read(langfuse(tmp_path, [team, reward])).reward[0]) == 1
 
 
-def test_an_outcome_named_team_and_one_named_reward_must_agree(tmp_path: Path) -> None:
-    team, reward = WHOLE | {"id": "1", "name": "team", "value": 0}, WHOLE | {"id": "2", "name": "reward", "value": 1}
-    assert refused(langfuse(tmp_path, [team, reward])) == [("disagreeing-rewards", "t")]
-    assert float(read(langfuse(tmp_path, [team | {"value": 1}, reward])).reward[0]) == 1
-
-
-def test_a_column_of_scores_beside_a_page_of_them_is_refused(tmp_path: Path) -> None:
+def test_a_column_of_scores_beside_a_page_of_them_is_unsettled(tmp_path: Path) -> None:
     """The column has no ids, so nothing tells whether the page repeats it."""
     rows = [row | {"traceName": "run", "step": [0.25, 0.25] if row["id"] == "o2" else None} for row in OBSERVATIONS]
     (tmp_path / "export.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert step_reward(read(tmp_path)) == 0.5
     (tmp_path / "scores.json").write_text(json.dumps({"data": [STEP], "meta": {"page": 1}}))
-    assert refused(tmp_path) == [("ambiguous-event-reward", "t")]
+    traces = read(tmp_path)
+    assert [problem.kind for problem in traces.problems] == ["unsettled-rewards"]
+    assert "event_reward" not in traces.evidence
 
 
 def test_feedback_that_is_stated_twice_counts_once(tmp_path: Path) -> None:
     """It counted twice."""
     traces = read(langsmith(tmp_path, feedback(1.0, "a", "step", id="f"), feedback(1.0, "a", "step", id="f")))
     assert step_reward(traces) == 1.0
-
-
-def test_feedback_without_an_id_that_may_be_stated_twice_is_refused(tmp_path: Path) -> None:
-    assert refused(langsmith(tmp_path, feedback(1.0, "a"), feedback(1.0, "a"))) == [("ambiguous-event-reward", "t")]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        [feedback(0.0, id="1"), feedback(1.0, id="2")],
-        [feedback(0.0), feedback(1.0)],
-        [feedback(0.0, id="1"), feedback(0.0, key="other", id="1")],
-    ],
-)
-def test_feedback_that_disagrees_refuses_the_trace(tmp_path: Path, given: list[dict[str, Any]]) -> None:
-    """The last outcome won."""
-    assert refused(langsmith(tmp_path, *given)) == [("disagreeing-rewards", "t")]
-
-
-def test_feedback_and_the_mean_of_a_run_must_agree(tmp_path: Path) -> None:
-    mean = {"ok": {"n": 3, "avg": 0.1 + 0.2}}
-    traces = read(langsmith(tmp_path, feedback(0.3), stats=mean))
-    assert round(float(traces.reward[0]), 6) == 0.3
-    assert refused(langsmith(tmp_path, feedback(1.0), stats=mean)) == [("disagreeing-rewards", "t")]
 
 
 def test_feedback_on_a_run_that_was_not_read_is_no_outcome_of_its_trace(tmp_path: Path) -> None:

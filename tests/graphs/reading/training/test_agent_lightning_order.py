@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError
@@ -53,6 +54,14 @@ def refused(folder: Path) -> tuple[str, str, str, int]:
     (problem,) = caught.value.problems
     assert problem.trace == "r"
     return problem.kind, problem.field, Path(problem.file).name, problem.line
+
+
+def unsettled(folder: Path) -> tuple[str, str, int]:
+    """What takes the outcome away."""
+    traces = read(folder)
+    (problem,) = traces.problems
+    assert (problem.kind, problem.trace) == ("unsettled-rewards", "r") and np.isnan(traces.reward[0])
+    return problem.field, Path(problem.file).name, problem.line
 
 
 @pytest.mark.parametrize("first", ["events_9", "events_09"])
@@ -126,13 +135,13 @@ def test_files_whose_times_contradict_their_order_are_named(tmp_path: Path, time
 def test_two_last_rewards_at_once_are_named(tmp_path: Path) -> None:
     """The outcome was that of the line that comes last."""
     path = write(tmp_path, log=[request(1.0), reward(2.0, 1.0), reward(2.0, 0.0)])
-    assert refused(path) == ("disagreeing-rewards", "data.value", "log.jsonl", 3)
+    assert unsettled(path) == ("data.value", "log.jsonl", 3)
 
 
 def test_two_last_rewards_at_once_in_two_files_are_named(tmp_path: Path) -> None:
     """A log with one time throughout is ordered by its lines; those of two files are not."""
     path = write(tmp_path, a=[request(1.0), reward(1.0, 0.0)], b=[reward(1.0, 1.0)])
-    assert refused(path) == ("disagreeing-rewards", "data.value", "b.jsonl", 1)
+    assert unsettled(path) == ("data.value", "b.jsonl", 1)
 
 
 def test_two_equal_last_rewards_are_one(tmp_path: Path) -> None:
@@ -142,7 +151,7 @@ def test_two_equal_last_rewards_are_one(tmp_path: Path) -> None:
 def test_an_event_without_a_time_hides_no_two_last_rewards(tmp_path: Path) -> None:
     """The outcome was that of the file, or line, that comes last."""
     lines = [request(1.0), request(None), reward(9.0, 9.0), reward(9.0, 3.0)]
-    assert refused(write(tmp_path, a=lines)) == ("disagreeing-rewards", "data.value", "a.jsonl", 4)
+    assert unsettled(write(tmp_path, a=lines)) == ("data.value", "a.jsonl", 4)
     assert refused(write(tmp_path, a=lines[:3], b=lines[3:])) == ("unordered-events", "timestamp", "a.jsonl", 2)
 
 
@@ -170,5 +179,5 @@ def test_reward_spans_of_two_files_at_once_are_named(tmp_path: Path, time: float
     call = span("openai.chat.completion", 0, time)
     low, high = (span("agentlightning.annotation", 0, time, reward=value) for value in (0.0, 1.0))
     pages = {"a": [call, low], "b": [high]}
-    assert refused(write(tmp_path, **pages))[::2] == ("disagreeing-rewards", "b.jsonl")
+    assert unsettled(write(tmp_path, **pages))[1] == "b.jsonl"
     assert outcome(write(tmp_path, a=[call, low, high], b=[high]))[0] == 1.0, "the same span in two files"

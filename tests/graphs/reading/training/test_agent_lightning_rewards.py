@@ -65,7 +65,6 @@ def test_the_first_dimension_counts_whether_or_not_it_has_a_name(tmp_path: Path)
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [
-        ((("acc", 0.0), ("acc", 1.0)), "disagreeing-rewards"),
         ((("acc", 0.0), ("team", 1.0)), "bad-value"),
         ((("acc", 0.0), ("early", 1.0)), "bad-value"),
     ],
@@ -90,6 +89,13 @@ def test_a_link_to_the_second_span_of_a_call_leads_to_the_call(tmp_path: Path) -
     path = lines(tmp_path, call(), call(2), span(3, **reward(("", 0.25), span_id="s2")), span(4, **reward(("", 1.0))))
     traces = read(path)
     assert float(traces.reward[0]) == 1.0 and traces.evidence["event_reward"].amounts.tolist() == [0.25]
+
+
+def test_two_numbers_of_one_dimension_are_no_outcome(tmp_path: Path) -> None:
+    """The last of a name was the outcome, then the rollout was refused."""
+    traces = read(lines(tmp_path, call(), span(2, **reward(("acc", 0.0), ("acc", 1.0)))))
+    assert [problem.kind for problem in traces.problems] == ["unsettled-rewards"]
+    assert not traces.reward_channels and traces.sizes.traces == 1
 
 
 def test_an_earlier_reward_of_another_name_is_a_step(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_evaluation_of_a_response_finds_its_call(tmp_path: Path) -> None:
 
 def test_where_steps_have_several_scores_event_reward_is_theirs(tmp_path: Path) -> None:
     two = [make.evaluation("useful", 1, of=3), make.evaluation("polite", 1, of=5)]
-    assert refused(tmp_path, *two).kind == "ambiguous-event-reward"
+    assert list(one(tmp_path, *two).unsettled) == ["polite"]
     assert steps(one(tmp_path, *two, make.evaluation("event_reward", 0.125, of=3))) == {0: 0.125}
 
 
@@ -155,13 +155,6 @@ def test_scores_that_are_no_finite_numbers_are_refused(tmp_path: Path, value: di
     problem = refused(tmp_path, record)
     assert (problem.kind, problem.field) == ("bad-attribute", "gen_ai.evaluation.score.value")
     assert shown in problem.value and problem.trace == make.TRACE and problem.file.endswith("logs.jsonl")
-
-
-def test_disagreeing_evaluations_are_refused(tmp_path: Path) -> None:
-    two = [make.evaluation("team", 0.5), make.evaluation("reward", 0.75, of=1)]
-    assert refused(tmp_path, *two).kind == "disagreeing-rewards"
-    two = [make.evaluation("useful", 0.5, of=3), make.evaluation("useful", 0.75, of=3)]
-    assert refused(tmp_path, *two).kind == "disagreeing-rewards"
 
 
 def test_evaluations_that_have_no_place_are_refused(tmp_path: Path) -> None:

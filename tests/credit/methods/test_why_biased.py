@@ -1,0 +1,72 @@
+"""Why a method is biased is said beside its numbers: a mean or a divisor that its own outcome moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.method_summary import Summary
+from credit.methods.method_page import method_page
+
+CONTAINS = "the mean that is subtracted contains the trace itself"
+TWICE = {"anchor", "hindsight_log_prob"}
+"""What methods need that count an outcome twice, each time against a mean."""
+
+ROWS: dict[str, Any] = {"group": [0] * 6, "trace": [*"aabbcc"], "agent": [*"xyxyxy"], "turn": [0, 1] * 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("grpo", {}, f"{CONTAINS}, and so does the divisor, the sd"),
+        ("dr_grpo", {}, CONTAINS),
+        ("dr_mas", {"scale": "none"}, CONTAINS),
+        ("pass_at_k", {}, "the divisor, the sd, contains the trace itself"),
+        ("rloo", {}, ""),
+        ("remax", {}, ""),
+        ("puppeteer", {}, ""),
+    ],
+)
+def test_a_biased_method_says_why(name: str, options: dict[str, Any], why: str) -> None:
+    """`credit assign` said nothing of the bias of `grpo`, and `credit methods grpo` "no"."""
+    assert credit.METHODS[name].unbiased_with(options)[1] == why
+    if not options:
+        answer = "yes" if credit.METHODS[name].unbiased else "no"
+        assert method_page(name).facts["unbiased"] == (f"{answer}: {why}" if why else answer)
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo"])
+def test_assign_says_why_beside_how_many_have_an_advantage(name: str) -> None:
+    _, _, rows = credit.from_columns(**ROWS, reward=[1.0, 1, 0, 0, 0.5, 0.5])
+    summary = Summary()
+    summary.add(rows.traces, credit.run(rows, name), name, {})
+    said = [line for line in summary.lines(name, {}) if "policy gradient" in line]
+    assert said == (
+        [f"  the policy gradient is biased: {CONTAINS}, and so does the divisor, the sd"] * (name == "grpo")
+    )
+
+
+@pytest.mark.every_method
+@pytest.mark.parametrize(
+    "name", [name for name, row in credit.METHODS.items() if row.unbiased_with({})[1].startswith(CONTAINS)]
+)
+def test_a_mean_that_is_said_to_contain_the_trace_moves_with_its_outcome(name: str) -> None:
+    """An outcome that is 1 higher moves credit − baseline by less than 1; of the mean of the others, by 1."""
+    given: dict[str, Any] = {"tree": [0] * 6, "anchor": [*"uvuvuv"], "block": [0] * 6, "tokens": [1.0, 2] * 3}
+    given |= {"context": ["c", None] * 3, "node": ["d", None, "e", None, "f", None], "stage": [0, 1] * 3}
+    given |= {"hindsight_log_prob": [-0.7] * 6}
+    needs = {need: given.get(need, [0.5] * 6) for need in credit.METHODS[name].needs}
+
+    def of_own(reward: float) -> np.ndarray:
+        outcomes = [reward, reward, 0.25, 0.25, 3.0, 3.0]
+        rows = credit.from_columns(**ROWS, parent=[None, "x"] * 3, reward=outcomes, evidence=needs)[2]
+        result = credit.run(rows, name)
+        assert np.asarray(result.valid)[0]
+        found: np.ndarray = rows.gather(np.asarray(result.advantage, np.float64) * np.asarray(result.scale))
+        return found
+
+    most = 1 if TWICE.isdisjoint(needs) else 2
+    assert np.abs(of_own(2.0) - of_own(1.0))[:2].max() < most - 1e-3
