@@ -7,20 +7,21 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.beyond_chance import beyond_chance
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends
 from credit.reports.event_texts import event_texts
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import EXCERPT, surely_above
+from credit.reports.triage import EXCERPT
 from graphs.errors import expect
-from graphs.task_means import LEVEL
+from graphs.task_means import fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -96,9 +97,9 @@ def leading_causes(
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes.
 
-    Of failed and succeeded traces: causes with the largest lower end of the one-sided interval of the difference of
-    their shares (`surely_above`), where that is above 0. The interval is one of 95 % for all causes together. Else, of
-    the traces that are not known to have succeeded: causes of most, of two at least unless one trace is all.
+    Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
+    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Else, of the traces
+    that are not known to have succeeded: causes of most, of two at least unless one trace is all.
 
     Args:
       traces: what was read.
@@ -106,8 +107,6 @@ def leading_causes(
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
       side: as of `judged_traces`.
-
-    Reference: Newcombe 1998; Dunn 1961, Multiple comparisons among means.
 
     Examples:
       >>> import credit
@@ -125,16 +124,17 @@ def leading_causes(
     having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    z = NormalDist().inv_cdf(1 - LEVEL / max(len(every), 1))
-
-    def size(i: int) -> tuple[float, int]:
-        if not judged.both:
-            alone = having[i].sum() < min(2, every[i].tells.sum())
-            return 0.0 if alone else float(having[i].sum()), len(every[i].rows)
-        (bad, good), (failed, succeeded) = has[i], of[i]
-        return surely_above(bad, failed, good, succeeded, z) if failed and succeeded else -math.inf, 0
-
-    named = sorted((i for i in range(len(every)) if size(i)[0] > 0), key=size, reverse=True)[:MOST]
+    if judged.both:
+        size = _beyond_chance(
+            compared_kinds(traces, judged),
+            [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
+        )
+    else:
+        size = [
+            (float(some.sum()) if some.sum() >= min(2, one.tells.sum()) else 0.0, len(one.rows))
+            for one, some in zip(every, having, strict=True)
+        ]
+    named = sorted((i for i in range(len(every)) if size[i][0] > 0), key=lambda i: size[i], reverse=True)[:MOST]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
     first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
@@ -156,6 +156,19 @@ def leading_causes(
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
+
+
+def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[tuple[float, int]]:
+    """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and 0."""
+    known = [value[np.isfinite(value)] for value in values]
+    asked = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
+    tests = [kinds.test(values[i]) for i in asked]
+    corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
+    found = [(0.0, 0)] * len(values)
+    for i, (chance, low, high, *_), p in zip(asked, tests, corrected, strict=True):
+        if chance > 0.5 and beyond_chance(p, low, high, 0.5):
+            found[i] = chance, 0
+    return found
 
 
 def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:

@@ -120,3 +120,18 @@ def test_one_trace_of_several_is_not_what_went_wrong_most(tmp_path: Path) -> Non
     assert leading_causes(logs(tmp_path, rows)) == ()
     (cause,) = leading_causes(logs(tmp_path, rows[1:2]))
     assert cause.told().endswith("in 1 of 1 trace")
+
+
+def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> None:
+    """It failed in 8 of 28 failed traces and in no succeeded one: in all runs of two tasks, which all failed."""
+    rows = []
+    for task in range(12):
+        for k in range(4):
+            won = float(k % 2) if task >= 2 else 0.0
+            more = {"trace_id": f"t{task}-{k}", "task_id": f"q{task}", "rewards": {"team": won}}
+            rows.append(run(0, ["index"] * (task < 2)) | more)
+    assert leading_causes(logs(tmp_path, rows)) == ()
+    for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
+        row |= {name: other[name] for name in ("events", "edges")}
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert (cause.tool, cause.failed, cause.of_failed, cause.succeeded) == ("editor", 20, 28, 0)
