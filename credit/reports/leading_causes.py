@@ -39,7 +39,7 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent that never succeeded, its loops, or how runs end.
-      agent, tool: whose; "" of an end of the run.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
@@ -78,8 +78,12 @@ class LeadingCause:
 
 
 class _Candidate(NamedTuple):
-    """Events of one cause, and which traces tell whether they have it: bool [traces]."""
+    """Events of one cause, and which traces tell whether they have it: bool [traces].
 
+    Of one `kind`, as of a tool by each agent and by all of them, one is named.
+    """
+
+    kind: str
     words: str
     agent: str
     tool: str
@@ -134,7 +138,10 @@ def leading_causes(
             (float(some.sum()) if some.sum() >= min(2, one.tells.sum()) else 0.0, len(one.rows))
             for one, some in zip(every, having, strict=True)
         ]
-    named = sorted((i for i in range(len(every)) if size[i][0] > 0), key=lambda i: size[i], reverse=True)[:MOST]
+    of_kind: dict[str, int] = {}  # the first of equal ones, which is of one agent
+    for i in sorted((i for i in range(len(every)) if size[i][0] > 0), key=lambda i: size[i], reverse=True):
+        of_kind.setdefault(every[i].kind, i)
+    named = [*of_kind.values()][:MOST]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
     first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
@@ -186,14 +193,20 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("errors", " outside of tool calls", alone, failing),
     )
     for begin, end, rows, tells in kinds:
-        owners = [(names[agent[row]], tools[calls.call_of(row)] or "") for row in rows.tolist()]
-        for name, tool in dict.fromkeys(owners):
-            its = rows[[owner == (name, tool) for owner in owners]]
+        of: dict[str, dict[str, list[int]]] = {}
+        for row in rows.tolist():
+            of.setdefault(tools[calls.call_of(row)] or "", {}).setdefault(names[agent[row]], []).append(row)
+        for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
-            yield _Candidate(f"{what} by {printable(name, NAME)}{end}", name, tool, its, tells)
+            for name, its in by.items():
+                yield _Candidate(what, f"{what} by {printable(name, NAME)}{end}", name, tool, np.array(its), tells)
+            if len(by) > 1:
+                everybody = f"{what} by any of {len(by)} agents{end}"
+                yield _Candidate(what, everybody, "", tool, np.sort(np.concatenate([*by.values()])), tells)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
-            yield _Candidate(f"runs that {what.removeprefix('traces that ')}", "", "", at[at >= 0], tells)
+            words = f"runs that {what.removeprefix('traces that ')}"
+            yield _Candidate(words, words, "", "", at[at >= 0], tells)
 
 
 def told_causes(causes: tuple[LeadingCause, ...], kinds: tuple[str, str] = ("failed", "succeeded")) -> str:

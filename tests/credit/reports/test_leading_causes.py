@@ -135,3 +135,16 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
         row |= {name: other[name] for name in ("events", "edges")}
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert (cause.tool, cause.failed, cause.of_failed, cause.succeeded) == ("editor", 20, 28, 0)
+
+
+def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
+    """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
+    rows = []
+    for number in range(40):
+        row = run(number, ["index"] * (number % 2), ["editor"], rewards={"team": float(number % 2 == 0)})
+        for event in row["events"]:
+            event["agent"] = f"worker-{number // 2 % 8}"
+        rows.append(row)
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.words == "failed calls of index by any of 8 agents that never succeeded"
+    assert (cause.agent, cause.tool, cause.failed, cause.succeeded) == ("", "index", 20, 0)
