@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
-from credit.reports.judged_traces import below_their_own, enough_within, judged_traces
+from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.ranks import mean_ranks
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, fact_of, holm, task_mean
+from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
@@ -436,20 +435,9 @@ def outcome_differences(
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
-    failed, told = judged.failed[scored], (judged.failed | judged.succeeded)[scored]
-    _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
-    of_sides = (
-        task if side is None else np.unique(np.stack([task, side[scored]]), axis=1, return_inverse=True)[1].ravel()
-    )
-    within, unit = judged.unit is not None, of_sides if judged.unit is None else judged.unit
-    both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
-    kept = both[unit]
-    if judged.unit is None:
-        alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
-        # Tasks of one kind would be compared with tasks of the other side, too.
-        within = side is not None or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
-        kept = kept if within else ~kept
-    apart = judged.unit is not None and bool(unit.max() > of_sides.max())
+    compared = compared_kinds(traces, judged)
+    failed, told, unit, task, kept, within = compared
+    apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
@@ -464,8 +452,7 @@ def outcome_differences(
             shown &= paired[unit]
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], unit[kind], task[kind]) for kind in shown_of[what])
-        compared = used & kept
-        numbers = _compared(value[compared], failed[compared], unit[compared], task[compared], within)
+        numbers = compared.test(value)
         *_, least, differing = numbers
         if not differing and least >= 1:  # one number in each task
             continue
@@ -499,7 +486,7 @@ def outcome_differences(
         _by_model(
             traces.traces[name].take(scored[asked]).to_pylist(),
             below[asked],
-            (of_sides if apart else unit)[asked],
+            (judged.stratum if apart else unit)[asked],
             within,
         )
         for name in ("model", "system")
@@ -516,7 +503,8 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=side is not None, without=traces.sizes.traces - len(scored),
+        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
+        without=traces.sizes.traces - len(scored),
         failing="" if of_task else judged.failing,
     )  # fmt: skip
 
@@ -562,38 +550,6 @@ def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
     value = np.bincount(unit, value) / np.bincount(unit)
     _, of = np.unique(task[first], return_inverse=True)
     return float((np.bincount(of, value) / np.bincount(of)).mean()) if len(value) else math.nan
-
-
-def _compared(
-    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[float, float, float, float, float, int]:
-    """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
-    nan = math.nan
-    if not within:  # a task becomes one number, and all tasks one stratum
-        _, task = np.unique(task, return_inverse=True)
-        size = np.maximum(np.bincount(task), 1)
-        value, failed = np.bincount(task, value) / size, np.bincount(task, failed) > 0
-        chance, low, high = chance_above(value[failed], value[~failed])
-        enough, tasks = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS, len(value)
-        unit = np.zeros(tasks, np.int64)
-    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
-    n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)
-    usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
-    pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, unit)
-    if within:
-        above = ((np.bincount(unit, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
-        _, of = np.unique(task[first][usable], return_inverse=True)
-        groups = np.bincount(of)
-        pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
-        above = np.bincount(of, above, len(groups)) / groups
-        chance, low, high, _ = task_mean(above, 0.5)
-        enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
-    if not enough:
-        return chance, nan, nan, nan, nan, tasks
-    p, least = dealt(rank / pairs[unit], failed, unit)
-    p = p if least < LEVEL else nan
-    low, high = as_tested((low, high), p, 0.5)
-    return chance, max(low, 0.0), min(high, 1.0), p, least, tasks
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:

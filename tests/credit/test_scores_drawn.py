@@ -1,5 +1,7 @@
 """`credit bench bias --plot` draws the score that `--score` asks for."""
 
+import re
+
 import matplotlib.figure
 from click.testing import CliRunner
 
