@@ -194,7 +194,7 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
         said |= {"But": f"{sides['but']}."} if sides["but"] else {}
     said["Look first:"] = overview["triage"]["first"]
-    said |= {"What differs:": differing} if differing else {}
+    said |= {f"{overview['differences']['name']}:": differing} if differing else {}
     lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
