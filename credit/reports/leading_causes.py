@@ -210,5 +210,6 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
 
 
 def told_causes(causes: tuple[LeadingCause, ...], kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
-    """The causes in a sentence; "" of none."""
-    return f"{'; '.join(one.told(kinds) for one in causes)}." if causes else ""
+    """The causes in a sentence, each with the event to look at; "" of none."""
+    told = (f"{one.told(kinds)}, such as event {one.event} of trace {one.trace}" for one in causes)
+    return f"{'; '.join(told)}." if causes else ""

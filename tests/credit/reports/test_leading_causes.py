@@ -63,7 +63,8 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     said = told_causes((cause,))
     assert said == (
         f"failed calls of index by coder that never succeeded (index is down) in {cause.failed} of {cause.of_failed} "
-        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones."
+        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, such as event {cause.event} of "
+        f"trace {cause.trace}."
     )
     assert f"What went wrong most\n{said[0].upper()}{said[1:]}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
