@@ -794,6 +794,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "bench train",
             "bench doctor",
             "bench robustness",
+            "bench table",
             "shapley plan",
             "shapley solve",
         )

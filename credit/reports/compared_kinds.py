@@ -1,4 +1,4 @@
-"""Failed against succeeded traces in one number: within tasks that have both, or else between tasks."""
+"""Failed against succeeded traces in one number: within tasks that have both; else, without sides, between tasks."""
 
 from __future__ import annotations
 
@@ -58,12 +58,13 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
     scored = judged.rows
     failed, told = judged.failed[scored], (judged.failed | judged.succeeded)[scored]
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
-    within, unit = judged.unit is not None, task if judged.unit is None else judged.unit
+    within, unit = judged.unit is not None, judged.stratum if judged.unit is None else judged.unit
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
     kept = both[unit]
     if judged.unit is None:
         alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
-        within = bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS
+        # A task of one kind would be compared with tasks of the other side, too.
+        within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
     return ComparedKinds(failed, told, unit, task, kept, within)
 

@@ -130,7 +130,8 @@ class OutcomeDifferences:
         acts: its name and `models`, the largest difference first.
       unread: what `unread_outcomes` and `unscored_ends` say of traces whose outcomes are not among these; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
-      sided: whether only traces of one side are compared.
+      without: how many traces have no outcome.
+      sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
 
     failed: int
@@ -152,6 +153,7 @@ class OutcomeDifferences:
     systems: Models = ()
     failing: str = ""
     sided: bool = False
+    without: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -183,12 +185,14 @@ class OutcomeDifferences:
         return " ".join([self._count(), *self._unread()]), " ".join(self._more())
 
     def _count(self) -> str:
-        """How many traces failed."""
+        """How many traces failed, and of how many that is not known."""
         known = self.failed + self.succeeded
+        has = "trace has" if self.without == 1 else "traces have"
+        rest = f" {self.without} {has} no outcome." if self.without else ""
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.{rest}"
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
@@ -209,6 +213,11 @@ class OutcomeDifferences:
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
         return [*words, *self._by_model(3, 1), *self._of_these()]
+
+    @property
+    def _crossed(self) -> bool:
+        """Whether traces are of both kinds, and those of one task are of different sides."""
+        return self.sided and self.tasks == 0 and self.failed > 0 and self.succeeded > 0
 
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
@@ -234,7 +243,7 @@ class OutcomeDifferences:
 
     def _lines(self) -> list[str]:
         known = self.failed + self.succeeded
-        if not self.rows:
+        if not self.rows and not self._crossed:
             if not math.isnan(self.equal):
                 return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
             if not self.failed or not self.succeeded:
@@ -243,7 +252,7 @@ class OutcomeDifferences:
             taken = [self._taken()] if self.failing or self.of_task else []
             return [*taken, *self._verdict(), *self._by_model()]
         kinds = self._taken()
-        if self.within:
+        if self.within and not self._crossed:
             kinds += f" Compared within {counted(self.tasks, 'task')} with both"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
@@ -272,6 +281,11 @@ class OutcomeDifferences:
 
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
+        if self._crossed:
+            return [
+                f"No task has {self.kinds[0]} and {self.kinds[1]} traces of one side, so nothing was compared: what "
+                "differs between sides is no sign of what differs between outcomes."
+            ]
         if not self.rows:
             alike = (
                 f"{' and '.join(self.kinds).capitalize()} traces have the same length, agents, errors, tools and ends"
@@ -329,6 +343,7 @@ class OutcomeDifferences:
         every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
         for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
             mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.apart) else ""
+            mixes = mixes if _unlike(models) else ""
             shown = [
                 f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
             ] + ["…"] * (len(models) > most)
@@ -390,7 +405,8 @@ def outcome_differences(
     test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
     (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
     there are fewer, a task's groups count as one. Where there are fewer still, tasks of one kind are compared instead,
-    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then.
+    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With
+    sides nothing is compared then: a task of one side would be compared with a task of the other.
 
     Args:
       traces: what was read.
@@ -421,14 +437,11 @@ def outcome_differences(
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within = compared
-    of_sides = (
-        task if side is None else np.unique(np.stack([task, side[scored]]), axis=1, return_inverse=True)[1].ravel()
-    )
-    apart = judged.unit is not None and bool(unit.max() > of_sides.max())
+    apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
-    for what, every in _numbers(traces, calls):
+    for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
@@ -471,7 +484,10 @@ def outcome_differences(
         below, asked = below_their_own(known, task)
     models, systems = (
         _by_model(
-            traces.traces[name].take(scored[asked]).to_pylist(), below[asked], (task if apart else unit)[asked], within
+            traces.traces[name].take(scored[asked]).to_pylist(),
+            below[asked],
+            (judged.stratum if apart else unit)[asked],
+            within,
         )
         for name in ("model", "system")
     )
@@ -487,7 +503,8 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=side is not None,
+        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
+        without=traces.sizes.traces - len(scored),
         failing="" if of_task else judged.failing,
     )  # fmt: skip
 
@@ -516,6 +533,15 @@ def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray
     found = [(str(names[i]), int(bad[i]), int(every[i])) for i in np.argsort(-every, kind="stable") if every[i]]
     alike = all(one[1] * found[0][2] == found[0][1] * one[2] for one in found)
     return () if alike else tuple(found)
+
+
+def _unlike(models: Models) -> bool:
+    """Whether models fail unlike, by a χ² over the 95 % quantile of as many."""
+    bad, every = (np.array([one[i] for one in models], np.float64) for i in (1, 2))
+    part = bad.sum() / every.sum() if models else 0.0
+    freedom = max(len(models) - 1, 0)
+    found = ((bad - part * every) ** 2 / every).sum() / (part * (1 - part)) if 0 < part < 1 else 0.0
+    return bool(found > freedom + 2 * math.sqrt(2 * freedom))  # mean and two deviations: 3.83 at 1, the quantile 3.84
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:

@@ -8,6 +8,7 @@ from credit.cli.benchmarks.bench_bias import bias
 from credit.cli.benchmarks.bench_doctor import doctor
 from credit.cli.benchmarks.bench_robustness import robustness
 from credit.cli.benchmarks.bench_snr import snr
+from credit.cli.benchmarks.bench_table import table
 from credit.cli.benchmarks.bench_train import train
 from credit.cli.benchmarks.bench_truth import truth
 
@@ -31,5 +32,5 @@ def bench() -> None:
     """
 
 
-for _command in (bias, truth, snr, doctor, robustness, train):
+for _command in (bias, truth, snr, doctor, robustness, train, table):
     bench.add_command(_command)

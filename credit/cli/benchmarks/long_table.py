@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
     from credit.bench.refusals import Absent
 
-__all__ = ["LEFT_OUT", "Measured", "latex", "long_table_option", "save_numbers", "with_absent"]
+__all__ = [
+    "LEFT_OUT",
+    "Measured",
+    "condition",
+    "latex",
+    "long_table_option",
+    "place",
+    "save_numbers",
+    "shared_conditions",
+    "table_or_latex",
+    "with_absent",
+]
 
 LEFT_OUT = "left out"
 """In the cells of a method that was not measured."""
@@ -108,16 +119,18 @@ class Measured(NamedTuple):
         return f"{number} {self.mark}".rstrip()
 
 
+def table_or_latex(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A path that a table can be written to, or LaTeX; checked before all else."""
+    if path is None or path.suffix != ".tex":
+        return table_path(context, parameter, path)
+    check_folder(path, parameter.opts[0])
+    return path
+
+
 def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--table FILE`, under further names too; an unknown suffix or a missing folder is refused before all else."""
 
     alone = " So is `-o` here, not in snr and train." * ("-o" in names)
-
-    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-        if path is None or path.suffix != ".tex":
-            return table_path(context, parameter, path)
-        check_folder(path, "--table")
-        return path
 
     return click.option(
         "--table",
@@ -125,7 +138,7 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
         "table",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=check,
+        callback=table_or_latex,
         help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
         f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
     )
@@ -143,11 +156,11 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
     for one in absent:
         why.setdefault((one.method, None), one.why)
         why.setdefault((one.method, one.place), one.why)
-    known = {(number.method, *_place(number)) for number in numbers}
+    known = {(number.method, *place(number)) for number in numbers}
     found: list[Measured] = []
     for world, group in itertools.groupby(numbers, lambda number: number.world):
         of_world = [*group]
-        places = dict.fromkeys(_place(number) for number in of_world if not number.less)
+        places = dict.fromkeys(place(number) for number in of_world if not number.less)
         found += of_world
         for name in dict.fromkeys(method for method, _ in why):
             reason = why.get((name, world), why[name, None])
@@ -160,7 +173,7 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
     return found
 
 
-def _place(number: Measured) -> tuple[Any, ...]:
+def place(number: Measured) -> tuple[Any, ...]:
     """What tells the numbers of a method apart: the quantity and the conditions."""
     return (number.quantity, number.less, number.world, number.group_size, number.length, number.learning_rate)
 
@@ -236,13 +249,13 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
 
 def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: list[str]) -> str:
     title = f"{name} less that of {less}" if less else name
-    one = {field for field in CONDITIONS if len({getattr(number, field) for number in numbers}) == 1}
-    columns = dict.fromkeys(_condition(number, CONDITIONS.keys() - one) for number in numbers)
-    cells = {(n.method, _condition(n, CONDITIONS.keys() - one)): n.cell for n in numbers}
+    one = shared_conditions(numbers)
+    columns = dict.fromkeys(condition(number, one, others=True) for number in numbers)
+    cells = {(n.method, condition(n, one, others=True)): n.cell for n in numbers}
     confidence = {number.confidence for number in numbers if not math.isnan(number.low)} - {None}
     half = "" if any(" to " in cell for cell in cells.values()) else "half of the "
     brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in confidence if c]
-    about = "; ".join(filter(None, (_condition(numbers[0], one), *brackets, *said)))
+    about = "; ".join(filter(None, (condition(numbers[0], one), *brackets, *said)))
     methods = list(dict.fromkeys(number.method for number in numbers))
     of_columns = [[column or name, *(cells.get((method, column), "–") for method in methods)] for column in columns]
     blocks = _blocks(["method", *methods], of_columns)
@@ -295,8 +308,14 @@ def _numbers(cell: str) -> str:
     return _NUMBER.sub(one, _typeset(cell))
 
 
-def _condition(number: Measured, fields: set[str]) -> str:
-    values = {name: getattr(number, name) for name in CONDITIONS if name in fields}
+def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
+    """The conditions that are the same for all."""
+    return {field for field in CONDITIONS if len({getattr(number, field) for number in numbers}) == 1}
+
+
+def condition(number: Measured, fields: set[str], *, others: bool = False) -> str:
+    """Some conditions of a number in words, or all others."""
+    values = {name: getattr(number, name) for name in CONDITIONS if (name in fields) != others}
     return ", ".join(CONDITIONS[name].format(value) for name, value in values.items() if value is not None)
 
 

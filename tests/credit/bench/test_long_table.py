@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -189,3 +190,51 @@ def _untyped(line: str) -> str:
     """A line of a table without its LaTeX."""
     powers = re.sub(r" \\times 10\^\{(-?)(\d+)\}", lambda found: f"e{found[1]}{int(found[2]):02}", line)
     return powers.replace("$", "").replace("{,}", ",").replace(r"\_", "_").replace(r"\ddag{}", "‡")
+
+
+def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> None:
+    """One table of a method a line had to be made by hand from four files."""
+    bias = [
+        Measured(m, q, 0.5, world=w, group_size=3) for m in ("rloo", "grpo") for q in ("bias", "rank") for w in "ab"
+    ]
+    snr = [Measured("grpo", "snr", 0.25, 0.125, 0.375, 0.99, world="normal", length=10),
+           Measured("gigpo", "snr", math.nan, world="normal", length=10, why="it needs anchor", shown="refused"),
+           Measured("rloo", "snr", -0.125, less="grpo", world="normal", length=10)]  # fmt: skip
+    save_numbers(bias, tmp_path / "bias.csv")
+    for suffix in ("csv", "parquet", "jsonl"):
+        save_numbers(snr, tmp_path / f"snr.{suffix}")
+        call = ["bench", "table", str(tmp_path / "bias.csv"), str(tmp_path / f"snr.{suffix}")]
+        rows = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
+        assert rows == [
+            {"method": "rloo", "bias, a": "0.5", "bias, b": "0.5", "snr": "–"},
+            {"method": "grpo", "bias, a": "0.5", "bias, b": "0.5", "snr": "0.25 (0.125 to 0.375)"},
+            {"method": "gigpo", "bias, a": "–", "bias, b": "–", "snr": "left out"},
+        ]
+    for output in ("all.csv", "all.tex"):
+        shown = CliRunner().invoke(cli, [*call, "-m", "gigpo,grpo", "-q", "snr,rank", "-o", str(tmp_path / output)])
+        assert shown.exit_code == 0 and "gigpo has no snr: it needs anchor" in shown.stdout, shown.output
+        assert "groups of 3" in shown.stdout and "normal, T = 10; in brackets 99 % intervals" in shown.stdout
+        assert "also in the files: bias" in shown.stdout
+    assert pyarrow.csv.read_csv(tmp_path / "all.csv").column_names == ["method", "snr", "rank, a", "rank, b"]
+    latex_text = (tmp_path / "all.tex").read_text()
+    assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo (it needs anchor)" in latex_text
+    assert r"grpo & 0.25 (0.125 to 0.375) & 0.5 & 0.5 \\" in latex_text
+    nobody = CliRunner().invoke(cli, [*call, "-m", "rlo"])
+    assert nobody.exit_code == 1 and "of 'rlo'. Did you mean rloo" in nobody.stderr
+
+
+def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:
+    names = list(Measured._fields[:-1])
+    numbers = [Measured("rloo", "bias", value, world="a", group_size=3) for value in (0.5, 0.25)]
+    for number, file in zip(numbers, ("one.csv", "two.csv"), strict=True):
+        save_numbers([number], tmp_path / file)
+    (tmp_path / "other.csv").write_text("method,value\nrloo,1\n")
+    (tmp_path / "text.csv").write_text(",".join(names) + "\nrloo,bias,half" + "," * (len(names) - 3) + "\n")
+    for files, words in {
+        "one.csv two.csv": "two.csv:2 has bias 0.25 of rloo, and",
+        "other.csv": "other.csv:2 has no quantity; expected a table that `credit bench bias`",
+        "text.csv": "text.csv:2 has value 'half'; expected a number",
+    }.items():
+        paths = [str(tmp_path / file) for file in files.split()]
+        refused = CliRunner().invoke(cli, ["bench", "table", *paths])
+        assert refused.exit_code == 1 and words in refused.stderr, refused.output

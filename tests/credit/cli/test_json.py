@@ -24,7 +24,7 @@ from .logs import run, trace, write
 NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
 """Commands without the option, and why."""
 
-OWN_TESTS = {"score reliability", "score blame", "bench snr", "report", "label", "watch"}
+OWN_TESTS = {"score reliability", "score blame", "bench snr", "bench table", "report", "label", "watch"}
 """Commands whose own tests parse what `--json` prints."""
 
 NEEDS = {"demo": ("matplotlib",), "fit critic": ("flax", "optax"), "bench train": ("optax",)}
