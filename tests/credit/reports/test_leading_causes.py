@@ -149,3 +149,9 @@ def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> 
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert cause.words == "failed calls of index by any of 8 agents that never succeeded"
     assert (cause.agent, cause.tool, cause.failed, cause.succeeded) == ("", "index", 20, 0)
+
+
+def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] * (i % 4 < 2), rewards={"team": i // 4 + i % 4 / 10}) for i in range(48)]
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.told().endswith("(index is down) in 24 of 24 worse traces and 0 of 24 better ones")
