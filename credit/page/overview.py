@@ -87,7 +87,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
     found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
-    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
+    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -123,7 +123,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "differences": differing.as_json() | {"name": _name(differing, causes)},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told(found.kinds)} for one in causes]},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "sides": None,
         "ledger": None,

@@ -47,6 +47,7 @@ class LeadingCause:
       traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
       others: whether others are known to have succeeded, and none to have failed.
+      kinds: what failed and succeeded traces are called.
     """
 
     words: str
@@ -62,15 +63,16 @@ class LeadingCause:
     traces: int
     of_traces: int
     others: bool
+    kinds: tuple[str, str] = ("failed", "succeeded")
 
-    def told(self, kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
-        """The cause with its counts; `kinds` are what failed and succeeded traces are called."""
+    def told(self) -> str:
+        """The cause with its counts."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
         said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}"
-        bad, good = kinds
+        bad, good = self.kinds
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones"
@@ -97,20 +99,19 @@ def leading_causes(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
-    side: np.ndarray | None = None,
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes; those of the largest difference first. Else, of the traces
-    that are not known to have succeeded: causes of most, of two at least unless one trace is all.
+    that are not known to have succeeded: causes of most, of two at least unless one trace is all. Of two sides, such as
+    versions, traces of both are compared: what made one of them fail is a cause.
 
     Args:
       traces: what was read.
       success_at: as of `judged_traces`.
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
-      side: as of `judged_traces`.
 
     Examples:
       >>> import credit
@@ -120,7 +121,7 @@ def leading_causes(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
-    judged = judged_traces(traces, success_at, side)
+    judged = judged_traces(traces, success_at)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     every = list(_candidates(traces, calls))
     if not judged.both:
@@ -160,6 +161,7 @@ def leading_causes(
             traces=int(having[i].sum()),
             of_traces=int(every[i].tells.sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
+            kinds=judged.kinds,
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
@@ -209,6 +211,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells)
 
 
-def told_causes(causes: tuple[LeadingCause, ...], kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
-    """The causes in a sentence; "" of none."""
-    return f"{'; '.join(one.told(kinds) for one in causes)}." if causes else ""
+def told_causes(causes: tuple[LeadingCause, ...]) -> str:
+    """The causes in a sentence, each with the event to look at; "" of none."""
+    told = (f"{one.told()}, such as event {one.event} of trace {one.trace}" for one in causes)
+    return f"{'; '.join(told)}." if causes else ""

@@ -196,7 +196,7 @@ def summary(
         ends = [end.words for end in result.endings]
         shares = [failed.told() if failed else "", success_line(bought), result.slowest]
         costs = [total_line(total, stated), *shares, *gaps, *stated_lines(stated, len(ids)), *ends]
-        worst = told_causes(causes, result.kinds)
+        worst = told_causes(causes)
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)

@@ -23,7 +23,7 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
-  const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
+  const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
     : `${partly ? "at least " : ""}${number(count)} ${count === 1 ? noun : nouns}`);

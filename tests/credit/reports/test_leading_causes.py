@@ -63,7 +63,8 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     said = told_causes((cause,))
     assert said == (
         f"failed calls of index by coder that never succeeded (index is down) in {cause.failed} of {cause.of_failed} "
-        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones."
+        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, such as event {cause.event} of "
+        f"trace {cause.trace}."
     )
     assert f"What went wrong most\n{said[0].upper()}{said[1:]}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
@@ -148,3 +149,9 @@ def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> 
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert cause.words == "failed calls of index by any of 8 agents that never succeeded"
     assert (cause.agent, cause.tool, cause.failed, cause.succeeded) == ("", "index", 20, 0)
+
+
+def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] * (i % 4 < 2), rewards={"team": i // 4 + i % 4 / 10}) for i in range(48)]
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.told().endswith("(index is down) in 24 of 24 worse traces and 0 of 24 better ones")
