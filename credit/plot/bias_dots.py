@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import LEAST_NUMBERS, key_of_series, look, new_figure, plain_axes, plain_logs
+from credit.bench.rounding import EXACT
+from credit.plot.canvas import LEAST_NUMBERS, key_of_series, look, new_figure, plain_axes, zero_axis
 from credit.plot.finishing import shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -36,7 +37,6 @@ PANELS = ("bias", "relative", "rank")
 OWN_SCALE = "variance over |E g|²: shrinking advantages does not lower it"
 ABREAST = 4
 """Panels side by side: more would be too wide for a page."""
-EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
 def draw_methods(
@@ -97,7 +97,7 @@ def draw_methods(
             of_method = [row for row in chosen if row.world == world and row.answered > 0]  # else nothing was pushed
             step = min(0.4, 0.64 / max(1, len(worlds) - 1))
             shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
-            shown = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
+            shown = [0.0 if abs(getattr(row, field)) <= EXACT else getattr(row, field) for row in of_method]
             y = [place[row.method] + shift for row in of_method]
             axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
         plain_axes(axes, grid="both")
@@ -129,16 +129,12 @@ def draw_methods(
 
 
 def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
-    """The axis of a score: 0 of a bias has a place, variances span decades, ranks and shares end at 1."""
+    """The axis of a score: biases and variances span decades, ranks and shares end at 1."""
     found = [value for value in (getattr(row, field) for row in rows) if np.isfinite(value)]
     if field == "bias":
-        axes.set_xscale("symlog", linthresh=0.01)
-        axes.set_xlim(left=0)
-        axes.set_xticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+        zero_axis(axes, [*found, 1.0], least=0.01)  # 1 is as far off as no gradient
     elif field in ("variance", "relative", "error"):
-        if found and min(found) > 0:
-            axes.set_xscale("log")
-            plain_logs(axes.xaxis)
+        zero_axis(axes, found)
     else:
         axes.set_xlim(min(0.0, *found, 0.0) - 0.05, 1.05)
         axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from credit.bench.rounding import EXACT
 from graphs.errors import MissingExtraError
 from graphs.text import printable
 
@@ -25,12 +28,14 @@ __all__ = [
     "INK",
     "ORANGE",
     "TEXT",
+    "grow",
     "key",
     "key_of_series",
     "look",
     "new_figure",
     "plain_axes",
     "plain_logs",
+    "zero_axis",
 ]
 
 BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "0.25", "0.62"
@@ -65,6 +70,11 @@ def look(series: int, member: int = 0) -> tuple[str, str]:
 
 LEAST_NUMBERS = 3
 """Along an axis whose span holds them: one or two do not say what a distance on it is."""
+
+SHARE = 0.4
+"""Of the height of a figure whose size nobody chose: what its panels have at least, whatever notes and legends take."""
+
+PAD = 0.2  # inches above and below a legend
 
 TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
 """For every text that may come from a log: a `$` in it is a `$`."""
@@ -112,23 +122,81 @@ def plain_logs(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -> None:
+    """A logarithmic axis along x; where a value is 0 up to rounding, or `least` is given, 0 has a place on it.
+
+    Below `least`, by default the decade of the smallest other value, such an axis is linear.
+    """
+    found = [value for value in values if np.isfinite(value)]
+    above = [value for value in found if value > EXACT]
+    if least is None and above and len(above) == len(found):
+        axes.set_xscale("log")
+        plain_logs(axes.xaxis)
+        return
+    first = np.floor(np.log10(least or min(above, default=1.0)))
+    last = max(np.floor(np.log10(max(above, default=1.0))), first + 1)
+    places = 10.0 ** np.arange(first, last + 1, np.ceil((last - first + 1) / 4))
+    axes.set_xscale("symlog", linthresh=places[0])
+    axes.set_xlim(left=0)
+    axes.set_xticks([0, *places], ["0", *(f"{place:,.12g}" for place in places)])
+
+
+def grow(figure: Figure) -> None:
+    """Make a figure higher until its panels have `SHARE` of its height, and a legend beside them has room."""
+    for _ in range(9):
+        width, height = figure.get_size_inches()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            figure.draw_without_rendering()
+        legend = max((float(one.get_window_extent().height) for one in figure.legends), default=0.0) / figure.dpi
+        if any("collapsed" in str(warning.message) for warning in caught):
+            needed = height + legend
+        else:
+            needed = max((height - _of_panels(figure)) / (1 - SHARE), legend + PAD)
+        if needed <= height:
+            return
+        figure.set_size_inches(width, needed)
+
+
+def _of_panels(figure: Figure) -> float:
+    """Inches of the height that some panel takes."""
+    boxes = [axes.get_window_extent() for axes in figure.axes if axes.get_visible()]
+    taken, end = 0.0, -np.inf
+    for low, high in sorted((box.y0, box.y1) for box in boxes):
+        taken += max(0.0, high - max(low, end))
+        end = max(end, high)
+    return taken / float(figure.dpi)
+
+
 def key_of_series(figure: Figure, names: Sequence[str], title: str = "") -> Legend:
-    """A legend below a figure whose series are drawn as markers of `CYCLE`, in this order."""
+    """A legend below a figure whose series are drawn as markers of `CYCLE`, in this order; the figure grows for it."""
     from matplotlib.lines import Line2D
 
     looks = [look(number) for number in range(len(names))]
     handles = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5) for colour, marker in looks]
     labels = [printable(name, 40) for name in names]
     title = textwrap.fill(title, int(15 * figure.get_figwidth()))  # as wide as the figure; one line was cut at its ends
-    return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)), title=title)
+    legend = key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)), title=title)
+    grow(figure)
+    return legend
 
 
 def key(owner: Figure | Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any) -> Legend:
-    """A legend of a figure or of axes whose labels are text whatever they hold; `where` goes to `owner.legend`."""
+    """A legend of a figure or of axes whose labels are text whatever they hold; `where` goes to `owner.legend`.
+
+    That of a figure has fewer columns than `ncols` where they would be wider.
+    """
     # Placeholders, because a label that begins with an underscore would be left out.
     options = {"frameon": False, "fontsize": 8, "title_fontsize": 8} | where
     legend = owner.legend(handles, [f"series {i}" for i in range(len(labels))], **options)
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_parse_math(False)
         text.set_text(label)
-    return legend
+    columns, figures = options.get("ncols", 1), getattr(owner, "legends", None)
+    if columns == 1 or figures is None:
+        return legend
+    titled, width = (part.get_window_extent().width for part in (legend.get_title(), legend))
+    if width <= owner.bbox.width or titled > owner.bbox.width:
+        return legend
+    figures.remove(legend)
+    return key(owner, handles, labels, **options | {"ncols": columns - 1})

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from credit.plot.canvas import TEXT
+from credit.plot.canvas import TEXT, grow
 from credit.plot.narrow import make_room
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -81,6 +81,8 @@ def refine(
         _serif(figure)
     if style == "talk":
         _enlarge(figure)
+    if size is None:
+        grow(figure)
     if size is not None or style == "talk":
         make_room(figure)
     return figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from credit.plot.canvas import INK, key, look, new_figure, plain_axes
+from credit.plot.canvas import INK, grow, key, look, new_figure, plain_axes
 from graphs.errors import CreditError
 from graphs.task_means import mean_of_tasks
 from graphs.text import printable
@@ -95,6 +95,7 @@ def draw_calibration(
     if title:
         upper.set_title(printable(title, 100), loc="left", fontsize=10, parse_math=False)
     key(figure, handles, labels, loc="outside lower center")
+    grow(figure)
     return figure
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from credit.plot.canvas import key, look, new_figure, plain_axes, plain_logs
+from credit.bench.rounding import EXACT
+from credit.plot.canvas import grow, key, look, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import lying_on, shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -137,6 +138,7 @@ def draw_snr(
     if title:
         axes.set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
     key(figure, handles, labels, loc="outside right upper", title=groups, alignment="left")
+    grow(figure)
     return figure
 
 
@@ -157,7 +159,7 @@ def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: floa
     if curve.low is None or curve.high is None:
         return False
     snr = np.asarray(curve.snr, np.float64)
-    kept = np.isfinite(snr) & (snr > 0)
+    kept = np.isfinite(snr) & (snr > EXACT)
     low, high = (np.asarray(band, np.float64)[kept] for band in (curve.low, curve.high))
     axes.fill_between(x[kept], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     return bool((low < floor).any())
@@ -165,13 +167,13 @@ def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: floa
 
 def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str) -> None:
     snr = np.asarray(curve.snr, np.float64)
-    finite = np.isfinite(snr) & (snr > 0)
+    finite = np.isfinite(snr) & (snr > EXACT)
     axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linestyle="none", zorder=4)
     if curve.theory is None:
         axes.plot(x[finite], snr[finite], color=colour, linewidth=1.2, zorder=3)
     else:  # it joins the points, so that what departs from it shows, and lies above lines that it coincides with
         theory = np.asarray(curve.theory, np.float64)
-        known = np.isfinite(theory) & (theory > 0)
+        known = np.isfinite(theory) & (theory > EXACT)
         axes.plot(x[known], theory[known], color=colour, linestyle=DASHED, linewidth=1.2, zorder=3.5)
 
 
@@ -196,7 +198,7 @@ def _lying(curves: Sequence[Curve]) -> list[str]:
     for curve in curves:
         at = np.full(len(lengths), np.nan)
         at[np.searchsorted(lengths, np.asarray(curve.length, np.float64))] = curve.snr
-        drawn = np.where(at > 0, at, np.nan)
+        drawn = np.where(at > EXACT, at, np.nan)
         found.append((printable(curve.name, 48), {"": np.log(drawn) / height}))
     return lying_on(found, APART)
 
@@ -204,7 +206,7 @@ def _lying(curves: Sequence[Curve]) -> list[str]:
 def _positive(values: Array) -> np.ndarray:
     """Those that can stand on a logarithmic axis."""
     values = np.asarray(values, np.float64)
-    kept: np.ndarray = values[np.isfinite(values) & (values > 0)]
+    kept: np.ndarray = values[np.isfinite(values) & (values > EXACT)]
     return kept
 
 

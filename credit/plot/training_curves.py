@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, key, new_figure, plain_axes
+from credit.plot.canvas import CYCLE, grow, key, new_figure, plain_axes
 from credit.plot.finishing import lying_on, shown_name
 from graphs.errors import CreditError
 from graphs.task_means import median_interval
@@ -110,6 +110,7 @@ def draw_training(
     labels = [names[number] + " ‡" * (signals[number] in edge) for number in handles]
     key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
         fontsize=9, title=title, title_fontsize=9)  # fmt: skip
+    grow(figure)
     return figure
 
 

@@ -1,0 +1,123 @@
+"""Laws of figures whose size nobody chose: whatever is drawn and stated, panels have room and nothing lies on them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.bench.bias import Row
+from credit.bench.refusals import Absent
+from credit.bench.snr import Point, Report, fit
+from credit.plot import Curve, draw_calibration, draw_comparison, draw_methods, draw_snr, draw_snr_report, draw_truth
+from credit.plot.canvas import SHARE
+from credit.plot.training_curves import draw_training
+
+pytest.importorskip("matplotlib")
+
+NAMES = ("rloo", "grpo", "dr_grpo", "mt_grpo", "c3", "coma", "dr_mas", "gae", "module_of_mine:a_long_estimator")
+ABSENT = [
+    Absent(
+        f"package.of_mine:estimator_{i}", "every task", f"needs {what}, which the tasks do not have, " + 3 * "and so "
+    )
+    for i, what in enumerate(("anchor", "stage", "greedy_reward", "propensity", "more"))
+]
+
+
+def names_of(methods: int) -> list[str]:
+    return [f"{NAMES[i % len(NAMES)]}{i // len(NAMES) or ''}" for i in range(methods)]
+
+
+def training(methods: int, places: int, absent: list[Absent]) -> Any:
+    rows = [
+        {"task": f"task {place}", "signal": name, "seed": seed, "start": 0.0, "optimum": 1.0, "learning_rate": 0.4,
+         "curve": [0.0, 0.5 + i % 3 / 10, 1.0], "answered": 0.5}
+        for place in range(places) for i, name in enumerate(names_of(methods)) for seed in range(5)
+    ]  # fmt: skip
+    return draw_training(rows, group_size=6, rates=(0.1, 0.4), values="values: of a critic", absent=absent)
+
+
+def bias(methods: int, places: int, absent: list[Absent]) -> Any:
+    rows = [Row(name, f"world-{place}", 3, 0.2, 0.9, 1.5, 2.0, 0.5, 0.7, 0.6, 0.5)
+            for place in range(places) for name in names_of(methods)]  # fmt: skip
+    return draw_methods(rows, values="values: the true ones", absent=absent, title="a title")
+
+
+def truth(methods: int, places: int, absent: list[Absent]) -> Any:
+    ends = {f"{field}{end}": 0.5 for field in ("slope", "correlation") for end in ("", "_low", "_high")}
+    rows: list[Any] = [SimpleNamespace(method=name, world=f"world-{place}", answered=0.5, **ends)
+                       for place in range(places) for name in names_of(methods)]  # fmt: skip
+    return draw_truth(rows, group_size=6, absent=absent)
+
+
+def snr(methods: int, places: int, absent: list[Absent]) -> Any:
+    points = [
+        [Point(name, name, length, 4 + place, (i + 1) / length, 0.5 / length, 30 / length, 1.0, 1.0, 1.0, 1.0, 2.0, 2,
+               "full", 0.0, 0.5, "") for length in (10, 100)]
+        for place in range(places) for i, name in enumerate(names_of(methods))
+    ]  # fmt: skip
+    fits = [line for curve in points if (line := fit(curve)) is not None]
+    refused: Any = [SimpleNamespace(scheme=one.method, why=one.why) for one in absent]
+    return draw_snr_report(Report([point for curve in points for point in curve], fits, {}, refused))
+
+
+def calibration(methods: int, places: int, absent: list[Absent]) -> Any:
+    predicted = np.linspace(0, 1, 20)
+    return draw_calibration({name: (predicted, predicted) for name in names_of(methods)})
+
+
+def comparison(methods: int, places: int, absent: list[Absent]) -> Any:
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 20, trace=[str(i // 2) for i in range(20)], agent=[f"long name {i % 9}" for i in range(20)],
+        reward=[float(i // 2 % 2) for i in range(20)],
+    )  # fmt: skip
+    of = credit.rloo(graph, reward)
+    return draw_comparison(credit.compare(rows.traces, dict.fromkeys(names_of(max(2, methods)), of)))
+
+
+@pytest.mark.parametrize("draw", [training, bias, truth, snr, calibration, comparison])
+@pytest.mark.parametrize("methods, places", [(1, 1), (7, 1), (18, 3)])
+@pytest.mark.parametrize("absent", [[], ABSENT], ids=["all", "absent"])
+def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
+    draw: Any, methods: int, places: int, absent: list[Absent]
+) -> None:
+    """Of 520 pixels 85 were left to seven learning curves, and with a method left out the key lay over them."""
+    figure = draw(methods, places, absent)
+    figure.draw_without_rendering()
+    panels = [axes.get_window_extent() for axes in figure.axes if axes.get_visible()]
+    rows = np.zeros(int(figure.bbox.height) + 1, bool)
+    for box in panels:
+        rows[max(0, int(box.y0)) : int(box.y1) + 1] = True
+    assert rows.mean() > SHARE - 0.01
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    for legend in legends:
+        box = legend.get_window_extent()
+        assert box.x0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y0 >= -1 and box.y1 <= figure.bbox.y1 + 1
+        inner = box.padded(-2)
+        assert not any(panel.overlaps(inner) for panel in panels)
+
+
+@pytest.mark.parametrize("least", [1e-32, -1e-12, 0.0])
+@pytest.mark.parametrize("others", [(0.3,), (1.7, 6.0), (2e-7, 40.0), ()])
+def test_a_score_of_0_up_to_rounding_has_a_place_in_its_panel(least: float, others: tuple[float, ...]) -> None:
+    """An error of 1.67e-32 had its panel span 33 decades: no title, a cut name, no marker, and a raw warning."""
+    rows = [
+        Row(f"m{i}", "stop-rewards", 3, at, 1.0, at, at, at, 1.0, 1.0, 1.0) for i, at in enumerate((least, *others))
+    ]
+    for axes in draw_methods(rows, scores=("bias", "variance", "relative", "error")).axes:
+        low, high = axes.get_xlim()
+        shown = np.asarray(axes.lines[0].get_xdata(), float)
+        assert low == 0 and shown[0] == 0 and list(shown[1:]) == list(others)
+        assert shown.max() <= high
+        seen = [label.get_text() for label in axes.get_xticklabels()]
+        assert seen[0] == "0" and 3 <= len(seen) <= 6
+
+
+def test_a_signal_of_0_up_to_rounding_stretches_no_axis() -> None:
+    length = np.array([10.0, 100.0, 1000.0])
+    figure = draw_snr([Curve("a", length, np.array([0.5, 0.2, 1e-17])), Curve("b", length, 1 / length)])
+    low, high = figure.axes[0].get_ylim()
+    assert low > 1e-4 and high < 1
