@@ -33,7 +33,7 @@ from credit.bench.refusals import main_reason, refused_line, refused_share
 from credit.bench.rounding import rounded
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
-from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
+from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
 from credit.bench.snr_theory import Setting
 from estimators.base import Reason
 from graphs.atomic import atomic_write
@@ -179,11 +179,12 @@ class Difference(NamedTuple):
     traces: int
 
     def text(self) -> str:
-        """The difference and the half width of its band; "equal" where single precision cannot tell the two apart."""
+        """The difference and the half width of its band, with ‡ of draws of its own; "equal" up to single precision."""
+        apart = "" if self.traces else " ‡"
         if abs(self.difference) < ROUNDING and not max(abs(self.low), abs(self.high)) >= ROUNDING:
-            return "equal"
+            return f"equal{apart}"
         half = self.high - self.difference
-        return f"{self.difference:+.3g}" if math.isnan(half) else f"{self.difference:+.3g} ({half:.1g})"
+        return f"{self.difference:+.3g}" + ("" if math.isnan(half) else f" ({half:.1g})") + apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -418,7 +419,7 @@ def _line(x: np.ndarray, points: Sequence[Point]) -> tuple[float, float]:
 
 
 def run(
-    schemes: Iterable[Scheme] | None = None,
+    schemes: Iterable[Scheme | str] | None = None,
     *,
     lengths: Sequence[int] = LENGTHS,
     group_sizes: Sequence[int] = (8,),
@@ -432,10 +433,11 @@ def run(
 
     With a folder, each point is written there as soon as it is known. A point of the same effort, seed and version that
     is there already is not measured again, so a killed run resumes. Points of your own function are always measured,
-    since the function may have changed. A point that cannot be measured is in the report with the reason.
+    since the function may have changed. A point that cannot be measured is in the report with the reason, and so is a
+    method whose evidence these logs lack.
 
     Args:
-      schemes: by default all that have a closed form.
+      schemes: or names that `scheme_of` takes; by default all that have a closed form.
       lengths, group_sizes: T and K; a scheme goes to the lengths that it is made for.
       effort: how much is drawn.
       seed: of everything that is drawn.
@@ -456,7 +458,7 @@ def run(
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
     noise_of(world)
     variance = sample_variance(world, seed) if ":" in world else None
-    chosen = list(SCHEMES.values() if schemes is None else schemes)
+    chosen, lacking = schemes_of(SCHEMES.values() if schemes is None else schemes)
     todo = [
         (scheme, length, Setting(group=group, world=world))
         for group in group_sizes
@@ -482,6 +484,7 @@ def run(
             raise  # of whatever scheme
         except CreditError as error:
             refused.append(Refused(scheme.name, length, w.group, str(error)))
+    refused += [Refused(name, t, k, why) for name, why in lacking.items() for k in group_sizes for t in lengths]
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
     report = Report(points, fits, left_out(), refused, differences, world, variance)

@@ -6,13 +6,14 @@ import dataclasses
 import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
+from credit.bench.refusals import LeftOut, UnmeasuredError
 from credit.bench.snr_draws import (
     BATCH,
     CLAIM_ERROR,
@@ -36,11 +37,7 @@ from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
 
-__all__ = ["SCHEMES", "LacksEvidenceError", "Scheme", "left_out", "needs_of", "registered", "scheme_of"]
-
-
-class LacksEvidenceError(CreditError):
-    """A method needs evidence that the logs of this world do not have."""
+__all__ = ["SCHEMES", "Scheme", "left_out", "needs_of", "registered", "scheme_of", "schemes_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +239,8 @@ def scheme_of(name: str) -> Scheme:
     first.
 
     Raises:
-      CreditError: there is none; or the function needs evidence that this world has not.
+      CreditError: there is none.
+      UnmeasuredError: the method needs evidence that the logs of this world do not have.
     """
     if name in SCHEMES:
         return SCHEMES[name]
@@ -255,7 +253,7 @@ def scheme_of(name: str) -> Scheme:
             return _from_function(name, method.fn, method.summary, together=together)
         reasons = left_out()
         if home in reasons:
-            raise LacksEvidenceError(f"method {name!r} {reasons[home]}, which the logs of this benchmark do not have")
+            raise UnmeasuredError(f"method {name!r} {reasons[home]}, which the logs of this benchmark do not have")
         same = [scheme for scheme in SCHEMES.values() if scheme.method == home]
         return dataclasses.replace(same[0] if same else registered()[home], name=name)
     near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
@@ -263,6 +261,30 @@ def scheme_of(name: str) -> Scheme:
     schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it
     raise CreditError(f"no scheme or method is called {name!r}; {hint} a registered method, module:function, or one of "
                       f"the schemes {schemes}")  # fmt: skip
+
+
+def schemes_of(asked: Iterable[Scheme | str]) -> tuple[list[Scheme], dict[str, str]]:
+    """Schemes, those of names by `scheme_of`, and by name why a method has none, which keeps no other from being
+    measured.
+
+    Raises:
+      CreditError: no scheme has a name.
+      UnmeasuredError: none of them can be measured.
+
+    Examples:
+      >>> found, lacking = schemes_of(["rloo", "gigpo"])
+      >>> [scheme.name for scheme in found], lacking["gigpo"][:27]
+      (['rloo'], "method 'gigpo' needs anchor")
+    """
+    without = LeftOut()
+    tried = (
+        one if isinstance(one, Scheme) else without.try_one(one, "", functools.partial(scheme_of, one)) for one in asked
+    )
+    found = [scheme for scheme in tried if scheme is not None]
+    lacking = {one.method: one.why for one in without.absent}
+    if lacking and not found:
+        raise UnmeasuredError("; ".join(lacking.values()))
+    return found, lacking
 
 
 def needs_of(scheme: Scheme) -> tuple[str, ...]:
@@ -282,9 +304,7 @@ def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, togeth
     needs = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     missing = [need for need in needs if need not in _GIVEN]
     if missing:
-        raise LacksEvidenceError(
-            f"method {name!r} needs {', '.join(missing)}; this world's logs have {', '.join(_GIVEN)}"
-        )
+        raise UnmeasuredError(f"method {name!r} needs {', '.join(missing)}; this world's logs have {', '.join(_GIVEN)}")
     draw = broadcast(functools.partial(_with_evidence, fn, tuple(needs)), agents=PARTS, together=together, thin=False)
     return Scheme(name, name, summary, 1000, _one_rollout, draw, log="full")
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from credit.bench.refusals import LeftOut
 from credit.bench.training import training_loop, training_runs
 from credit.bench.training.training_comparison import Cell, cells, comparisons, least_seeds, mean_ranks
 from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
-from credit.cli.benchmarks.bench_train import _edge
+from credit.cli.benchmarks.bench_train import _edge, _events, _within
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
@@ -557,6 +558,22 @@ def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -
     found = CliRunner().invoke(cli, [*call, "--world", "heavy"])
     assert found.exit_code == 0, found.output
     assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]
+
+
+def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
+    """`gigpo`, which needs anchors, ended the cell although there was something to take it."""
+    left_out = LeftOut()
+    rows = run_training(["rloo", "gigpo"], ["bottleneck"], 1, TINY, learning_rates=ONE, left_out=left_out)
+    assert {row["signal"] for row in rows} == {"rloo"}
+    (gigpo,) = left_out.absent
+    assert (gigpo.method, gigpo.place) == ("gigpo", "every task") and "needs anchor" in gigpo.why
+
+
+def test_what_no_seed_reached_has_no_interval_of_it() -> None:
+    """The table had "not reached (not reached to not reached)"."""
+    far = float("inf")
+    assert _within(far, (far, far), _events) == "not reached"
+    assert _within(far, (500.0, far), _events) == "not reached (500 to not reached)"
 
 
 def test_what_cannot_be_trained_is_left_out_by_name(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def run_training(
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
         except those of your own function or task, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
-      left_out: takes the signals that some task does not suit, or whose advantages are not finite there, which then
-        have no row; None raises.
+      left_out: takes the signals that need what the tasks do not have, that some task does not suit, or whose
+        advantages are not finite there, which then have no row; None raises.
 
     Returns:
       One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
@@ -111,6 +111,8 @@ def run_training(
     signals = list(signals)
     for signal in signals:
         expect("signals", signal, str, "names of methods or of functions, such as 'rloo' or 'mine:estimator'")
+    if left_out is not None:
+        signals = [*left_out.keep(signals, "every task", training_signal)]
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
     named = [learning_task(task) if isinstance(task, str) else task for task in tasks]
     pairs = [(task, signal) for task in named for signal in signals]

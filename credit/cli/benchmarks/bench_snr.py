@@ -126,7 +126,7 @@ def snr(
     The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
-    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Refused, run
+    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_logs import noise_of
     from credit.bench.snr_schemes import needs_of
     from credit.plot import draw_snr_report
@@ -145,7 +145,7 @@ def snr(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(
-        schemes,
+        [*schemes, *lacking],
         lengths=chosen,
         group_sizes=sizes,
         effort=QUICK if quick else FULL,
@@ -154,10 +154,9 @@ def snr(
         folder=None if output is None else output / "points",
         progress=_bar,
     )
-    report.refused.extend(Refused(name, t, k, why) for name, why in lacking.items() for k in sizes for t in chosen)
     if output is not None:
         _write(report, output)
-    few = any(math.isnan(d.high) and d.text() != "equal" for d in report.differences)
+    few = any(math.isnan(d.high) and not d.text().startswith("equal") for d in report.differences)
     noise = [
         f"noise of {world}: sample variance {variance:.3g}; that of normal and heavy is 1"
         for variance in (report.variance,)
@@ -223,7 +222,7 @@ def _numbers(report: Report) -> list[Measured]:
     for d in report.differences:
         found.append(
             Measured(d.scheme, "snr", d.difference, d.low, d.high, 0.99, d.traces or None, d.first, report.world,
-                     d.group, d.length, mark="" if d.traces else "‡", shown=d.text())
+                     d.group, d.length, mark="" if d.traces else "‡", shown=d.text().removesuffix(" ‡"))
         )  # fmt: skip
     for f in report.fits:
         ends = (f.slope - f.half_width, f.slope + f.half_width)
@@ -238,20 +237,10 @@ def _slope(line: Fit) -> str:
 
 def _schemes(names: tuple[str, ...], all_: bool) -> tuple[list[Scheme], dict[str, str]]:
     """What is to be measured, and by name why a method cannot be: it does not keep the others from being measured."""
-    from credit.bench.snr_schemes import SCHEMES, LacksEvidenceError, registered, scheme_of
+    from credit.bench.snr_schemes import SCHEMES, registered, schemes_of
 
-    chosen, lacking = [], {}
-    for name in names:
-        try:
-            chosen.append(scheme_of(name))
-        except LacksEvidenceError as error:
-            lacking[name] = str(error)
-    if lacking and not chosen and not all_:
-        raise LacksEvidenceError("; ".join(lacking.values()))
-    if all_ or not names:
-        chosen = [*SCHEMES.values(), *chosen]
-    if all_:
-        chosen += registered().values()
+    with_form = SCHEMES.values() if all_ or not names else ()
+    chosen, lacking = schemes_of([*with_form, *names, *(registered().values() if all_ else ())])
     return list({scheme.name: scheme for scheme in chosen}.values()), lacking
 
 
@@ -363,6 +352,6 @@ def _differences(report: Report, group: int) -> Table:
     table = ruled_table("scheme", *(f"#T = {length:,}" for length in lengths), title=title)
     for name in dict.fromkeys(d.scheme for d in found):
         of_scheme = {d.length: d for d in found if d.scheme == name}
-        cells = (f"{d.text()}{'' if d.traces else ' ‡'}" if (d := of_scheme.get(t)) else "" for t in lengths)
+        cells = (of_scheme[t].text() if t in of_scheme else "" for t in lengths)
         table.add_row(words(name), *cells)
     return table

@@ -335,8 +335,10 @@ def _difference(value: float) -> str:
 
 
 def _within(middle: float, interval: Sequence[float], show: Callable[[float], str] = _share) -> str:
-    """A median with its interval, where there is one."""
-    return show(middle) if math.isnan(interval[0]) else f"{show(middle)} ({show(interval[0])} to {show(interval[1])})"
+    """A median with its interval, where there is one; that of what no seed reached says nothing more."""
+    if not math.isfinite(interval[0]):
+        return show(middle)
+    return f"{show(middle)} ({show(interval[0])} to {show(interval[1])})"
 
 
 def _events(number: float) -> str:

@@ -334,6 +334,18 @@ def test_a_method_that_cannot_be_measured_is_a_row_as_refused(constant: str) -> 
         run([scheme_of(constant)], lengths=(10,), group_sizes=(4,), effort=TINY)
 
 
+def test_names_of_methods_whose_evidence_the_logs_lack_are_left_out_with_the_reason() -> None:
+    """In Python `scheme_of("gigpo")` ended the whole cell; the command left it out."""
+    report = run(["rloo", "gigpo", "coma"], lengths=(10,), group_sizes=(4,), effort=TINY)
+    assert [p.scheme for p in report.points] == ["rloo"]
+    assert [(r.scheme, r.length, r.group) for r in report.refused] == [("gigpo", 10, 4), ("coma", 10, 4)]
+    assert report.refusals()[0].startswith("gigpo in groups of 4 at T = 10: method 'gigpo' needs anchor")
+    with pytest.raises(CreditError, match=r"'gigpo' needs anchor, .*; method 'coma' needs q_value"):
+        run(["gigpo", "coma"], lengths=(10,), effort=TINY)
+    with pytest.raises(CreditError, match="no scheme or method is called 'rlo'"):
+        run(["gigpo", "rlo"], lengths=(10,), effort=TINY)
+
+
 def test_a_method_is_called_as_it_was_passed_and_has_the_draws_of_its_scheme() -> None:
     """`-m rloo` became "shared, leave one out" in the table and the figure."""
     point = measure(scheme_of("rloo"), 10, Setting(group=4), TINY, 0)
@@ -428,6 +440,7 @@ def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pyte
     stdout().print(_table(Report(points, [], {}, [], less), 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert ["‡" in shown[name] for name in ("first", "same", "other", "‡")] == [False, False, True, True]
+    assert [line.text() for line in less] == ["+0 (0.01)", "+0 (0.01) ‡"]
 
 
 def test_a_published_name_has_a_scheme() -> None:
