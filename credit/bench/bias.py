@@ -29,7 +29,7 @@ import dataclasses
 import functools
 import importlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -222,8 +222,19 @@ def measure(name: str, world: str, k: int) -> Row:
     return Row(name, world, k, *_scores(_draws(micro_world(world), setting(name).way, k), _enumerated(name, world, k)))
 
 
-def refusals(rows: Sequence[Row]) -> list[str]:
-    """A line for each method, size K and reason of decisions that have no number: how many in which world, and why."""
+def reasons(rows: Sequence[Row]) -> dict[tuple[str, str, int], str]:
+    """By method, world and size K the main reason of decisions that have no number; rows without any are not in it."""
+    places = [(row.method, row.world, row.k) for row in rows if row.answered < 1]
+    return {place: why_refused(_enumerated(*place).reason) for place in places}
+
+
+def refusals(rows: Sequence[Row], why: Mapping[tuple[str, str, int], str]) -> list[str]:
+    """A line for each method, size K and reason of decisions that have no number: how many in which world, and why.
+
+    Args:
+      rows: what was measured.
+      why: of `reasons`.
+    """
     largest: dict[str, int] = {}
     worlds: dict[tuple[str, int], int] = {}
     refused: dict[tuple[str, int, str], list[Row]] = {}
@@ -231,8 +242,7 @@ def refusals(rows: Sequence[Row]) -> list[str]:
         largest[row.method] = max(row.k, largest.get(row.method, 0))
         worlds[row.method, row.k] = worlds.get((row.method, row.k), 0) + 1
         if row.answered < 1:
-            reason = why_refused(_enumerated(row.method, row.world, row.k).reason)
-            refused.setdefault((row.method, row.k, reason), []).append(row)
+            refused.setdefault((row.method, row.k, why[row.method, row.world, row.k]), []).append(row)
     lines = []
     for (name, k, reason), of_reason in refused.items():
         places: dict[str, list[str]] = {}
@@ -243,7 +253,8 @@ def refusals(rows: Sequence[Row]) -> list[str]:
         if number > 1:
             where = f"{next(iter(places))} in all {number} worlds" if met == number and len(places) == 1 else (
                 f"{where} ({met} of {number} worlds)")  # fmt: skip
-        more = f"; --group-size {k + 1} has more" * (reason == REASONS[Reason.TOO_FEW] and k == largest[name])
+        few = reason == REASONS[Reason.TOO_FEW] or not any(row.answered for row in of_reason)
+        more = f"; --group-size {k + 1} has more" * (few and k == largest[name] > 1)
         lines.append(f"{name}, size {k}, gave no number for decisions: {where}; most often: {reason}{more}")
     return lines
 

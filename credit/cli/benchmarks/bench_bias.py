@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +108,7 @@ def bias(
 
     The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
-    from credit.bench.bias import Row, beyond, cells, refusals
+    from credit.bench.bias import Row, beyond, cells, reasons, refusals
     from credit.bench.bias_settings import setting
     from credit.bench.refusals import Absent, LeftOut, absent_lines
 
@@ -122,13 +122,15 @@ def bias(
 
     too_many = beyond(methods, worlds, group_size)
     rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
-    told = [*_of_outcomes(rows), *_alike(rows, group_size), *(refusals(rows) if methods else ()), *_variants(methods)]
+    why = reasons(rows) if methods else {}
+    told = [*_of_outcomes(rows), *_alike(rows, group_size), *(refusals(rows, why) if methods else ())]
+    told += _variants(methods)
     lines = [*absent_lines(left_out.absent), *too_many]
     for line in told:
         stderr().print(words(line), soft_wrap=True)
     for line, of in too_many.items():
         left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
-    save_numbers(_all_numbers(rows, left_out.absent), table, _notes(rows))
+    save_numbers(_all_numbers(rows, left_out.absent, why), table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
@@ -141,16 +143,26 @@ def bias(
         save_picture(_drawn(rows, score, left_out.absent), plot)
 
 
-def _all_numbers(rows: list[Row], absent: Sequence[Absent]) -> list[Measured]:
-    """The scores of rows, worlds in the order of the printed table, and a line for each that is left out."""
+def _all_numbers(
+    rows: list[Row], absent: Sequence[Absent], refused: Mapping[tuple[str, str, int], str]
+) -> list[Measured]:
+    """The scores of rows, worlds in the order of the printed table, and a line for each that is left out.
+
+    Args:
+      rows, absent: as printed.
+      refused: of `reasons`.
+    """
     from credit.bench.bias_table import worlds_of
 
     places = {world: place for place, world in enumerate(worlds_of(rows))}
     methods = list(dict.fromkeys(row.method for row in rows))
     ordered = sorted(rows, key=lambda row: (methods.index(row.method), places[row.world]))
-    why = {(one.method, one.place, one.size): one.why for one in absent}
+    left_out = {(one.method, one.place, one.size): one.why for one in absent}
     numbers = [
-        number._replace(why=why.get((row.method, row.world, row.k), "")) for row in ordered for number in _numbers(row)
+        number._replace(why=left_out.get(at, refused.get(at, "")))
+        for row in ordered
+        for at in ((row.method, row.world, row.k),)
+        for number in _numbers(row)
     ]
     return with_absent(numbers, absent)
 

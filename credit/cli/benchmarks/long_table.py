@@ -198,7 +198,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
 
     Cells are those of the printed table. Conditions that all its numbers share stand in its caption, and `SETTINGS`
     that are the same throughout in the first one. What is wider than a column is a `table*`, and what is wider than a
-    page has its columns below each other.
+    page has its columns below each other. A number of one trace stands at each size of groups that others have.
 
     Args:
       numbers: one or more.
@@ -249,6 +249,8 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
 
 def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: list[str]) -> str:
     title = f"{name} less that of {less}" if less else name
+    numbers, alone = _of_all_sizes(numbers)
+    said = [*said, *([f"of one trace, compared with none: {', '.join(alone)}"] if alone else [])]
     one = shared_conditions(numbers)
     columns = dict.fromkeys(condition(number, one, others=True) for number in numbers)
     cells = {(n.method, condition(n, one, others=True)): n.cell for n in numbers}
@@ -267,6 +269,21 @@ def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: lis
         rf"\begin{{table{star}}}", rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}", r"\centering", tabulars,
         rf"\end{{table{star}}}", "",
     ])  # fmt: skip
+
+
+def _of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
+    """The numbers with those of one trace at each size of groups that others have, and the methods of one trace.
+
+    What compares with nobody has one number for all sizes.
+    """
+    sizes = sorted({k for number in numbers if (k := number.group_size) is not None and k > 1})
+    larger = {number.method for number in numbers if number.group_size != 1}
+    alone = list(dict.fromkeys(number.method for number in numbers if number.method not in larger))
+    if not sizes or not alone:
+        return numbers, []
+    of_one = (number for number in numbers if number.method in alone)
+    copies = {(place(number), number.method): [number._replace(group_size=k) for k in sizes] for number in of_one}
+    return [one for number in numbers for one in copies.get((place(number), number.method), [number])], alone
 
 
 def _blocks(methods: list[str], columns: Sequence[list[str]]) -> list[list[list[str]]]:

@@ -41,7 +41,7 @@ from credit.cli import cli
 from credit.methods.published import PUBLISHED
 from credit.methods.registry import METHODS
 from credit.plot.bias_dots import OWN_SCALE
-from estimators.base import Reason
+from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 from graphs.invariants import validate
 from graphs.worlds import KINDS
@@ -547,10 +547,11 @@ def before(graph, reward):
 """
 
 
+@pytest.mark.parametrize("name, reason", [("trimmed", Reason.TOO_FEW), ("undefined", Reason.OUT_OF_RANGE)])
 def test_a_method_that_needs_more_others_is_told_the_size_of_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, reason: Reason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ "refused / refused" came without the size at which a trimmed mean has a number."""
+    """ "refused / refused" came without the size at which a trimmed mean has a number; the table had no reason."""
     (tmp_path / "needs_three.py").write_text(
         "import jax.numpy as jnp\nfrom estimators import rloo\nfrom estimators.base import finish\n"
         "from estimators.group import settle_alone\nfrom estimators.medians import nth_of_others\n"
@@ -564,11 +565,19 @@ def test_a_method_that_needs_more_others_is_told_the_size_of_group(
         "    return finish(graph, credit=x, baseline=mean, scale=jnp.ones_like(x), stderr=jnp.full_like(x, jnp.inf),\n"
         "                  reason=reason, unit='trace', estimand='total', source='x', centred=False,\n"
         "                  own_outcome=True)\n"
+        "def undefined(graph, reward, *, event_reward=None):\n"
+        "    of = trimmed(graph, reward, event_reward=event_reward)\n"
+        "    x = jnp.where(of.valid, of.credit, jnp.nan)\n"
+        "    return finish(graph, credit=x, baseline=of.baseline, scale=of.scale, stderr=of.stderr,\n"
+        "                  reason=jnp.zeros_like(of.reason), unit='trace', estimand='total', source='x',\n"
+        "                  centred=False, own_outcome=True)\n"
     )
     monkeypatch.chdir(tmp_path)
-    call = ["bench", "bias", "-m", "needs_three:trimmed", "--world", "stop-rewards"]
-    two = CliRunner().invoke(cli, call)
+    call = ["bench", "bias", "-m", f"needs_three:{name}", "--world", "stop-rewards"]
+    two = CliRunner().invoke(cli, [*call, "-o", "two.csv"])
     assert "refused / refused" in two.stdout and two.stderr.count("; --group-size 4 has more") == 1, two.output
+    with open("two.csv", newline="") as file:
+        assert {row["why"] for row in csv.DictReader(file)} == {REASONS[reason]}
     four = CliRunner().invoke(cli, [*call, "--group-size", "4"])
     assert "refused" not in four.stdout and "has more" not in four.stderr
 

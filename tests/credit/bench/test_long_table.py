@@ -78,6 +78,18 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
     assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
 
 
+def test_latex_has_what_compares_with_nobody_at_the_sizes_of_the_others() -> None:
+    """`coma` had columns of its own, "groups of 1", in which all others had none, and the table split in two."""
+    worlds = ("relay-and", "stop-rewards")
+    alone = [Measured("coma", "bias", 0.25, world=world, group_size=1, why="") for world in worlds]
+    for sizes in ((5,), (2, 3)):
+        others = [Measured("rloo", "bias", 0.5, world=world, group_size=k) for k in sizes for world in worlds]
+        text = latex([*others, *alone], "t")
+        assert "--" not in text and text.count("0.25") == text.count("0.5 ") == 2 * len(sizes)
+        assert "groups of 1" not in text and "of one trace, compared with none: coma" in text
+    assert r"\caption{bias (groups of 1)}" in latex(alone, "t")
+
+
 def test_latex_writes_powers_of_ten_and_says_settings_once() -> None:
     """A difference was `$-$8.32e$-$05`, and a rate that all had took a table."""
     small = Measured("rloo", "area", -8.32e-5, world="a", shown="-8e-05")
