@@ -257,7 +257,7 @@ def mt_grpo(
 
     With R_i the outcome, μ and s its mean and standard deviation over the group, r_jk what trace j earned at events
     from the beginning of its k-th turn to before its next turn begins, and m_k, s_k those of r_jk over the traces of
-    the group that have a k-th turn,
+    the group that have a k-th turn, counted from 0, and T_i the number of turns of trace i,
 
         A_ik = (R_i − μ) / (s + eps) + Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)      without scale nothing divides
 
