@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
 import warnings
 from collections.abc import Iterable
@@ -143,19 +144,21 @@ def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -
 
 def grow(figure: Figure) -> None:
     """Make a figure higher until its panels have `SHARE` of its height, and a legend beside them has room."""
+    tried = copy.deepcopy(figure)  # laying out moves panels by hairs
     for _ in range(9):
-        width, height = figure.get_size_inches()
+        width, height = tried.get_size_inches()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            figure.draw_without_rendering()
-        legend = max((float(one.get_window_extent().height) for one in figure.legends), default=0.0) / figure.dpi
+            tried.draw_without_rendering()
+        legend = max((float(one.get_window_extent().height) for one in tried.legends), default=0.0) / tried.dpi
         if any("collapsed" in str(warning.message) for warning in caught):
             needed = height + legend
         else:
-            needed = max((height - _of_panels(figure)) / (1 - SHARE), legend + PAD)
+            needed = max((height - _of_panels(tried)) / (1 - SHARE), legend + PAD)
         if needed <= height:
-            return
-        figure.set_size_inches(width, needed)
+            break
+        tried.set_size_inches(width, needed)
+    figure.set_size_inches(*tried.get_size_inches())
 
 
 def _of_panels(figure: Figure) -> float:

@@ -165,9 +165,9 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
         b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
 
-    A turn is one agent's. Turns are numbered over all agents of a trace by the place of their first trainable action;
-    one in which only frozen agents act is none. The k-th turn earns what arrives, at events of any agent, from its
-    beginning to before the next turn of the trace begins.
+    A turn is one agent's. Turns are numbered from 0, over all agents of a trace, by the place of their first trainable
+    action; one in which only frozen agents act is none. The k-th turn earns what arrives, at events of any agent, from
+    its beginning to before the next turn of the trace begins.
     A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. So where lengths differ
     an offset of all rewards does not cancel: it enters the advantages of late turns. Subtract it first. Unbiased for
     the policy gradient whatever decides the number of turns: k is known before the turn is played, and the other traces
