@@ -287,7 +287,7 @@
     }
     list() {
       const view = this.view;
-      this.rows.replaceChildren(table([["event", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${view.event[i]}` }, cut(view.event[i], 40)), "w"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
+      this.rows.replaceChildren(table([["event", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${view.event[i]}` }, view.event[i]), "i"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
         ["tool", (i) => named(view.tool, i), "w"], ["status", (i) => named(view.status, i), "w"], ...(methods.length ? [["credit", (i) => number(value(view, i), true), "n"]] : []), ["text", (i) => cut(view.text?.[i] ?? "", labelled ? 2000 : 100), "t"]],
       view.event.map((_, i) => i), `Events of ${this.name}`, 60));
     }
