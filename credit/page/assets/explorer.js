@@ -343,7 +343,7 @@
   const who = credited ? ["who"] : [];
   const counts = data.overview.summary.doubt != null; // a table of counts, where nothing tells who earned it
   page.lead(...["triage", "sides", "differences", ...(counts ? [] : who), "explorer", "costs", ...(counts ? who : []), "success"].filter((id) => document.getElementById(id)));
-  const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
+  const [worst] = data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);
   document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. ${data.explorer.served ? "This page asks nothing but the command that serves it." : "This page loads nothing from a network."}`;

@@ -77,7 +77,8 @@
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
   const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
-  const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
+  const mostly = most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : "";
+  const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;

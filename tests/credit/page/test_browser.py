@@ -499,12 +499,20 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         doctor = page.locator("#doctor")
         assert "no trace has an outcome" not in (doctor.locator(".scroll").first.text_content() or "")
         assert "Checks that these logs cannot answer" in (doctor.locator("summary").text_content() or "")
-        first = page.locator("#triage tbody tr").first
-        trace, event = (first.locator("td").nth(i).text_content() or "" for i in range(2))
-        assert (page.locator(".receipt h3").first.text_content() or "").startswith(f"Event {event}: tool_result")
-        assert (page.locator("#explorer .about").first.text_content() or "").startswith(trace[:20])
         tiles = page.locator("#tiles .tile").all_text_contents()
         assert any(text.endswith("errors") for text in tiles) and not any("signal" in text for text in tiles)
+        assert opened.complaints == []
+
+
+@pytest.mark.parametrize("name", ["credit", "triage"])
+def test_the_explorer_opens_on_the_first_row_of_what_to_look_at(window: Any, pages: dict[str, str], name: str) -> None:
+    """With credit it opened on a trace of the first group that carries a signal."""
+    with window(pages[name]) as opened:
+        shown(opened.page)
+        first = opened.page.locator("#triage tbody tr").first.locator("td.i")
+        trace, event = (first.nth(i).text_content() or "" for i in range(2))
+        assert (opened.page.locator("#explorer .about").first.text_content() or "").startswith(trace[:20])
+        assert (opened.page.locator(".receipt h3").first.text_content() or "").startswith(f"Event {event}:")
         assert opened.complaints == []
 
 
@@ -810,7 +818,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert not fold.locator("p", has_text="But success in 11 of 12").is_visible()
         assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
         assert any(
-            text.startswith("What it cost: money 3,012 at the given prices (2,400 by reviewer)") for text in told
+            text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told
         )
         rows = page.get_by_label("Costs by agent").locator("tbody tr").all()
         assert [row.locator("td").all_text_contents()[:2] for row in rows] == [["reviewer", "2,400"], ["lead", "612"]]
