@@ -9,6 +9,7 @@ from credit.method_summary import Summary
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, implied, run
+from credit.untold_order import said_of_order, untold_traces
 from graphs.traces.batch import Traces
 
 __all__ = ["OnLog", "on_log"]
@@ -58,6 +59,7 @@ def on_log(traces: Traces, name: str, evidence: Collection[str] = (), *, control
     broken = next((f"{note.field} is {note.value}" for note in traces.problems if note.kind in breaking), "")
     if not broken and method.reads_order(keyed, ()) and has_joint_turns(traces):
         broken = "agents act at once, and the order of their rows, maybe that in which they ended, numbers their turns"
+    broken = broken or said_of_order(untold_traces(traces, method, keyed, traces.evidence))
     if broken and (unbiased or control):
         unbiased, but = None, broken
     return OnLog(unbiased=unbiased, but=but, by=keyed.get("by", ""))

@@ -26,6 +26,7 @@ from credit.reports.trace_returns import (
     outweighed,
     precision_note,
 )
+from credit.untold_order import said_of_order, untold_traces
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -89,7 +90,8 @@ class Summary:
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
         self.counts.update({"with own outcome": int(credit.own_outcome)})  # of batches
-        self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
+        untold = untold_traces(traces, find_method(method), options, traces.evidence)
+        self.counts.update({"of untold order": untold, "unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         self.counts.update({"of another reward": _of_another_reward(traces)})
         self.counts.update(action_counts(traces))
         self.counts.update(_of_keys(traces, credit, find_method(method), options))
@@ -256,6 +258,8 @@ class Summary:
             lines.append(
                 f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"
             )
+        if untold := said_of_order(count["of untold order"]):
+            lines.append(f"  look: {method} reads the order of agents, and {untold}")
         lines += [f"  look: {plain['unused_rewards']}"] if plain["unused_rewards"] else []
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")

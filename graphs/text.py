@@ -77,13 +77,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def at_least(text: str, is_bound: bool) -> str:
-    """A number as text, marked where it is a lower bound.
+    """A number as text, marked where it is a lower bound; that it is at least 0 would say nothing.
 
     Examples:
-      >>> at_least("12", True), at_least("12", False), at_least("–", True)
-      ('≥ 12', '12', '–')
+      >>> at_least("12", True), at_least("12", False), at_least("–", True), at_least("0", True)
+      ('≥ 12', '12', '–', '0 seen')
     """
-    return f"≥ {text}" if is_bound and text != "–" else text
+    if not is_bound or text == "–":
+        return text
+    return "0 seen" if text == "0" else f"≥ {text}"
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
-from graphs.text import percent
+from graphs.text import amount, apart, percent
 from graphs.traces.batch import Traces
 
 __all__ = ["FailedCost", "failed_cost"]
@@ -37,7 +37,7 @@ class FailedCost:
 
     def told(self) -> str:
         """In a sentence, as in `4.1 of 15.7 money as logged (26 %) went into failed traces`."""
-        failed, total = (f"{one:,.0f}" if one >= 1000 else f"{one:.4g}" for one in (self.failed, self.total))
+        failed, total = apart((self.failed, self.total), amount, 4)
         of = "of traces with an outcome, " if self.some else ""
         said = f"{failed} of {total} {WORDS[self.metric]} ({percent(self.failed / self.total)})"
         known = f", of what is known: {self.unknown}" if self.unknown else ""

@@ -10,7 +10,7 @@ import numpy as np
 from credit.metrics.event_costs import Prices, event_costs, token_counts, whole_costs
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_numbers import TraceMetric
-from graphs.text import at_least, counted
+from graphs.text import amount, at_least, counted
 from graphs.traces.batch import Traces
 
 __all__ = ["SuccessCost", "known_costs", "success_costs", "success_line"]
@@ -125,8 +125,8 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
             parts.append(f"{what}: {', '.join(each)}")
             for one in (one for one in costs if one.metric == metric and one.lost):
                 who = counted(one.unscored, "trace") + ("" if alone else f" of {one.unit}")
-                amount = at_least(f"{one.lost:.4g}", not one.lost_whole)
-                without.append(f"{who} without an outcome cost {amount}{'' if metric == 'money' else ', as logged'}")
+                lost = at_least(amount(one.lost, 4), not one.lost_whole)
+                without.append(f"{who} without an outcome cost {lost}{'' if metric == 'money' else ', as logged'}")
     of_tasks = f"in the {counted(shared, 'task')} with outcomes on both sides"
     over = of_tasks if shared else "over all traces with an outcome"
     return "; ".join([f"{'; '.join(parts)}, {over}", *without]) if parts else ""
@@ -134,4 +134,4 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
 
 def _told(one: SuccessCost) -> str:
     """What a success cost, or cost at least; "not known" where nothing of it is."""
-    return at_least(f"{one.cost:.4g}", not one.whole) if one.cost or one.whole else "not known"
+    return at_least(amount(one.cost, 4), not one.whole) if one.cost or one.whole else "not known"

@@ -13,6 +13,7 @@ from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipts.explaining import Receipts
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.reports.event_texts import event_texts
+from credit.reports.task_and_result import task_and_result
 from estimators.base import Credit
 from estimators.composition.votes import NO_ERRORS, Errors, believed_errors
 from graphs.errors import expect
@@ -106,8 +107,12 @@ class Findings:
         return cls(traces, dict(claims), ledger, text, success_at, prices, sides)
 
     def texts(self, rows: np.ndarray, limit: int) -> list[str]:
-        """Excerpts of what events said, by their rows: the only way on which the content of logs enters a page."""
+        """Excerpts of what events said, by their rows: with `task`, the only way of a log's content into a page."""
         return event_texts(self.traces, rows, limit) if self.text else [""] * len(rows)
+
+    def task(self, row: int, limit: int) -> tuple[str, str]:
+        """Excerpts of what a trace was asked, and what it came to."""
+        return task_and_result(self.traces, row, limit) if self.text and limit else ("", "")
 
     @property
     def errors(self) -> Errors:

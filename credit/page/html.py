@@ -136,13 +136,15 @@ def _views(
     maker = TraceViews(findings)
     kept: dict[int, dict[str, Any]] = {}
     texts: dict[int, list[str]] = {}
+    tasks: dict[int, list[str]] = {}
     short: dict[int, str] = {}  # packed with the shortest excerpts, so that texts are looked for where they may fit
     left = room
 
     def worded(row: int, limit: int) -> dict[str, Any]:
         if row not in texts:
-            texts[row] = maker.texts(row, excerpts[0])
-        return kept[row] | {"text": [printable(text, limit) for text in texts[row]] or None}
+            texts[row], tasks[row] = maker.texts(row, excerpts[0]), maker.task(row, excerpts[0])
+        said, task = ([printable(text, limit) for text in of[row]] for of in (texts, tasks))
+        return kept[row] | {"text": said or None, "task": task}
 
     def take(row: int, view: dict[str, Any]) -> bool:
         nonlocal left
@@ -192,7 +194,7 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
         said |= {"But": f"{sides['but']}."} if sides["but"] else {}
     said["Look first:"] = overview["triage"]["first"]
-    said |= {"What differs:": differing} if differing else {}
+    said |= {f"{overview['differences']['name']}:": differing} if differing else {}
     lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)

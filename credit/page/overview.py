@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from credit.page.findings import Findings
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
-from credit.reports.leading_causes import leading_causes
-from credit.reports.outcome_differences import outcome_differences
+from credit.reports.leading_causes import LeadingCause, leading_causes
+from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
@@ -86,7 +87,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
     found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
-    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
+    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -119,10 +120,10 @@ def overview(findings: Findings) -> dict[str, Any]:
             "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) and not apart else None,
         },
         "legend": LEGEND,
-        "differences": differing.as_json(),
+        "differences": differing.as_json() | {"name": _name(differing, causes)},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told(found.kinds)} for one in causes]},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "sides": None,
         "ledger": None,
@@ -148,6 +149,12 @@ def overview(findings: Findings) -> dict[str, Any]:
         told = result[name] or {}
         plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
     return plain
+
+
+def _name(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> str:
+    """What introduces the differences: tested causes stand above a table in which nothing may differ beyond chance."""
+    tested = any(one.failed is not None for one in causes)
+    return f"What {'else ' if tested and not any(row.stands_out for row in differing.rows) else ''}differs"
 
 
 def _opening(matters: dict[str, dict[Kind, list[Unit]]]) -> str | None:

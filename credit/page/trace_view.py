@@ -94,6 +94,7 @@ class TraceViews:
             "line": [line or 0 for line in events["line"].to_pylist()],
             "action": np.asarray(graph.action_mask)[rows].astype(int).tolist(),
             "text": self.texts(row, excerpt) if excerpt and self._findings.text else None,
+            "task": self.task(row, excerpt),
             "senders": (np.asarray(graph.senders)[edges] - first).tolist(),
             "receivers": (np.asarray(graph.receivers)[edges] - first).tolist(),
             "edge": _coded([EDGE_NAMES[kind] for kind in np.asarray(graph.edge_type)[edges].tolist()]),
@@ -112,6 +113,10 @@ class TraceViews:
         """Excerpts of what the events of a trace said."""
         first, last = self._findings.first_events[row : row + 2].tolist()
         return self._findings.texts(np.arange(first, last), excerpt)
+
+    def task(self, row: int, excerpt: int) -> list[str]:
+        """Excerpts of what the trace was asked and of what it came to, each "" where the log does not say it."""
+        return list(self._findings.task(row, excerpt))
 
     def _receipts(self, rows: np.ndarray) -> dict[str, Any] | None:
         """The receipts of events as columns; None without claims."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
+from credit.reports.tasks import runs_without_task
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (
@@ -77,6 +78,7 @@ class Survey:
       rounded: those among `teaching` whose differences of returns, or baselines, single precision changes by more than
         1 %.
       singletons: groups of one trace: there is nothing to compare it with.
+      without_task: runs that name no task, each in a group of its own (`runs_without_task`).
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
       unscored_groups: groups of several traces of which fewer than two have an outcome and an action.
@@ -111,6 +113,7 @@ class Survey:
     unresolved: dict[str, str]
     rounded: tuple[str, ...]
     singletons: tuple[str, ...]
+    without_task: int
     mixed: dict[str, tuple[str, ...]]
     divided: int
     unscored_groups: tuple[str, ...]
@@ -223,6 +226,7 @@ class Tally:
         numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
+        numbers |= {"without a task": int(runs_without_task(traces).sum())}
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
             "agents_per_trace": members,
@@ -314,6 +318,7 @@ class Tally:
             unresolved={g.name: UNRESOLVED[g.unresolved] for g in comparable if g.unresolved and not g.apart},
             rounded=tuple(group.name for group in comparable if group.unresolved == "coarse"),
             singletons=tuple(group.name for group in self.groups if group.traces == 1),
+            without_task=self.counts["without a task"],
             mixed={group.name: group.policies for group in self.groups if len(group.policies) > 1},
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),

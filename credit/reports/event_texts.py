@@ -21,15 +21,16 @@ from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.formats.table.columns import KNOWN
 from graphs.json_errors import JSON_ERRORS
-from graphs.reading.source import Source
+from graphs.reading.source import BYTE_ORDER_MARK, Source, is_packed
 from graphs.reading.tables.rows import is_parquet, open_parquet, read_rows
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["call_arguments", "command_of", "event_texts", "executed"]
+__all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "record_at"]
 
-WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
-WINDOWS = (1 << 12, 1 << 16, WINDOW)  # tried in turn: most records are short, and a line may hold those of many events
+WINDOW = 1 << 24  # bytes of a file in which the record of one event must end, for an excerpt of it
+# Tried in turn: most records are short, and a line may hold those of many events.
+WINDOWS = (1 << 12, 1 << 16, 1 << 20, WINDOW)
 MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
@@ -145,6 +146,20 @@ def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[i
     if is_parquet(source):
         return TableRows(open_parquet(source))
     return {at: _row(row) for at, row in read_rows(source) if at in lines} if lines else bytes(source.data)
+
+
+def record_at(file: str, offset: int | None) -> Any:
+    """The JSON value at an offset of a file; None where there is none, or it is longer than an excerpt needs."""
+    if offset is None or offset < 0:
+        return None
+    with contextlib.suppress(CreditError, OSError), Path(file).open("rb") as opened:
+        begin = opened.read(4)
+        if is_packed(begin):
+            content = _content(file, ())
+            return _value(content, offset) if isinstance(content, bytes) else None
+        opened.seek(offset + len(BYTE_ORDER_MARK) * begin.startswith(BYTE_ORDER_MARK))
+        return _value(opened.read(WINDOW), 0)  # the rest of a large file need not be read
+    return None
 
 
 def _row(row: Any) -> Any:
@@ -406,7 +421,9 @@ def _value(content: bytes, offset: int) -> Any:
     line = memoryview(content)[offset : end if end >= 0 else offset + WINDOW]
     with contextlib.suppress(*JSON_ERRORS):
         return msgspec.json.decode(line)
-    for size in WINDOWS:  # others may follow in its line; and this one takes NaN and halves of characters, too
+    is_json = content[offset : offset + WINDOWS[0]].lstrip()[:1] in (b"{", b"[", b'"')
+    # Others may follow in its line; and this decoder takes NaN and halves of characters, too.
+    for size in WINDOWS if is_json else ():
         with contextlib.suppress(ValueError, RecursionError):
             return _DECODER.raw_decode(content[offset : offset + size].decode(errors="ignore").lstrip())[0]
     return None

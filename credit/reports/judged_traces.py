@@ -30,6 +30,8 @@ class JudgedTraces:
       unit: the group, or where groups are too small the task, of each trace within which the two kinds are compared, in
         `rows`; None where these are too few.
       rows: the traces with an outcome: int [n].
+      stratum: the task of each of `rows`, apart for each side: int [n].
+      sided: whether traces of one side alone are compared.
       failing: which outcomes are failures, in brackets to stand behind the first of `kinds`; "" of 0 and 1.
     """
 
@@ -40,6 +42,8 @@ class JudgedTraces:
     of_task: bool
     unit: np.ndarray | None
     rows: np.ndarray
+    stratum: np.ndarray
+    sided: bool
     failing: str
 
     @property
@@ -88,7 +92,7 @@ def judged_traces(traces: Traces, success_at: float | None = None, side: np.ndar
     failed, succeeded = np.zeros((2, len(outcome)), bool)
     failed[rows], succeeded[rows] = told & bad, told & ~bad
     what = " (than others of their task)" if of_task else failing(outcome, success_at)
-    return JudgedTraces(failed, succeeded, cut, graded, of_task, unit, rows, what)
+    return JudgedTraces(failed, succeeded, cut, graded, of_task, unit, rows, task, side is not None, what)
 
 
 def _in_both(failed: np.ndarray, unit: np.ndarray) -> np.ndarray:

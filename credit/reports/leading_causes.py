@@ -7,20 +7,21 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.beyond_chance import beyond_chance
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends
 from credit.reports.event_texts import event_texts
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import EXCERPT, surely_above
+from credit.reports.triage import EXCERPT
 from graphs.errors import expect
-from graphs.task_means import LEVEL
+from graphs.task_means import fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -38,13 +39,15 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent that never succeeded, its loops, or how runs end.
-      agent, tool: whose; "" of an end of the run.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
       of_failed, of_succeeded: of how many whose log tells.
-      traces: how many traces have it.
+      traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
+      others: whether others are known to have succeeded, and none to have failed.
+      kinds: what failed and succeeded traces are called.
     """
 
     words: str
@@ -59,14 +62,17 @@ class LeadingCause:
     of_succeeded: int
     traces: int
     of_traces: int
+    others: bool
+    kinds: tuple[str, str] = ("failed", "succeeded")
 
-    def told(self, kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
-        """The cause with its counts; `kinds` are what failed and succeeded traces are called."""
+    def told(self) -> str:
+        """The cause with its counts."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
         said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
         if self.failed is None:
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}"
-        bad, good = kinds
+            but = " without an outcome" if self.others else ""
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}"
+        bad, good = self.kinds
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones"
@@ -74,8 +80,12 @@ class LeadingCause:
 
 
 class _Candidate(NamedTuple):
-    """Events of one cause, and which traces tell whether they have it: bool [traces]."""
+    """Events of one cause, and which traces tell whether they have it: bool [traces].
 
+    Of one `kind`, as of a tool by each agent and by all of them, one is named.
+    """
+
+    kind: str
     words: str
     agent: str
     tool: str
@@ -89,22 +99,19 @@ def leading_causes(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
-    side: np.ndarray | None = None,
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes.
 
-    Of failed and succeeded traces: causes with the largest lower end of the one-sided interval of the difference of
-    their shares (`surely_above`), where that is above 0. The interval is one of 95 % for all causes together. Where
-    traces are of one kind, or have no outcome: causes of most traces, as plain counts.
+    Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
+    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Else, of the traces
+    that are not known to have succeeded: causes of most, of two at least unless one trace is all. Of two sides, such as
+    versions, traces of both are compared: what made one of them fail is a cause.
 
     Args:
       traces: what was read.
       success_at: as of `judged_traces`.
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
-      side: as of `judged_traces`.
-
-    Reference: Newcombe 1998; Dunn 1961, Multiple comparisons among means.
 
     Examples:
       >>> import credit
@@ -114,22 +121,30 @@ def leading_causes(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
-    judged = judged_traces(traces, success_at, side)
+    judged = judged_traces(traces, success_at)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     every = list(_candidates(traces, calls))
+    if not judged.both:
+        every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    z = NormalDist().inv_cdf(1 - LEVEL / max(len(every), 1))
-
-    def size(i: int) -> tuple[float, int]:
-        if not judged.both:
-            return float(having[i].sum()), len(every[i].rows)
-        (bad, good), (failed, succeeded) = has[i], of[i]
-        return surely_above(bad, failed, good, succeeded, z) if failed and succeeded else -math.inf, 0
-
-    named = sorted((i for i in range(len(every)) if size(i)[0] > 0), key=size, reverse=True)[:MOST]
-    first = [min(every[i].rows.tolist(), key=lambda row: not judged.failed[trace[row]]) for i in named]
+    if judged.both:
+        size = _beyond_chance(
+            compared_kinds(traces, judged),
+            [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
+        )
+    else:
+        size = [
+            (float(some.sum()) if some.sum() >= min(2, one.tells.sum()) else 0.0, len(one.rows))
+            for one, some in zip(every, having, strict=True)
+        ]
+    of_kind: dict[str, int] = {}  # the first of equal ones, which is of one agent
+    for i in sorted((i for i in range(len(every)) if size[i][0] > 0), key=lambda i: size[i], reverse=True):
+        of_kind.setdefault(every[i].kind, i)
+    named = [*of_kind.values()][:MOST]
+    rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
+    first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     return tuple(
         LeadingCause(
@@ -145,9 +160,24 @@ def leading_causes(
             of_succeeded=of[i][1],
             traces=int(having[i].sum()),
             of_traces=int(every[i].tells.sum()),
+            others=bool(judged.succeeded.any()) and not judged.both,
+            kinds=judged.kinds,
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
+
+
+def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[tuple[float, int]]:
+    """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and 0."""
+    known = [value[np.isfinite(value)] for value in values]
+    asked = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
+    tests = [kinds.test(values[i]) for i in asked]
+    corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
+    found = [(0.0, 0)] * len(values)
+    for i, (chance, low, high, *_), p in zip(asked, tests, corrected, strict=True):
+        if chance > 0.5 and beyond_chance(p, low, high, 0.5):
+            found[i] = chance, 0
+    return found
 
 
 def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
@@ -165,16 +195,23 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("errors", " outside of tool calls", alone, failing),
     )
     for begin, end, rows, tells in kinds:
-        owners = [(names[agent[row]], tools[calls.call_of(row)] or "") for row in rows.tolist()]
-        for name, tool in dict.fromkeys(owners):
-            its = rows[[owner == (name, tool) for owner in owners]]
+        of: dict[str, dict[str, list[int]]] = {}
+        for row in rows.tolist():
+            of.setdefault(tools[calls.call_of(row)] or "", {}).setdefault(names[agent[row]], []).append(row)
+        for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
-            yield _Candidate(f"{what} by {printable(name, NAME)}{end}", name, tool, its, tells)
+            for name, its in by.items():
+                yield _Candidate(what, f"{what} by {printable(name, NAME)}{end}", name, tool, np.array(its), tells)
+            if len(by) > 1:
+                everybody = f"{what} by any of {len(by)} agents{end}"
+                yield _Candidate(what, everybody, "", tool, np.sort(np.concatenate([*by.values()])), tells)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
-            yield _Candidate(f"runs that {what.removeprefix('traces that ')}", "", "", at[at >= 0], tells)
+            words = f"runs that {what.removeprefix('traces that ')}"
+            yield _Candidate(words, words, "", "", at[at >= 0], tells)
 
 
-def told_causes(causes: tuple[LeadingCause, ...], kinds: tuple[str, str] = ("failed", "succeeded")) -> str:
-    """The causes in a sentence; "" of none."""
-    return f"{'; '.join(one.told(kinds) for one in causes)}." if causes else ""
+def told_causes(causes: tuple[LeadingCause, ...]) -> str:
+    """The causes in a sentence, each with the event to look at; "" of none."""
+    told = (f"{one.told()}, such as event {one.event} of trace {one.trace}" for one in causes)
+    return f"{'; '.join(told)}." if causes else ""

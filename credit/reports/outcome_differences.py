@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
-from credit.reports.judged_traces import below_their_own, enough_within, judged_traces
+from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.ranks import mean_ranks
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, fact_of, holm, task_mean
+from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
@@ -131,7 +130,8 @@ class OutcomeDifferences:
         acts: its name and `models`, the largest difference first.
       unread: what `unread_outcomes` and `unscored_ends` say of traces whose outcomes are not among these; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
-      sided: whether only traces of one side are compared.
+      without: how many traces have no outcome.
+      sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
 
     failed: int
@@ -153,6 +153,7 @@ class OutcomeDifferences:
     systems: Models = ()
     failing: str = ""
     sided: bool = False
+    without: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -184,12 +185,14 @@ class OutcomeDifferences:
         return " ".join([self._count(), *self._unread()]), " ".join(self._more())
 
     def _count(self) -> str:
-        """How many traces failed."""
+        """How many traces failed, and of how many that is not known."""
         known = self.failed + self.succeeded
+        has = "trace has" if self.without == 1 else "traces have"
+        rest = f" {self.without} {has} no outcome." if self.without else ""
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task."
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.{rest}"
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
@@ -210,6 +213,11 @@ class OutcomeDifferences:
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if any(row.stands_out for row in self.rows) else self._verdict()
         return [*words, *self._by_model(3, 1), *self._of_these()]
+
+    @property
+    def _crossed(self) -> bool:
+        """Whether traces are of both kinds, and those of one task are of different sides."""
+        return self.sided and self.tasks == 0 and self.failed > 0 and self.succeeded > 0
 
     def _of_median(self) -> str:
         """How `cut` was found: outcomes are few, so a median may lie between two of them."""
@@ -235,7 +243,7 @@ class OutcomeDifferences:
 
     def _lines(self) -> list[str]:
         known = self.failed + self.succeeded
-        if not self.rows:
+        if not self.rows and not self._crossed:
             if not math.isnan(self.equal):
                 return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
             if not self.failed or not self.succeeded:
@@ -244,7 +252,7 @@ class OutcomeDifferences:
             taken = [self._taken()] if self.failing or self.of_task else []
             return [*taken, *self._verdict(), *self._by_model()]
         kinds = self._taken()
-        if self.within:
+        if self.within and not self._crossed:
             kinds += f" Compared within {counted(self.tasks, 'task')} with both"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
@@ -273,6 +281,11 @@ class OutcomeDifferences:
 
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
+        if self._crossed:
+            return [
+                f"No task has {self.kinds[0]} and {self.kinds[1]} traces of one side, so nothing was compared: what "
+                "differs between sides is no sign of what differs between outcomes."
+            ]
         if not self.rows:
             alike = (
                 f"{' and '.join(self.kinds).capitalize()} traces have the same length, agents, errors, tools and ends"
@@ -330,6 +343,7 @@ class OutcomeDifferences:
         every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
         for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
             mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.apart) else ""
+            mixes = mixes if _unlike(models) else ""
             shown = [
                 f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
             ] + ["…"] * (len(models) > most)
@@ -391,7 +405,8 @@ def outcome_differences(
     test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
     (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
     there are fewer, a task's groups count as one. Where there are fewer still, tasks of one kind are compared instead,
-    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then.
+    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With
+    sides nothing is compared then: a task of one side would be compared with a task of the other.
 
     Args:
       traces: what was read.
@@ -420,23 +435,13 @@ def outcome_differences(
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
-    failed, told = judged.failed[scored], (judged.failed | judged.succeeded)[scored]
-    _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
-    within, unit = judged.unit is not None, task if judged.unit is None else judged.unit
-    both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
-    kept = both[unit]
-    if judged.unit is None:
-        alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
-        within = bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS
-        kept = kept if within else ~kept
-    of_sides = (
-        task if side is None else np.unique(np.stack([task, side[scored]]), axis=1, return_inverse=True)[1].ravel()
-    )
-    apart = judged.unit is not None and bool(unit.max() > of_sides.max())
+    compared = compared_kinds(traces, judged)
+    failed, told, unit, task, kept, within = compared
+    apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
-    for what, every in _numbers(traces, calls):
+    for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
@@ -447,8 +452,7 @@ def outcome_differences(
             shown &= paired[unit]
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], unit[kind], task[kind]) for kind in shown_of[what])
-        compared = used & kept
-        numbers = _compared(value[compared], failed[compared], unit[compared], task[compared], within)
+        numbers = compared.test(value)
         *_, least, differing = numbers
         if not differing and least >= 1:  # one number in each task
             continue
@@ -480,7 +484,10 @@ def outcome_differences(
         below, asked = below_their_own(known, task)
     models, systems = (
         _by_model(
-            traces.traces[name].take(scored[asked]).to_pylist(), below[asked], (task if apart else unit)[asked], within
+            traces.traces[name].take(scored[asked]).to_pylist(),
+            below[asked],
+            (judged.stratum if apart else unit)[asked],
+            within,
         )
         for name in ("model", "system")
     )
@@ -496,7 +503,8 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=side is not None,
+        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
+        without=traces.sizes.traces - len(scored),
         failing="" if of_task else judged.failing,
     )  # fmt: skip
 
@@ -527,44 +535,21 @@ def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray
     return () if alike else tuple(found)
 
 
+def _unlike(models: Models) -> bool:
+    """Whether models fail unlike, by a χ² over the 95 % quantile of as many."""
+    bad, every = (np.array([one[i] for one in models], np.float64) for i in (1, 2))
+    part = bad.sum() / every.sum() if models else 0.0
+    freedom = max(len(models) - 1, 0)
+    found = ((bad - part * every) ** 2 / every).sum() / (part * (1 - part)) if 0 < part < 1 else 0.0
+    return bool(found > freedom + 2 * math.sqrt(2 * freedom))  # mean and two deviations: 3.83 at 1, the quantile 3.84
+
+
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
     """The mean over tasks of the means over their groups of the means over traces."""
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     value = np.bincount(unit, value) / np.bincount(unit)
     _, of = np.unique(task[first], return_inverse=True)
     return float((np.bincount(of, value) / np.bincount(of)).mean()) if len(value) else math.nan
-
-
-def _compared(
-    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, within: bool
-) -> tuple[float, float, float, float, float, int]:
-    """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
-    nan = math.nan
-    if not within:  # a task becomes one number, and all tasks one stratum
-        _, task = np.unique(task, return_inverse=True)
-        size = np.maximum(np.bincount(task), 1)
-        value, failed = np.bincount(task, value) / size, np.bincount(task, failed) > 0
-        chance, low, high = chance_above(value[failed], value[~failed])
-        enough, tasks = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS, len(value)
-        unit = np.zeros(tasks, np.int64)
-    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
-    n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)
-    usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
-    pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, unit)
-    if within:
-        above = ((np.bincount(unit, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
-        _, of = np.unique(task[first][usable], return_inverse=True)
-        groups = np.bincount(of)
-        pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
-        above = np.bincount(of, above, len(groups)) / groups
-        chance, low, high, _ = task_mean(above, 0.5)
-        enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
-    if not enough:
-        return chance, nan, nan, nan, nan, tasks
-    p, least = dealt(rank / pairs[unit], failed, unit)
-    p = p if least < LEVEL else nan
-    low, high = as_tested((low, high), p, 0.5)
-    return chance, max(low, 0.0), min(high, 1.0), p, least, tasks
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:

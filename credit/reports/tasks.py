@@ -8,7 +8,7 @@ import numpy as np
 
 from graphs.traces.batch import Traces
 
-__all__ = ["UNTOLD", "mean_over_tasks", "task_ids", "untold_tasks"]
+__all__ = ["UNTOLD", "mean_over_tasks", "runs_without_task", "task_ids", "untold_tasks"]
 
 UNTOLD = "the run was cut short, and its task is not known"
 """Why a trace of `untold_tasks` is in no comparison of tasks."""
@@ -30,6 +30,20 @@ def task_ids(traces: Traces) -> np.ndarray:
     return np.unique(names, return_inverse=True)[1]
 
 
+def runs_without_task(traces: Traces) -> np.ndarray:
+    """Whether a run names no task: it is one by itself, under its own id; bool [traces].
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q", "c"], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.5])
+      >>> runs_without_task(rows.traces).tolist()
+      [False, False, True]
+    """
+    tasks, ids = (traces.traces[name].to_pylist() for name in ("task", "trace"))
+    many = collections.Counter(tasks)
+    return np.array([task == name and many[task] == 1 for task, name in zip(tasks, ids, strict=True)], bool)
+
+
 def untold_tasks(traces: Traces, early: np.ndarray) -> np.ndarray:
     """Whether a run was cut short before its log told of which task it is: bool [traces].
 
@@ -45,9 +59,7 @@ def untold_tasks(traces: Traces, early: np.ndarray) -> np.ndarray:
       >>> untold_tasks(rows.traces, np.array([False, True])).tolist()
       [False, True]
     """
-    tasks, ids, formats = (traces.traces[name].to_pylist() for name in ("task", "trace", "format"))
-    many = collections.Counter(tasks)
-    own = np.array([task == name and many[task] == 1 for task, name in zip(tasks, ids, strict=True)], bool)
+    formats, own = traces.traces["format"].to_pylist(), runs_without_task(traces)
     telling = {of for of, alone in zip(formats, own.tolist(), strict=True) if not alone}
     bare = np.isnan(np.asarray(traces.reward)[: len(own)])
     found: np.ndarray = own & bare & early & np.array([of in telling for of in formats], bool)

@@ -12,6 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from credit.reports.missing_lines import lacking_agents
+from credit.reports.task_and_result import task_and_result
 from credit.reports.trace_events import EventRow, event_rows
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
@@ -57,8 +58,9 @@ def render(
 ) -> RenderableType:
     """A trace as something that `rich` can print.
 
-    From top to bottom: its place, reward and topology; agents; the spawn forest; events by type; the first and last
-    events with what led to them, tools, status and excerpts of text; critical path, parallelism and critical steps.
+    From top to bottom: its place, reward, topology, task and result; agents; the spawn forest; events by type; the
+    first and last events with what led to them, tools, status and excerpts of text; critical path, parallelism and
+    critical steps.
     Text of the log is shown as text: no markup, no terminal sequences.
 
     Args:
@@ -92,7 +94,7 @@ def render(
         rows=rows,
         lacking=lacking_agents(traces)[agents],
     )
-    parts = [_header(traces, view, index), _agents(traces, view, most)]
+    parts = [_header(traces, view, index, limit), _agents(traces, view, most)]
     if len(view.agents) > 1:
         parts.append(_forest(view, most))
     return Group(
@@ -127,6 +129,7 @@ def trace_json(traces: Traces, trace: int | str = 0, *, limit: int = 2000) -> di
     return {
         **traces.traces.slice(index, 1).to_pylist()[0],
         "reward": reward if np.isfinite(reward) else None,
+        **dict(zip(("asked", "result"), task_and_result(traces, index, limit), strict=True)),
         "agents": [
             {"agent": a["agent"], "name": a["name"], "role": a["role"]}
             | {"parent": None if a["parent"] == row else names[a["parent"]].as_py()}
@@ -165,7 +168,7 @@ def _pairs(*pairs: tuple[str, Text]) -> Table:
     return table
 
 
-def _header(traces: Traces, view: _View, index: int) -> RenderableType:
+def _header(traces: Traces, view: _View, index: int, limit: int) -> RenderableType:
     row, reward = view.row, float(traces.reward[index])
     place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
     roles = [agent["role"] for agent in view.agents]
@@ -187,6 +190,8 @@ def _header(traces: Traces, view: _View, index: int) -> RenderableType:
     ]
     if row["system"]:
         pairs.append(("system", _text(row["system"], 200)))
+    said = zip(("asked", "result"), task_and_result(traces, index, limit), strict=True)
+    pairs += [(name, _text(text)) for name, text in said if text]
     return _pairs(*pairs)
 
 

@@ -26,7 +26,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "surely_above", "triage"]
+__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -436,7 +436,7 @@ def _suspects(
         bad, good = common[cause]
         if not apart or not bad + good:
             return -int(apart and cause == untold), 0.0
-        above = surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
+        above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
         return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
 
     named = (
@@ -467,13 +467,13 @@ def _suspects(
     return suspects, 0 if tokens is not None else len(found) - len(shown)
 
 
-def surely_above(bad: int, failed: int, good: int, succeeded: int, z: float = 1.645) -> float:
-    """The lower end of the one-sided interval of bad / failed - good / succeeded, of Wilson's for each share.
-
-    `z` is the normal quantile, by default of 95 %.
+def _surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
+    """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
 
     Reference: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
     """
+
+    z = 1.645  # the normal quantile of 95 %
 
     def to_end(count: int, n: int, side: int) -> float:
         """The distance of a share from an end of its interval."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
-from graphs.text import excerpt
+from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import (
@@ -121,8 +121,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         tell, as CSV.
       model, system: the logged name of the acting policy (the model, with its version where it is logged), and of the
         harness that ran the team; "" where the log has none. Both are part of the group's key by default.
-      file, line, offset: start of the trace (line 1-based, 0 where the format has none; offset in bytes of the
-        decompressed file).
+      file, line, offset: start of the trace, or of its root span (line 1-based, 0 where the format has none; offset in
+        bytes of the decompressed file).
       ids, types, agents, actions, times, lines, offsets: per event. `agents` has instance ids, unique within the trace;
         `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
@@ -261,7 +261,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         self.rewards.pop(channel, None)
         settled = f"{expected}. None of them counts; --rewards FILE (in Python rewards=FILE) states the outcome"
         file, line, _ = place or (self.file, self.line, self.offset)
-        problem = Problem(UNSETTLED, file, line, field, excerpt(value), settled, self.trace_id)
+        problem = Problem(UNSETTLED, file, line, field, printable(value, 200), settled, self.trace_id)
         self.unsettled.setdefault(channel, problem)
 
     def add_reward(self, position: int, amount: float, name: str = "event_reward") -> None:

@@ -1,5 +1,7 @@
 """`credit bench bias --plot` draws the score that `--score` asks for."""
 
+import re
+
 import matplotlib.figure
 from click.testing import CliRunner
 
@@ -22,5 +24,6 @@ def test_a_method_without_evidence_does_not_keep_others_from_being_measured(tmp_
     call = ["snr", "-m", "rloo", "-m", "hcapo", "--quick", "--lengths", "10,30", "-o", str(tmp_path / "snr")]
     result = CliRunner().invoke(bench, call)
     assert result.exit_code == 0, result.output
-    assert "left out: method 'hcapo' needs hindsight_log_prob" in result.output
+    assert "hcapo in groups of 8 at T = 10, 30: method 'hcapo' needs hindsight_log_prob" in result.output
+    assert re.search("(?m)^ *hcapo +refused +refused *$", result.output)
     assert (tmp_path / "snr/snr.pdf").exists()

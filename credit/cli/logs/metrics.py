@@ -23,7 +23,7 @@ from credit.cli.shared.commands import Command, Number, sides_option, takes_pric
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_sides, read_traces, reads_logs
-from graphs.text import amount, apart, at_least, percent
+from graphs.text import amount, apart, at_least, counted, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,6 +122,8 @@ def metrics(
     from credit.metrics.side_differences import compare_sides, same_in_all, with_costs
     from credit.metrics.success_costs import success_costs, success_line
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
+    from credit.reports.tasks import runs_without_task
+    from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)
@@ -151,7 +153,9 @@ def metrics(
         else:
             _print_sides(stdout(), compared)
         if compared is None:
-            lines = [*filter(None, [success_line(paid)]), *map(str, unread), *map(str, unscored)]
+            runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
+            alone = f"tasks: {counted(runs, 'run')} without a task, each one of its own in the means" if runs else ""
+            lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):

@@ -196,7 +196,7 @@ def summary(
         ends = [end.words for end in result.endings]
         shares = [failed.told() if failed else "", success_line(bought), result.slowest]
         costs = [total_line(total, stated), *shares, *gaps, *stated_lines(stated, len(ids)), *ends]
-        worst = told_causes(causes, result.kinds)
+        worst = told_causes(causes)
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -249,8 +249,8 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = amount(row.seconds)
-        counts = [_count(getattr(row, name)) for name in names[:-1]]
-        tokens = str(row.tokens) if row.actions_with_tokens else "–"
+        counts = [amount(getattr(row, name)) for name in names[:-1]]
+        tokens = amount(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
         traces, *bounds = counts
         traces = at_least(traces, row.lacks_traces)
@@ -316,15 +316,11 @@ def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names), "#seconds")
     for row in result.tools if all_ else result.tools[:ROWS]:
-        traces, *bounds = (_count(getattr(row, name)) for name in names)
+        traces, *bounds = (amount(getattr(row, name)) for name in names)
         bounds.append(amount(row.seconds))
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
-
-
-def _count(number: int | None) -> str:
-    return "–" if number is None else str(number)
 
 
 def _print_suspects(

@@ -176,7 +176,8 @@ def _table(corpus: Survey, channel: str) -> Table:
         row("  not told apart", len(corpus.unresolved))
     if corpus.rounded:
         row("  rounded", f"{len(corpus.rounded)} of those with a signal")
-    row("  of one trace", len(corpus.singletons))
+    runs = f"; {counted(corpus.without_task, 'run')} without a task, each a group of its own"
+    row("  of one trace", f"{len(corpus.singletons)}{runs if corpus.without_task else ''}")
     if corpus.divided:
         have = "has" if corpus.divided == 1 else "have"
         row("  of divided tasks", f"{counted(corpus.divided, 'task')} {have} a group for each model or system")

@@ -75,6 +75,7 @@
     constructor(name) {
       this.name = name; this.row = null; this.view = null; this.selected = null; this.folded = new Set(); this.span = null; this.rank = {};
       this.about = make("p", { class: "about" });
+      this.task = make("div", { class: "asked" });
       this.chart = chart(`${name}: events in lanes of agents`, () => this.view && this.option());
       this.receipt = make("div", { class: "receipt", "aria-live": "polite", tabindex: "0", role: "region", "aria-label": `Receipt of ${name}` });
       this.rows = make("div");
@@ -88,7 +89,7 @@
           button("+", () => this.scale(0.5), "Zoom in"), button("−", () => this.scale(2), "Zoom out"), button("Fit", () => this.fit()),
           button("◂", () => this.pan(-0.5), "Pan left"), button("▸", () => this.pan(0.5), "Pan right"),
           button("Collapse", () => this.foldAll(true)), button("Expand", () => this.foldAll(false))),
-        this.about, this.lanes, this.receipt,
+        this.about, this.task, this.lanes, this.receipt,
         make("details", { open: labelled, ontoggle: (event) => { if (event.target.open && this.view) this.list(); } }, make("summary", {}, "Events as a table"), this.rows));
     }
 
@@ -100,6 +101,8 @@
       if (this.row !== row) { this.folded.clear(); this.span = null; this.selected = null; this.rank = {}; }
       this.row = row; this.view = view; this.picker.value = held.length > MOST_LISTED ? held[row].trace : String(row);
       this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)}${labelled ? "" : ` · outcome ${number(view.reward)}`} · ${plural(view.event.length, "event")} · ${plural(view.lanes.length, "agent")}`;
+      const task = labelled ? [] : [["Asked", view.task[0]], ["Result", view.task[1]]].filter(([, text]) => text); // beside the answers of a label
+      this.task.replaceChildren(...task.map(([name, text]) => make("p", {}, make("b", {}, `${name}: `), text)));
       if (this.span == null) this.span = this.first();
       const at = event == null ? -1 : view.event.indexOf(event);
       this.rows.replaceChildren();

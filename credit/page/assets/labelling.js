@@ -17,8 +17,11 @@
     const view = main.view, told = view.event.map((_, e) => e).filter((e) => view.text?.[e]);
     const [end, early] = view.early ?? [], last = view.text?.[end] ? end : told.at(-1);
     const ends = early ? `It ends early: ${last === end ? early : "after this"}` : "It ends"; // what came then is not in the log
+    const [asked, result] = view.task;
+    const whole = [["Asked", "What the trace was asked", asked], ["Result", "What it came to", result]].filter(([, , text]) => text);
     const said = [["It begins", "First words of the trace", told[0]], [ends, "Last words of the trace", last]].slice(told.length < 2 ? 1 : 0);
-    words.replaceChildren(...(told.length ? said : []).flatMap(([where, name, e]) => [
+    words.replaceChildren(...whole.flatMap(([where, name, text]) => [make("p", {}, `${where}:`), make("blockquote", { tabindex: "0", "aria-label": name }, text)]),
+      ...(told.length ? said : []).filter(([where, , e]) => ![asked, where === "It ends" ? result : ""].includes(view.text[e])).flatMap(([where, name, e]) => [
       make("p", {}, `${where}: `, make("button", { type: "button", onclick: () => main.select(e) }, "Show the event")),
       make("blockquote", { tabindex: "0", "aria-label": name }, view.text[e])]));
   };

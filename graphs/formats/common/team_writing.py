@@ -79,6 +79,10 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
         raise spans[stray // 2].refuse(
             "mixed-zones", ("start", "end")[stray % 2], times[stray], ONE_ZONE, record.trace_id
         )
+    whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
+    place = record.file, record.line, record.offset
+    if whole is not None and any(span.place == place for span in spans):  # the root span stands for the trace
+        record.file, record.line, record.offset = whole.place[:3]
     written = _Writer(record, tree, root).write()
     record.missing, record.outside = tree.missing, tree.outside
     name_models(record)
@@ -91,7 +95,6 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     _note_time(record, spans, times)
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
-    whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
     return written

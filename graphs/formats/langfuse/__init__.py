@@ -139,6 +139,7 @@ class _Parts:
     stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
     named: dict[str, dict[str, Place]] | None = None  # by field, ids without what they name
     others: dict[str, None] | None = None  # files that more of it stands in
+    own: Place | None = None  # of the trace itself, which states input and output
 
 
 class _Log:
@@ -222,6 +223,7 @@ class _Log:
         where: dict[str, Any] = {"file": place.file, "line": place.line}
         trace = decode(_TRACE, raw, **where)
         parts = self._parts(trace.id, place)
+        parts.own = parts.own or place
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)
         return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
@@ -288,9 +290,8 @@ def _has_nodes(parts: _Parts) -> bool:
 
 
 def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
-    record = TraceRecord(
-        trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
-    )
+    place = parts.own or next((stated.place for stated in parts.stated.values()), parts.place)
+    record = TraceRecord(trace, trace, *place, format="langfuse", sources=[parts.place.file, *(parts.others or ())])
     absent = _absent(parts, trace)
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")

@@ -636,6 +636,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
+    partly = read(tmp_path, [one | {"rewards": {"team": 1.0} if i else {}} for i, one in enumerate(records)])
+    first = words_at_the_top(window, tmp_path / "page.html", Findings.of(partly, {}))[0]
+    assert first.endswith("succeeded traces. 1 of 3 traces have no outcome. 3 errors, 0 retries, 0 loops.")
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
     first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
@@ -684,7 +687,7 @@ def test_what_to_look_at_opens_where_not_all_traces_fit(
     with window(out.as_uri(), size=size, theme=theme) as opened:
         page = opened.page
         command = """credit show 'my runs' --trace 'it'"'"'s 30' --around r"""
-        assert (page.locator("#lead p", has_text="wrong most").inner_text()).endswith(f"To see it, run {command}")
+        assert (page.locator("#lead p", has_text="To see it, run").inner_text()).endswith(f"To see it, run {command}")
         assert page.get_by_role("button", name="Show it").count() == 0 and fits(page)
         page.locator("#lead code").last.click()
         assert page.evaluate("String(getSelection())") == command  # to copy, at one click
@@ -740,8 +743,8 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         places = [next(i for i, head in enumerate(heads) if head.startswith(f"in {name}")) for name in sides.names]
         cells = page.locator("#triage tbody tr").first.locator("td").all_text_contents()
         assert [cells[place].replace("\u00a0", " ") for place in places] == ["100 %", "0 %"]
-        look = page.locator("#lead p", has_text="What went wrong most").inner_text()
-        assert "In before 12 of 12 traces, in after 0 of 12 traces." in look
+        worst = page.locator("#lead p", has_text="wrong most").inner_text()
+        assert "12 of 12 failed traces and 0 of 12 succeeded ones. In before 12 of 12 traces, in after 0 of 12" in worst
         assert "In before, in after: in what part of the 12 and 12 traces" in page.locator("#triage").inner_text()
         assert fits(page) and opened.complaints == []
 

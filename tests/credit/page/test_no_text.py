@@ -17,6 +17,7 @@ from credit.cli import cli
 from credit.page import Findings, Labels, PageServer
 from credit.page.html import page
 from credit.reports.event_texts import event_texts
+from credit.reports.task_and_result import task_and_result
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.samples import SAMPLES
 
@@ -65,7 +66,7 @@ def quoted(findings: Findings) -> str:
 
 @pytest.mark.slow
 def test_no_format_is_quoted_without_text(tmp_path: Path) -> None:
-    read, leaking, quoting = 0, [], 0
+    read, leaking, quoting, asked = 0, [], 0, 0
     for i, name in enumerate(SAMPLES):
         findings = found(tmp_path / str(i), name)
         if findings is None:
@@ -75,8 +76,11 @@ def test_no_format_is_quoted_without_text(tmp_path: Path) -> None:
             leaking.append(name)
         traces = findings.traces
         quoting += any(SECRET in text for text in event_texts(traces, np.arange(traces.sizes.events), 600))
+        asked += any(SECRET in text for i in range(traces.sizes.traces) for text in task_and_result(traces, i, 600))
     assert not leaking
-    assert read >= len(SAMPLES) - 4 and quoting > len(SAMPLES) / 3  # the secrets are where a page looks for texts
+    assert (
+        read >= len(SAMPLES) - 4 and quoting > len(SAMPLES) / 3 and asked > 3
+    )  # the secrets are where a page looks for texts
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from credit.page.overview import group_rows, overview
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.leading_causes import LeadingCause
 from credit.reports.trace_list import trace_rows
 from credit.reports.who_matters import who_matters
 from estimators.composition.votes import Errors
@@ -332,6 +333,20 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 def without_script(html: str) -> str:
     return html.partition("<noscript>")[2].partition("</noscript>")[0]
+
+
+def test_what_went_wrong_most_and_nothing_that_differs_are_no_contradiction(
+    findings: Findings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cause more common in failed traces stood over "None of the 23 numbers that were looked at differs"."""
+    cause = LeadingCause("loops of sh", "a", "sh", "t", "e", "", 9, 3, 11, 25, 12, 36, False)
+    for failed, name in ((9, "What else differs"), (None, "What differs")):
+        causes = (dataclasses.replace(cause, failed=failed),)
+        monkeypatch.setattr("credit.page.overview.leading_causes", lambda *_, causes=causes, **__: causes)
+        html, _ = page(findings, title="x")
+        differences = embedded(html)[0]["overview"]["differences"]
+        assert not any(row["stands_out"] for row in differences["rows"])
+        assert differences["name"] == name and f"<b>{name}:</b>" in without_script(html)
 
 
 def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findings: Findings, tmp_path: Path) -> None:

@@ -560,6 +560,28 @@ def test_a_person_who_judges_a_run_reads_that_it_ends_in_a_call(tmp_path: Path, 
 
 
 @pytest.mark.slow
+def test_a_person_reads_what_was_asked_and_what_came_of_it(tmp_path: Path, window: Any) -> None:
+    """A run whose root span alone has both was shown without: its events are calls inside it."""
+    about = {"trace_id": "t", "session_name": "x"}
+    root = about | {
+        "id": "t",
+        "name": "g",
+        "run_type": "chain",
+        "inputs": {"question": "3 or 5?"},
+        "outputs": {"a": "5"},
+    }
+    call = about | {"id": "a", "name": "m", "run_type": "llm", "parent_run_id": "t", "outputs": {"text": "it is 5"}}
+    findings = Findings.of(credit.read(written(tmp_path, [root, call])), {})
+    for labels in (None, Labels(tmp_path / "labels.csv")):
+        for client in served(PageServer(findings, labels=labels)):
+            with window(client.server.url) as opened:
+                said = opened.page.locator("#explorer blockquote" if labels else "#explorer .asked p")
+                said.first.filter(has_text="3 or 5?").wait_for()
+                shown = ["3 or 5?", "5", "it is 5"] if labels else ["Asked: 3 or 5?", "Result: 5"]
+                assert said.all_inner_texts() == shown and opened.complaints == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_phone_the_answers_are_on_the_first_screen(
     theme: str, findings: Findings, tmp_path: Path, window: Any

@@ -63,7 +63,8 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     said = told_causes((cause,))
     assert said == (
         f"failed calls of index by coder that never succeeded (index is down) in {cause.failed} of {cause.of_failed} "
-        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones."
+        f"failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, such as event {cause.event} of "
+        f"trace {cause.trace}."
     )
     assert f"What went wrong most\n{said[0].upper()}{said[1:]}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
@@ -82,17 +83,17 @@ def test_errors_that_come_whatever_the_outcome_are_no_cause(tmp_path: Path) -> N
 
 def test_without_both_kinds_causes_are_plain_counts_of_the_most_common(tmp_path: Path) -> None:
     rows = [run(i, ["index"] if i < 3 else [], ["editor"]) for i in range(5)]
-    rows[4]["events"] = rows[4]["events"][:-1]  # and one that ends in a call
-    rows[4]["edges"] = rows[4]["edges"][:-1]
+    for row in rows[3:]:  # and two that end in a call
+        row["events"], row["edges"] = row["events"][:-1], row["edges"][:-1]
     found = leading_causes(logs(tmp_path, rows))
     assert [one.told() for one in found] == [
         "failed calls of index by coder that never succeeded (index is down) in 3 of 5 traces",
-        'runs that end in a call without a result ({"q": 1}) in 1 of 5 traces',
+        'runs that end in a call without a result ({"q": 1}) in 2 of 5 traces',
     ]
     assert all(one.failed is None for one in found)
     for row in rows:
         row["rewards"] = {"team": 0.0}
-    assert [one.traces for one in leading_causes(logs(tmp_path, rows))] == [3, 1]
+    assert [one.traces for one in leading_causes(logs(tmp_path, rows))] == [3, 2]
     assert leading_causes(logs(tmp_path, [run(0, [], ["index"])])) == (), "a run that got by its error"
 
 
@@ -103,3 +104,54 @@ def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (8, 8, 0, 8)
     assert (cause.traces, cause.of_traces) == (8, 16)
+
+
+def test_what_is_known_to_have_succeeded_is_no_cause_of_failure(tmp_path: Path) -> None:
+    """Of two scored runs, both successes, and runs without an outcome, the first cause was of a success."""
+    rows = [run(i, ["shell"], rewards={"team": 1.0}) for i in range(4)]
+    assert leading_causes(logs(tmp_path, rows)) == ()
+    rows += [run(i, ["index"] if i < 6 else [], trace_id=f"u{i}") for i in range(4, 8)]
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert (cause.tool, cause.trace) == ("index", "u4")
+    assert cause.told().endswith("(index is down) in 2 of 4 traces without an outcome")
+
+
+def test_one_trace_of_several_is_not_what_went_wrong_most(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] if i == 1 else []) for i in range(3)]
+    assert leading_causes(logs(tmp_path, rows)) == ()
+    (cause,) = leading_causes(logs(tmp_path, rows[1:2]))
+    assert cause.told().endswith("in 1 of 1 trace")
+
+
+def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> None:
+    """It failed in 8 of 28 failed traces and in no succeeded one: in all runs of two tasks, which all failed."""
+    rows = []
+    for task in range(12):
+        for k in range(4):
+            won = float(k % 2) if task >= 2 else 0.0
+            more = {"trace_id": f"t{task}-{k}", "task_id": f"q{task}", "rewards": {"team": won}}
+            rows.append(run(0, ["index"] * (task < 2)) | more)
+    assert leading_causes(logs(tmp_path, rows)) == ()
+    for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
+        row |= {name: other[name] for name in ("events", "edges")}
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert (cause.tool, cause.failed, cause.of_failed, cause.succeeded) == ("editor", 20, 28, 0)
+
+
+def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
+    """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
+    rows = []
+    for number in range(40):
+        row = run(number, ["index"] * (number % 2), ["editor"], rewards={"team": float(number % 2 == 0)})
+        for event in row["events"]:
+            event["agent"] = f"worker-{number // 2 % 8}"
+        rows.append(row)
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.words == "failed calls of index by any of 8 agents that never succeeded"
+    assert (cause.agent, cause.tool, cause.failed, cause.succeeded) == ("", "index", 20, 0)
+
+
+def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_path: Path) -> None:
+    rows = [run(i, ["index"] * (i % 4 < 2), rewards={"team": i // 4 + i % 4 / 10}) for i in range(48)]
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.told().endswith("(index is down) in 24 of 24 worse traces and 0 of 24 better ones")

@@ -52,7 +52,12 @@ def read(folder: Path, *lines: dict[str, Any]) -> Traces:
 
 def bounds(shown: str, start: str) -> list[str]:
     """The cells of a row, with their marks."""
-    return next(row for row in shown.splitlines() if row.startswith(start)).replace("≥ ", "≥").split()[1:]
+    return (
+        next(row for row in shown.splitlines() if row.startswith(start))
+        .replace("≥ ", "≥")
+        .replace("0 seen", "0seen")
+        .split()[1:]
+    )
 
 
 def test_every_count_has_the_mark(tmp_path: Path) -> None:
@@ -71,8 +76,8 @@ def test_every_count_has_the_mark(tmp_path: Path) -> None:
     assert bounds(listed, "a")[:8] == ["q", "–", "≥7", "≥3", "≥2", "≥11", "≥9", "≥2"]
     assert bounds(listed, "b")[:8] == ["q", "–", "7", "3", "2", "11", "9", "2"] and "the log lacks lines" in listed
     shown = run("summary", log).stdout
-    assert bounds(shown, "main") == ["2", "≥12", "≥4", "≥4", "≥4", "–", "≥0", "≥20", "≥10"]
-    assert bounds(run("summary", log, "--by", "tool").stdout, "web") == ["2", "≥4", "≥4", "–", "≥0", "≥8"]
+    assert bounds(shown, "main") == ["2", "≥12", "≥4", "≥4", "≥4", "–", "0seen", "≥20", "≥10"]
+    assert bounds(run("summary", log, "--by", "tool").stdout, "web") == ["2", "≥4", "≥4", "–", "0seen", "≥8"]
     assert "≥ 8 of ≥ 10 seconds of work are of tool web" in shown
     card = {row["item"]: row["value"] for row in json.loads(run("card", log, "--json").stdout)["lines"]}
     for item in ("tokens generated", "seconds of work", "tool calls"):
@@ -115,7 +120,7 @@ def test_a_trace_on_its_own_has_the_mark_at_all_counts(tmp_path: Path) -> None:
     """An agent whose lines were all lost had 0 events, and types of events looked whole."""
     said = line("a", metrics=LOST) | {"agents": [{"id": name} for name in ("main", "worker", "reviewer")]}
     shown = run("show", write(tmp_path / "x.jsonl", [said, line("b")]), "--trace", "a").stdout
-    assert bounds(shown, "reviewer")[2:4] == ["≥0", "≥0"]
+    assert bounds(shown, "reviewer")[2:4] == ["0seen", "0seen"]
     assert bounds(shown, "message") == ["≥3", "≥3"] and "events (≥ 7)" in shown
     assert "≥" not in run("show", tmp_path / "x.jsonl", "--trace", "b").stdout
 
@@ -191,7 +196,7 @@ def test_no_question_takes_a_trace_that_lacks_lines_as_whole(tmp_path: Path) -> 
     assert "lacks lines" in run("why", log, "a", "w").stdout and "lacks lines" not in run("why", log, "b", "w").stdout
     assert "not defined: the log lacks lines" in run("show", log, "--trace", "a").stdout
     card = {row.item: row.value for row in run_card(traces)}
-    assert card["actions of a trace"].startswith("≥") and card["safety events"] == "≥ 0"
+    assert card["actions of a trace"].startswith("≥") and card["safety events"] == "0 seen"
     assert card["events"].startswith("message ≥ ")
     with pytest.raises(credit.CreditError, match="lines of every trace"):
         team_course(read(tmp_path, of("a", 1.0, metrics=lost)))

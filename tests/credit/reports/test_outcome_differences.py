@@ -528,6 +528,64 @@ def test_of_two_sides_only_traces_of_one_are_compared(tmp_path: Path) -> None:
     assert found.rows[0].chance == pytest.approx(np.mean(shares)) and found.tasks == len(shares)
 
 
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_task_of_one_side_is_not_held_against_one_of_the_other(tmp_path: Path, runs: int) -> None:
+    """One run of a task and version each, the usual design: the wordier, worse version made words a sign of failure."""
+    rng = np.random.default_rng(runs)
+    rows = [(f"q{task}", "", float(rng.random() < (0.8, 0.3)[new]), int(rng.integers(1, 4)) + 4 * new)
+            for task in range(12) for new in (0, 1) for _ in range(runs)]  # fmt: skip
+    traces = credit.read(scored(tmp_path, rows))
+    side = np.array([new for _ in range(12) for new in (0, 1) for _ in range(runs)])
+    rows = [(*row, int(new)) for row, new in zip(rows, side, strict=True)]
+    both = {
+        of for of in {(row[0], row[4]) for row in rows} if len({row[2] for row in rows if (row[0], row[4]) == of}) > 1
+    }
+    assert outcome_differences(traces).rows[0].stands_out
+    found = outcome_differences(traces, side=side)
+    assert not any(row.stands_out for row in found.rows) and found.tasks == len({task for task, _ in both})
+    assert found.compared == tuple(
+        sum((row[0], row[4]) in both and row[2] == outcome for row in rows) for outcome in (0, 1)
+    )
+    assert bool(both) == (runs > 1) and ("only with traces of the same side" in found.lines()[0]) == bool(both)
+    assert ("No task has failed and succeeded traces of one side" in found.headline()) == (not both)
+
+
+@pytest.mark.parametrize(
+    ("bare", "said"), [(0, ""), (1, " 1 trace has no outcome."), (5, " 5 traces have no outcome.")]
+)
+def test_the_first_sentence_counts_what_has_no_outcome(tmp_path: Path, bare: int, said: str) -> None:
+    """ "4 of 8 traces with an outcome failed." left a reader to think that these were all."""
+    lines = [
+        {"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": [{"id": "a", "type": "message", "agent": "x"}],
+         "edges": [], "rewards": {"team": float(i % 2)} if i < 8 else {}}
+        for i in range(8 + bare)
+    ]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    assert found.opening()[0] == f"4 of 8 traces with an outcome failed.{said}"
+
+
+@pytest.mark.parametrize(
+    ("models", "unlike"),
+    [
+        ([("a", 4, 7), ("b", 3, 6)], False),
+        ([("a", 8, 10), ("b", 3, 10)], True),
+        ([("a", 5, 5), ("b", 5, 5)], False),
+        ([("a", 30, 60), ("b", 25, 60), ("c", 35, 60)], False),
+        ([("a", 30, 60), ("b", 10, 60), ("c", 35, 60)], True),
+        ([], False),
+    ],
+)
+def test_a_model_may_be_why_only_where_failures_differ_by_model(
+    models: list[tuple[str, int, int]], unlike: bool
+) -> None:
+    """4 of 7 against 3 of 6 was said to be why the rest may differ."""
+    row = Difference("events", 2.0, 1.0, 0.9, 0.8, 1.0, 0.01, 0.01, 9)
+    found = OutcomeDifferences(9, 9, 1.0, math.nan, True, 9, (row,), models=tuple(models))
+    assert any("may be why" in line for line in found.lines()) == unlike
+    assert sum("by model" in line for line in found.lines()) == bool(models)
+
+
 def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> None:
     """Half of each group is worse than the rest of it: the report said 25 % of the bad system and 50 % of the good."""
     rng = np.random.default_rng(2)

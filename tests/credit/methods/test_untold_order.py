@@ -1,0 +1,76 @@
+"""What a native log leaves to the order of its list: which of several agents acted first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.untold_order import untold_traces
+
+SAID = "2 traces no edges tell which of several agents acted first, and the order of the list, maybe that in which they"
+
+
+def logged(folder: Path, agents: str, *edges: str, **more: Any) -> Path:
+    """Two traces of messages by these agents, "-" the result of the tool of the agent before; edges such as "01"."""
+    events: list[dict[str, Any]] = []
+    for k, agent in enumerate(agents):
+        kind = {"type": "tool_result", "agent": agents[k - 1]} if agent == "-" else {"type": "message", "agent": agent}
+        events.append({"id": str(k), "t": k, **kind, **{name: values[k] for name, values in more.items()}})
+    stated = [{"src": src, "dst": dst, "type": "causal"} for src, dst in edges]
+    traces = [
+        {"trace_id": f"t{i}", "task_id": "q", "events": events, "edges": stated, "rewards": {"team": i}} for i in (0, 1)
+    ]
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, traces)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("agents", "edges", "more", "untold"),
+    [
+        ("aaa", (), {}, 0),
+        ("aba", (), {}, 2),
+        ("aba", ("01",), {}, 2),
+        ("aba", ("01", "12"), {}, 0),
+        ("abc", ("01", "02"), {}, 2),
+        ("abc", ("01", "12"), {}, 0),
+        ("abca", ("01", "02", "13", "23"), {}, 2),
+        ("a-b", ("12",), {}, 0),  # a result after the call of its agent
+        ("ab-a", ("01", "23"), {}, 0),
+        ("ab", (), {"context": ["c", "c"]}, 0),
+        ("ab", (), {"context": ["c", "d"]}, 2),
+        ("ab", (), {"turn": [0, 0]}, 2),
+    ],
+)
+def test_edges_and_contexts_tell_who_was_first(
+    agents: str, edges: tuple[str, ...], more: dict[str, Any], untold: int, tmp_path: Path
+) -> None:
+    traces = credit.read(logged(tmp_path, agents, *edges, **more))
+    assert untold_traces(traces, credit.METHODS["turn_baseline"], {}, ()) == untold
+    assert untold_traces(traces, credit.METHODS["rloo"], {"by": "task,step"}, ()) == untold
+    assert not untold_traces(traces, credit.METHODS["rloo"], {"by": "task,turn"}, ())  # numbered within agents
+    assert not untold_traces(traces, credit.METHODS["discounted_return"], {}, ())
+    assert untold_traces(traces, credit.METHODS["discounted_return"], {}, ["event_reward"]) == untold
+
+
+@pytest.mark.parametrize("edges", [(), ("01", "12", "23")])
+def test_choose_and_assign_say_what_follows(edges: tuple[str, ...], tmp_path: Path) -> None:
+    """`choose` had "no bias" of turn_baseline, and `assign` took the order of the list without a word."""
+    path = str(logged(tmp_path, "abab", *edges))
+    for method, more, reads in (
+        ("turn_baseline", [], True),
+        ("rloo", ["--by", "task,step"], True),
+        ("rloo", [], False),
+    ):
+        done = CliRunner().invoke(cli, ["assign", path, "--method", method, *more, "-o", str(tmp_path / "x.csv")])
+        assert done.exit_code == 0, done.output
+        assert (f"{method} reads the order of agents, and in {SAID}" in done.stderr) == (reads and not edges)
+    (branch,) = (branch for branch in credit.choose(credit.read(path)).branches if branch.method == "turn_baseline")
+    assert (branch.unbiased, SAID in branch.but) == ((True, False) if edges else (None, True))
+    assert ("may be biased" in branch.why) == (not edges)
