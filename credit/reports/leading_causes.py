@@ -46,10 +46,10 @@ class LeadingCause:
       of_failed, of_succeeded: of how many whose log tells.
       traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
-      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
-      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
       others: whether others are known to have succeeded, and none to have failed.
       kinds: what failed and succeeded traces are called.
+      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
     words: str
@@ -64,11 +64,11 @@ class LeadingCause:
     of_succeeded: int
     traces: int
     of_traces: int
-    passed_over: int
-    lacking: int
-    untold: int
     others: bool
     kinds: tuple[str, str] = ("failed", "succeeded")
+    passed_over: int = 0
+    lacking: int = 0
+    untold: int = 0
 
     def told(self) -> str:
         """The cause with its counts."""
