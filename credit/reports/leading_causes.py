@@ -19,7 +19,7 @@ from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import EXCERPT
+from credit.reports.triage import AFTERWARDS, EXCERPT
 from graphs.errors import expect
 from graphs.task_means import fact_of, holm
 from graphs.text import counted, printable
@@ -48,6 +48,8 @@ class LeadingCause:
       of_traces: of how many whose log tells.
       others: whether others are known to have succeeded, and none to have failed.
       kinds: what failed and succeeded traces are called.
+      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
     words: str
@@ -64,23 +66,32 @@ class LeadingCause:
     of_traces: int
     others: bool
     kinds: tuple[str, str] = ("failed", "succeeded")
+    passed_over: int = 0
+    lacking: int = 0
+    untold: int = 0
 
     def told(self) -> str:
         """The cause with its counts."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
         said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
+                f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
+        beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
+        having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
+        where = "where" if self.passed_over == having else f"in {self.passed_over} of these traces"
+        then = f", {where} {AFTERWARDS[False]}" if self.passed_over else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}"
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
-            f"{self.succeeded} of {self.of_succeeded} {good} ones"
+            f"{self.succeeded} of {self.of_succeeded} {good} ones{then}{beside}"
         )
 
 
 class _Candidate(NamedTuple):
-    """Events of one cause, and which traces tell whether they have it: bool [traces].
+    """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named.
     """
@@ -91,6 +102,7 @@ class _Candidate(NamedTuple):
     tool: str
     rows: np.ndarray
     tells: np.ndarray
+    passed_over: np.ndarray | tuple[()] = ()
 
 
 def leading_causes(
@@ -104,8 +116,9 @@ def leading_causes(
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes; those of the largest difference first. Else, of the traces
-    that are not known to have succeeded: causes of most, of two at least unless one trace is all. Of two sides, such as
-    versions, traces of both are compared: what made one of them fail is a cause.
+    that are not known to have succeeded: causes of most, of two at least unless one trace is all. A trace counts least
+    there where only other calls of the tool succeeded later. Of two sides, such as versions, traces of both are
+    compared: what made one of them fail is a cause.
 
     Args:
       traces: what was read.
@@ -124,23 +137,28 @@ def leading_causes(
     judged = judged_traces(traces, success_at)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     every = list(_candidates(traces, calls))
+    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
+    lacks = counted_ones & lacking_traces(traces)
+    untold = [counted_ones & ~one.tells & ~lacks for one in every]
     if not judged.both:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
+    lasting = [np.isin(np.arange(len(some)), trace[np.setdiff1d(one.rows, one.passed_over)]) & some
+               for one, some in zip(every, having, strict=True)]  # fmt: skip
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
     if judged.both:
-        size = _beyond_chance(
+        size: list[tuple[float, ...]] = _beyond_chance(
             compared_kinds(traces, judged),
             [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
         )
     else:
         size = [
-            (float(some.sum()) if some.sum() >= min(2, one.tells.sum()) else 0.0, len(one.rows))
-            for one, some in zip(every, having, strict=True)
+            (int(some.sum()), int(of_all.sum()), len(one.rows)) if 0 < of_all.sum() >= min(2, one.tells.sum()) else ()
+            for one, some, of_all in zip(every, lasting, having, strict=True)
         ]
     of_kind: dict[str, int] = {}  # the first of equal ones, which is of one agent
-    for i in sorted((i for i in range(len(every)) if size[i][0] > 0), key=lambda i: size[i], reverse=True):
+    for i in sorted((i for i in range(len(every)) if size[i]), key=lambda i: size[i], reverse=True):
         of_kind.setdefault(every[i].kind, i)
     named = [*of_kind.values()][:MOST]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
@@ -160,6 +178,9 @@ def leading_causes(
             of_succeeded=of[i][1],
             traces=int(having[i].sum()),
             of_traces=int(every[i].tells.sum()),
+            passed_over=int((having[i] & ~lasting[i] & counted_ones).sum()),
+            lacking=int(lacks.sum()),
+            untold=int(untold[i].sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
         )
@@ -167,16 +188,16 @@ def leading_causes(
     )
 
 
-def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[tuple[float, int]]:
-    """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and 0."""
+def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[tuple[float, ...]]:
+    """The chance that a failed trace has each cause more often; nothing where it is not above 0.5 beyond chance."""
     known = [value[np.isfinite(value)] for value in values]
     asked = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     tests = [kinds.test(values[i]) for i in asked]
     corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
-    found = [(0.0, 0)] * len(values)
+    found: list[tuple[float, ...]] = [()] * len(values)
     for i, (chance, low, high, *_), p in zip(asked, tests, corrected, strict=True):
         if chance > 0.5 and beyond_chance(p, low, high, 0.5):
-            found[i] = chance, 0
+            found[i] = (chance,)
     return found
 
 
@@ -189,22 +210,23 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     failing = whole & has_statuses(traces)
     looping = np.array([loop.rows[0] for loop in calls.loops], np.int64)
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
-    kinds: tuple[tuple[str, str, np.ndarray, np.ndarray], ...] = (
-        ("failed calls of {}", " that never succeeded", calls.unmended, failing),
-        ("loops of {}", "", looping, whole),
-        ("errors", " outside of tool calls", alone, failing),
+    kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
+        ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
+        ("loops of {}", "", looping, whole, looping[:0]),
+        ("errors", " outside of tool calls", alone, failing, alone[:0]),
     )
-    for begin, end, rows, tells in kinds:
+    for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
         for row in rows.tolist():
             of.setdefault(tools[calls.call_of(row)] or "", {}).setdefault(names[agent[row]], []).append(row)
         for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
             for name, its in by.items():
-                yield _Candidate(what, f"{what} by {printable(name, NAME)}{end}", name, tool, np.array(its), tells)
+                words = f"{what} by {printable(name, NAME)}{end}"
+                yield _Candidate(what, words, name, tool, np.array(its), tells, passed)
             if len(by) > 1:
                 everybody = f"{what} by any of {len(by)} agents{end}"
-                yield _Candidate(what, everybody, "", tool, np.sort(np.concatenate([*by.values()])), tells)
+                yield _Candidate(what, everybody, "", tool, np.sort(np.concatenate([*by.values()])), tells, passed)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"

@@ -129,11 +129,16 @@ class ToolCalls:
 
     def unmended_counts(self) -> np.ndarray:
         """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        return self._where_told(*self._failed_last)
+        return self._where_told(*self._failed_last[:2])
+
+    @property
+    def passed_over(self) -> np.ndarray:
+        """Those of `unmended` after which another call of the tool by the agent succeeded."""
+        return self._failed_last[2]
 
     @functools.cached_property
-    def _failed_last(self) -> tuple[np.ndarray, list[int]]:
-        """`unmended`, and errors of which that is not known: a later success may be of the same call."""
+    def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray]:
+        """`unmended`, errors of which that is not known as a later success may be of the same call, `passed_over`."""
         rows, kind, said = self._of_failing
         ended = ~self.open[rows] | self.errors[rows]
         rows, kind, said = rows[ended], kind[ended], said[ended]
@@ -147,7 +152,8 @@ class ToolCalls:
         failed = wrong & np.where(named, last[call.ravel()] == rows, self.counted[rows])
         untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
         unknown: list[int] = rows[untold].tolist()
-        return rows[failed & ~untold], unknown
+        unmended = failed & ~untold
+        return rows[unmended], unknown, rows[unmended & (works[kind] > rows)]
 
     @functools.cached_property
     def _retries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +237,7 @@ class ToolCalls:
     def failures(self) -> list[Failures]:
         """Errors of a call again and in a row, in order of the first of them."""
         wrong = self.errors
-        keys = {row: (int(self._agent[row]), self._tool[row]) for row in self._outcomes.tolist()}
+        keys = {row: (int(self._agent[row]), self._tool[self.call_of(row)]) for row in self._outcomes.tolist()}
         rows, _, said = self._of_failing
         texts = dict(zip(rows.tolist(), said.tolist(), strict=True))
         runs: list[list[int]] = []

@@ -452,7 +452,7 @@ def _suspects(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
             agent=names[int(graph.agent_ids[row])],
-            tool=traces.events["tool"][row].as_py() or "",
+            tool=traces.events["tool"][owner].as_py() or "",
             position=row - int(first[trace[row]]),
             why=_why(of_cause),
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,

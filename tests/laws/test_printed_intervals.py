@@ -34,6 +34,7 @@ PRINTED = {
     "cli/benchmarks/bench_train": "credit/reports/test_interval_coverage.py::"
     "test_intervals_of_medians_over_seeds_hold_the_median",
     "cli/benchmarks/bench_truth": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
+    "cli/benchmarks/bench_table": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
     "cli/benchmarks/long_table": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
     "cli/composition/explain": "",
     "cli/logs/card": HERE,
@@ -55,8 +56,8 @@ PRINTED = {
     "reports/triage": "",
 }
 """By module of `credit`; "" where it prints the error that a method states of its own number, or one beside a refusal
-by four errors: these are no intervals of 95 %. Triage orders causes by one, and prints no end of it. The table for
-papers has those of four benchmarks, by one of them."""
+by four errors: these are no intervals of 95 %. Triage orders causes by one, and prints no end of it. The tables for
+papers have those of four benchmarks, by one of them."""
 
 
 def prints(path: pathlib.Path) -> bool:

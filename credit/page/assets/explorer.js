@@ -290,7 +290,7 @@
     }
     list() {
       const view = this.view;
-      this.rows.replaceChildren(table([["event", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${view.event[i]}` }, cut(view.event[i], 40)), "w"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
+      this.rows.replaceChildren(table([["event", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${view.event[i]}` }, view.event[i]), "i"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
         ["tool", (i) => named(view.tool, i), "w"], ["status", (i) => named(view.status, i), "w"], ...(methods.length ? [["credit", (i) => number(value(view, i), true), "n"]] : []), ["text", (i) => cut(view.text?.[i] ?? "", labelled ? 2000 : 100), "t"]],
       view.event.map((_, i) => i), `Events of ${this.name}`, 60));
     }
@@ -346,7 +346,7 @@
   const who = credited ? ["who"] : [];
   const counts = data.overview.summary.doubt != null; // a table of counts, where nothing tells who earned it
   page.lead(...["triage", "sides", "differences", ...(counts ? [] : who), "explorer", "costs", ...(counts ? who : []), "success"].filter((id) => document.getElementById(id)));
-  const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
+  const [worst] = data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);
   document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. ${data.explorer.served ? "This page asks nothing but the command that serves it." : "This page loads nothing from a network."}`;

@@ -56,22 +56,48 @@ const page = (() => {
   };
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-  /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */
+  /* How many characters from the beginning tell ids apart, from LEAST on. */
+  const LEAST = 10;
+  const beginning = (ids) => {
+    const every = [...new Set(ids)].sort();
+    let n = LEAST;
+    every.forEach((id, i) => { while (i && n < id.length && every[i - 1].slice(0, n) === id.slice(0, n)) n += 1; });
+    return n;
+  };
+
+  /* A name, which may be broken behind an underscore or a slash. */
+  const breakable = (name) => name.split(/(?<=[_/])/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+
+  /* columns: [title, value of a row, "n" for numbers, "t" for texts, "i" for ids, ids that these stand among]; a value may
+     be an element, or several. An id shows its beginning, and is copied whole. A table that is wider than its place
+     becomes cards: nothing hides behind an edge. */
   function table(columns, rows, caption, most = 50) {
     const body = make("tbody");
     const add = (from, to) => {
       for (const row of rows.slice(from, to)) {
         body.append(make("tr", {}, columns.map(([title, value, kind]) => {
           const cell = value(row) ?? "–";
-          return make("td", { class: cell === "–" ? `${kind ?? ""} none` : kind, "data-label": title }, cell instanceof Node ? cell : String(cell));
+          const parts = [cell].flat().map((part) => (part instanceof Node ? part : kind === "i" ? make("span", {}, part) : kind ? String(part) : breakable(String(part))));
+          if (kind === "i") parts.forEach((part) => { part.title = part.textContent; });
+          return make("td", { class: cell === "–" ? `${kind ?? ""} none` : kind, "data-label": title }, parts.flat());
         })));
       }
+      columns.forEach(([, , kind, others = []], i) => {
+        if (kind !== "i") return;
+        const cells = [...body.rows].map((row) => row.cells[i]);
+        const n = beginning([...others, ...cells.flatMap((cell) => [...cell.children].map((part) => part.title))]);
+        cells.forEach((cell) => cell.style.setProperty("--beginning", n));
+      });
     };
     add(0, most);
-    const head = make("thead", {}, make("tr", {}, columns.map(([title, , kind]) => make("th", { class: kind, scope: "col" }, title))));
-    const whole_ = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", columns.some(([, , kind]) => kind === "t") ? { class: "stack" } : {}, head, body));
+    const head = make("thead", {}, make("tr", {}, columns.map(([title, , kind]) => make("th", { class: kind, scope: "col" }, breakable(title)))));
+    const plain = make("table", {}, head, body);
+    const whole_ = make("div", { class: "scroll", role: "region", "aria-label": caption }, plain);
+    const settle = () => { plain.classList.remove("cards"); plain.classList.toggle("cards", whole_.scrollWidth > whole_.clientWidth); };
+    let width = 0;
+    new ResizeObserver(() => { if (whole_.clientWidth && whole_.clientWidth !== width) { width = whole_.clientWidth; settle(); } }).observe(whole_);
     if (rows.length > most) {
-      const more = make("button", { type: "button", class: "more", onclick: () => { add(most, rows.length); more.remove(); } },
+      const more = make("button", { type: "button", class: "more", onclick: () => { add(most, rows.length); more.remove(); settle(); } },
         `Show all ${number(rows.length)}`);
       whole_.append(more);
     }
@@ -194,5 +220,5 @@ const page = (() => {
   /* The same of prose: whole words, and no mark of its own before the dots. */
   const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

@@ -11,6 +11,8 @@
   /* What leads to an event: a button, or the words of a sentence or a cell where the page does not hold the trace. */
   const opener = (trace, event, text) => (kept.has(trace) ? make("button", { type: "button", onclick: () => page.open(trace, event) }, text ?? event ?? trace)
     : text == null ? event ?? trace : make("span", {}, "To see it, run ", command(trace, event)));
+  const ids = traces.map((row) => row.trace);
+  const of_trace = ["trace", (row) => row.trace, "i", ids];
   const unheld = (rows) => (rows.every((row) => kept.has(row.trace)) ? null
     : make("p", { class: "note" }, "The page holds no events of traces without a button, because of its size. A terminal shows one: ", make("code", { class: "path" }, `${data.explorer.show} --trace TRACE --around EVENT`)));
   Object.assign(page, { command });
@@ -75,7 +77,8 @@
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
   const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
-  const spent = [paid || priced ? `money ${priced ? `${sum(asked.total.money)} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `${sum(paid)} as logged`}${most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : ""}` : null,
+  const mostly = most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : "";
+  const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
@@ -145,7 +148,7 @@
       },
     })).box : null,
     make("details", {}, make("summary", {}, "All groups as a table"),
-      table([["group", (r) => r.group], ["traces", (r) => number(r.traces), "n"], [`with an outcome${of_log}`, (r) => number(r.with_outcome), "n"],
+      table([["group", (r) => r.group, "i"], ["traces", (r) => number(r.traces), "n"], [`with an outcome${of_log}`, (r) => number(r.with_outcome), "n"],
         ["mean return", (r) => number(r.mean), "n"], ["least", (r) => number(r.least), "n"], ["greatest", (r) => number(r.greatest), "n"],
         ["signal", (r) => words[r.signal]]], groups, "Groups")));
 
@@ -168,7 +171,7 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
+      table([["trace", (r) => opener(r.trace), "i", ids], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group, "i"]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces"), unheld(traces)));
 
@@ -346,7 +349,7 @@
       comparison.roles.length < 2 ? null : table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
         [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
       make("h3", {}, "Where they differ most, one action a trace"),
-      !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["role", (r) => r.role], ["type", (r) => r.type],
+      !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([of_trace, ["event", (r) => opener(r.trace, r.event), "i"], ["role", (r) => r.role], ["type", (r) => r.type],
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"), unheld(comparison.disagreements));
   }
 
@@ -363,7 +366,7 @@
   section("doctor", "Doctor",
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]] : [])],
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
     told, "Checks")] : []),
     untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
       table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
@@ -415,7 +418,7 @@
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
     shares.length && triage.suspects.length ? make("p", { class: "note" }, `In ${sides.heads.join(", in ")}: in what part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side one of the same cause is; not tested.`) : null,
     make("h3", {}, alone ? "Tools" : "Agents"),

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from credit.cli import cli
 from credit.reports.leading_causes import leading_causes, told_causes
+from credit.reports.tool_calls import ToolCalls
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
@@ -104,6 +105,48 @@ def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (8, 8, 0, 8)
     assert (cause.traces, cause.of_traces) == (8, 16)
+    assert cause.told().endswith("in 8 of 8 failed traces and 0 of 8 succeeded ones (4 more lack lines)")
+    for row in rows:
+        row["rewards"] = {}
+    (cause,) = leading_causes(logs(tmp_path, [*rows[:1], *rows[5:9]]))
+    assert cause.told().endswith("in 2 of 4 traces (1 more lacks lines)"), "of 5 traces, which the page counts"
+
+
+def corrected(number: int) -> dict[str, Any]:
+    """A call of the shell that fails, and one with another argument that succeeds."""
+    row = run(number, ["shell"])
+    row["events"] += [
+        {"id": "again", "type": "tool_call", "agent": "coder", "tool": "shell", "arguments": {"q": 2}},
+        {"id": "good", "type": "tool_result", "agent": "coder", "status": "ok", "text": "done"},
+    ]
+    row["edges"].append({"src": "again", "dst": "good", "type": "return"})
+    return row
+
+
+def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_path: Path) -> None:
+    """`never succeeded in 19 of 60 traces` stood for 18 whose next call, of a corrected argument, succeeded."""
+    rows = [
+        *(corrected(i) for i in range(6)),
+        run(6, ["shell", "index"]),
+        run(7, ["index"]),
+        run(8, ["index"]),
+        run(9, []),
+    ]
+    told = [one.told() for one in leading_causes(logs(tmp_path, rows))]
+    assert told == [
+        "failed calls of index by coder that never succeeded (index is down) in 3 of 10 traces",
+        "failed calls of shell by coder that never succeeded (shell is down) in 7 of 10 traces, in 6 of these traces "
+        "only other calls of it succeeded later",
+    ]
+    (one,) = leading_causes(logs(tmp_path, rows[:6]))
+    assert one.told().endswith("in 6 of 6 traces, where only other calls of it succeeded later")
+    calls = ToolCalls(logs(tmp_path, rows))
+    of_triage = {row for run_ in calls.failures() if run_.recovered and not run_.mended for row in run_.rows}
+    assert set(calls.passed_over.tolist()) == of_triage and len(of_triage) == 6  # results without the tool's name, too
+    rows = [*(corrected(i) for i in range(9)), run(9, ["shell"]), *(run(i, []) for i in range(10, 20))]
+    judged = [row | {"task_id": "q", "rewards": {"team": float(i > 9)}} for i, row in enumerate(rows)]
+    (one,) = leading_causes(logs(tmp_path, judged))
+    assert "10 of 10 failed traces and 0 of 10 succeeded ones, in 9 of these traces only other" in one.told()
 
 
 def test_what_is_known_to_have_succeeded_is_no_cause_of_failure(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def test_a_failed_call_is_mended_by_the_same_call_alone(tmp_path: Path) -> None:
     ]
     calls = ToolCalls(read(tmp_path, steps))
     assert calls.unmended.tolist() == [7, 11, 15, 17] and calls.unmended_counts().tolist() == [4]
+    assert calls.passed_over.tolist() == [7, 11]  # a later call of `get` by `a` worked, none of `sh` by `b`
     assert np.isnan(ToolCalls(read(tmp_path, [*steps, ("b", "sh", None, None)])).unmended_counts()).all()
     known = ToolCalls(read(tmp_path, [*steps[:8], ("b", "sh", "x", None)]))
     assert known.unmended.tolist() == [7, 11]
