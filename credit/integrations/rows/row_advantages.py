@@ -66,6 +66,7 @@ from credit.tables.row_order import (
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
+from graphs.replay_clusters import CHOICES
 from graphs.text import counted, excerpt
 from graphs.traces.batch_notes import SEVERAL, counted_as_nothing, outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES, TRACE_EVIDENCE
@@ -80,7 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
 
-STRUCTURE = frozenset(("context", "node", "sibling_parent", "alternative", "trainable"))
+STRUCTURE = frozenset((*CHOICES, "trainable"))
 """Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
 
 
@@ -482,7 +483,7 @@ class RowAdvantages:
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
         taken_evidence = self._taken(rows.evidence)
-        run = functools.partial(self._compiled(), _filled(graph, stated), evidence=taken_evidence, of_names=of_names)
+        run = functools.partial(self._compiled(), graph, evidence=taken_evidence, of_names=of_names)
         if coarse := rows.names.coarse:
             of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
             if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
@@ -808,9 +809,6 @@ def _of_nothing(graph: EventGraph, rows: Rows, advantage: Any, difference: Any, 
     return found
 
 
-CHOICES = ("context", "node", "sibling_parent", "alternative")
-"""Of `STRUCTURE`, the ids of choices."""
-
 _VERSION = TRACE_EVIDENCE["policy_version"]
 _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
@@ -832,21 +830,6 @@ def _words(names: Any) -> list[str]:
 
 def _is_label(name: str) -> bool:
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
-
-
-def _filled(graph: EventGraph, stated: Collection[str]) -> EventGraph:
-    """The graph with an array in each field that the columns may fill; None is another program to `jax.jit`.
-
-    So batches with replays, frozen agents or rewards of joint turns, and batches without, are compiled once.
-    """
-    fields: dict[str, np.ndarray] = {}
-    if graph.cluster_ids is None and not {*CHOICES}.isdisjoint(stated):
-        fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
-    if graph.trainable_mask is None and "trainable" in stated:
-        fields["trainable_mask"] = np.asarray(graph.event_mask)
-    if graph.joint_mask is None and "event_reward" in stated:
-        fields["joint_mask"] = np.zeros(graph.num_events, bool)
-    return dataclasses.replace(graph, **fields)
 
 
 def _resolve(
