@@ -105,7 +105,8 @@ class RowAdvantages:
 
     Args:
       method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
-      rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
+      rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more, of
+        which a warning tells where `rows` was passed.
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
@@ -197,7 +198,7 @@ class RowAdvantages:
         self._looked = True  # False while `warmup` runs on rows of its own
         self._told: set[str] = set()  # what was warned of, by its kind
         self.how_to_pass = "pass it under this name"
-        self._room = 0 if rows is None else _room(rows)
+        self._rows, self._room = rows, 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
         self._compilations = 0
         self.last: Batch | None = None
@@ -262,7 +263,7 @@ class RowAdvantages:
           CreditError: no size is known.
         """
         if rows is not None:
-            self._room = max(self._room, _room(rows))
+            self._rows, self._room = max(rows, self._rows or 0), max(self._room, _room(rows))
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
@@ -469,6 +470,9 @@ class RowAdvantages:
         unread = set() if self.accepts("policy_version") else {"policy_version"}  # what only metrics read
         evidence = {name: column for name, column in stated.items() if name not in _FROM_COLUMNS | unread}
         count = len(columns["reward"])
+        if self._rows is not None and count > self._room:
+            words = f"got {counted(count, 'row')}, more than rows={self._rows}, and is compiled once more"
+            self._warn({"rows": f"method {self.name!r} {words}"}, stacklevel=4)
         self._room = max(self._room, _room(count))
         size = self._room
         with rows_named(take):
