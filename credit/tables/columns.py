@@ -127,10 +127,10 @@ def from_columns(
 
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
-        the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
-        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again; or a row
-        stands behind a later turn, or has a null `event_reward`; or no trace has an outcome; or ids differ only in
-        case, blanks or Unicode's form.
+        rows stand twice, by numbers that hardly come twice, or end the batch as copies, where columns tell rows of one
+        agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without turns; or
+        `event_reward` is the outcome again; or a row stands behind a later turn, or has a null `event_reward`; or no
+        trace has an outcome; or ids differ only in case, blanks or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -151,8 +151,11 @@ def from_columns(
         warnings.warn(words, PrecisionWarning, stacklevel=3)
     for alike in result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
-    if words := copied_rows(result[2])[1]:
-        warnings.warn(f"{words} leave them out", stacklevel=3)
+    copied = copied_rows(result[2])
+    if copied.twice:
+        warnings.warn(f"the batch has {copied.twice}: leave them out", stacklevel=3)
+    if copied.filling:
+        warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)

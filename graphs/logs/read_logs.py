@@ -36,9 +36,7 @@ __all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and
 
 DEFAULT_CHANNEL = "team"
 _SHOWN = 10  # channels that are named
-_WARNED = frozenset(
-    ("unordered-rows", REPEATED_LINES, REPEATED_ROWS, UNSETTLED)
-)  # notes on what may make numbers wrong
+_WARNED = frozenset(("unordered-rows", REPEATED_LINES, REPEATED_ROWS, UNSETTLED))  # may make numbers wrong
 
 
 @checked_kinds("rewards", "groups")
@@ -92,8 +90,8 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
-      UnreadWarning: some input is not in the batch, or seems to be twice, or rows of a table stand behind later ones; it counts the
-        problems, without other notes, and quotes one.
+      UnreadWarning: some input is not in the batch, or twice, or rows of a table stand behind later ones or again; it
+        counts the problems, without other notes, and quotes one.
 
     Examples:
       >>> import credit, json, pathlib, tempfile

@@ -1,7 +1,8 @@
 """Rows that a trace has again, as of a table that was joined with itself: what they earned counts twice.
 
 Calls may be equal: where no column tells them apart, or a policy says the same again. So rows count as copies only
-where they stand again in whole stretches, with numbers that were measured of each and hardly come twice.
+where every row of the table stands again, or a whole stretch of a trace behind it, with numbers that were measured of
+each row and hardly come twice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MEASURED = frozenset(
 """Evidence that is measured of each row: not of its step, agent or trace, whose other rows have the same."""
 
 STRETCH = 4
-"""How many unlike rows of a trace, each as often as the others, are a stretch; fewer are if every row stands again."""
+"""From how many unlike rows of a trace on, each as often as the others, they are a stretch."""
 
 CHANCE = 1e-4
 """As many equal rows by chance are less likely."""
@@ -59,13 +60,16 @@ def repeated_rows(
     run = np.cumsum((np.diff(of, prepend=-1) != 0) | (np.diff(often, prepend=0) != 0)) - 1
     starts, sizes = np.unique(run, return_index=True, return_counts=True)[1:]
     copied = often[starts] > 1
+    ends = unlike[starts + sizes - 1]
+    is_later = first[which] < np.arange(len(trace))
+    begins = np.full(len(starts), len(trace))
+    np.minimum.at(begins, run[np.searchsorted(unlike, first[which[is_later]])], np.flatnonzero(is_later))
     alone = np.isin(of[starts], np.flatnonzero(np.bincount(of[starts][copied], minlength=1) == 1))
-    kept = (copied & alone & ((sizes >= STRETCH) | copied.all()))[run]
+    kept = (copied & alone & (((sizes >= STRETCH) & (ends < begins)) | copied.all()))[run]
     chance = np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0))
     if np.log(chance[kept]).sum() > np.log(CHANCE):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    is_copy = np.isin(first, unlike[kept])[which] & (first[which] < np.arange(len(trace)))
-    again = np.flatnonzero(is_copy)
+    again = np.flatnonzero(is_later & np.isin(first, unlike[kept])[which])
     return again, first[which[again]]
 
 

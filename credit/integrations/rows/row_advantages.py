@@ -110,9 +110,9 @@ class RowAdvantages:
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows out of the
-        order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that is the
-        outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
+      strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows twice or
+        out of the order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that
+        is the outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
         `MissingColumnWarning` at the first batch with each of these.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
@@ -398,14 +398,16 @@ class RowAdvantages:
             once = not again[0] if again else None
             metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered, paid_once=once)
             metrics |= version_metrics(batch, None if trained is None else trained[places])
-            copies, words = copied_rows(batch.rows, take, _beside(batch, order, wrote, places))
-            metrics["credit/copied"] = copies / len(batch.rows.event)
+            tokens = None if wrote is None else np.asarray(on_host(wrote.sum(1)))[places]
+            copied = copied_rows(batch.rows, take, _beside(batch, order, places), tokens)
+            metrics["credit/copied"] = copied.rows / len(batch.rows.event)
             if "event_reward" in batch.columns:
                 metrics["credit/unpaid"] = np.count_nonzero(unpaid[places]) / len(batch.rows.event)
-            self._warn({"copied": f"{words} pass where="} if words else {}, stacklevel=3)
+            self._warn({"copied": f"{copied.filling} pass where="} if copied.filling else {}, stacklevel=3)
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
-            self._check_columns(batch, metrics, trace is not None, falls, again[0] if again else "", lost)
+            paid_again = again[0] if again else ""
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied.twice)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -435,7 +437,7 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or words) or self._numbers_rounds(batch, at, falls)
+            doubted = bool(apart or copied.twice or copied.filling) or self._numbers_rounds(batch, at, falls)
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -653,7 +655,7 @@ class RowAdvantages:
         )
 
     def _check_columns(
-        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int
+        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int, copies: str
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -689,6 +691,8 @@ class RowAdvantages:
             texts["unpaid"] = f"adds 'event_reward', which is {counted_as_nothing(round(unpaid * rows), rows)}"
         if again:
             texts["again"] = f"gets the outcome again as 'event_reward' {again}, so it counts twice: leave that out"
+        if copies:
+            texts["copies"] = f"gets {copies}: leave them out, or pass where="
         if lost:
             texts["lost"] = (
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
@@ -818,13 +822,11 @@ _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
 
 
-def _beside(batch: Batch, order: Any, wrote: Any, places: Any) -> Iterator[np.ndarray]:
+def _beside(batch: Batch, order: Any, places: Any) -> Iterator[np.ndarray]:
     """What is known of the rows of a batch beside their labels and evidence: numbers."""
     yield from (batch.columns[name] for name in ("policy_version",) if name in batch.columns)
     if order is not None:
         yield np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
-    if wrote is not None:
-        yield np.asarray(on_host(wrote.sum(1)))[places]
 
 
 def _words(names: Any) -> list[str]:

@@ -16,10 +16,10 @@ from graphs.traces.record import TraceRecord
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, repeated_rows
 from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["rows_again"]
+__all__ = ["note_of_copies"]
 
 
-def rows_again(source: Source, traces: Sequence[TraceRecord], *, whole: bool) -> Iterator[Problem]:
+def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool) -> Iterator[Problem]:
     """The note of `repeated_rows`, if a table without ids of events has some.
 
     Args:
