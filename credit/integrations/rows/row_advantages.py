@@ -57,12 +57,13 @@ from credit.tables.column_values import in_range, nulls
 from credit.tables.copied_rows import copied_rows
 from credit.tables.row_order import (
     order_of_turns,
-    rounds_of_agents,
+    rounds_at_once,
     rounds_of_places,
     rows_in_order,
     ties,
     untold_rounds,
 )
+from credit.values_at_once import said_of_rounds
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
@@ -630,12 +631,8 @@ class RowAdvantages:
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        if self._facts.chained and (rounds := rounds_of_agents(batch.rows, places, batch.columns.get("context"))):
-            return False, (
-                f"compares each row with the value of the next, and in {counted(rounds, 'round')} several agents act "
-                "at once: all but the last there are compared with the value beside them; expected one row a round, "
-                "or gae with lambda_=1 or along='agent'"
-            )
+        if self._facts.chained and (rounds := rounds_at_once(batch.rows, places, batch.columns.get("context"))):
+            return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
@@ -648,7 +645,7 @@ class RowAdvantages:
         facts, context = self._facts, batch.columns.get("context")
         if places is not None:
             return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
-        if facts.reads_order[False] and rounds_of_agents(batch.rows, None, context):
+        if facts.reads_order[False] and rounds_at_once(batch.rows, None, context):
             return True
         return facts.reads_agents["event_reward" in batch.columns] and untold_rounds(
             batch.rows, batch.columns.get("turn"), context
@@ -862,21 +859,11 @@ def _resolve(
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
-    chained = _is_chained(entry, options)
+    chained = entry.chains_values(options)
     facts = Facts(
         unbiased, *of_method, tuple(reads), chained=chained, population=population, reads_agents=tuple(of_agents)
     )
     return method, entry.fn, facts, entry.state
-
-
-def _is_chained(entry: Method, options: Mapping[str, Any]) -> bool:
-    """`Facts.chained`: of differences of values, as an increment of `value` or with λ below 1, along the trace."""
-    stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
-    if "lambda_" not in stated:
-        return entry.estimand == "increment" and "value" in entry.needs
-    given: dict[str, Any] = {name: option.default for name, option in stated.items()}
-    given |= {**entry.bound, **options}
-    return given.get("along", "trace") == "trace" and not _same(given["lambda_"], 1.0)
 
 
 def _unbiased(entry: Method, options: Mapping[str, Any]) -> dict[Seen, bool | None]:
@@ -886,11 +873,6 @@ def _unbiased(entry: Method, options: Mapping[str, Any]) -> dict[Seen, bool | No
     yes_or_no = (False, True)
     every = [Seen(*of) for of in itertools.product(yes_or_no, yes_or_no, yes_or_no, (None, False, True))]
     return {seen: entry.unbiased_with(options, seen)[0] for seen in every}
-
-
-def _same(option: Any, default: Any) -> bool:
-    """Whether an option is the default. An array is not; the method says what it expects in its place."""
-    return getattr(option, "shape", ()) == getattr(default, "shape", ()) == () and bool(option == default)
 
 
 def _room(rows: int) -> int:
