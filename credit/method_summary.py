@@ -27,9 +27,11 @@ from credit.reports.trace_returns import (
     precision_note,
 )
 from credit.untold_order import said_of_order, untold_traces
+from credit.values_at_once import rounds_of_log, said_of_rounds
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
 from graphs.traces.batch import Traces
+from graphs.traces.repeated_rows import REPEATED_ROWS
 from graphs.traces.schema import LIKE_OUTCOMES
 
 if TYPE_CHECKING:
@@ -89,9 +91,11 @@ class Summary:
         alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
-        self.counts.update({"with own outcome": int(credit.own_outcome)})  # of batches
+        again = sum(problem.count for problem in traces.problems if problem.kind == REPEATED_ROWS)
+        self.counts.update({"with own outcome": int(credit.own_outcome), "again": again})  # the first is of batches
         untold = untold_traces(traces, find_method(method), options, traces.evidence)
         self.counts.update({"of untold order": untold, "unordered": fallen, "valid": int(valid.sum()), "alone": alone})
+        self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
         self.counts.update({"of another reward": _of_another_reward(traces)})
         self.counts.update(action_counts(traces))
         self.counts.update(_of_keys(traces, credit, find_method(method), options))
@@ -258,8 +262,11 @@ class Summary:
             lines.append(
                 f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"
             )
+        if count["again"]:
+            lines.append(f"  look: {counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
         if untold := said_of_order(count["of untold order"]):
             lines.append(f"  look: {method} reads the order of agents, and {untold}")
+        lines += [f"  look: {method} {said_of_rounds(count['at once'])}"] if count["at once"] else []
         lines += [f"  look: {plain['unused_rewards']}"] if plain["unused_rewards"] else []
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")

@@ -35,7 +35,10 @@ import numpy as np
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["CHANCES", "first_of_decision", "replays_elsewhere", "with_clusters"]
+__all__ = ["CHANCES", "CHOICES", "first_of_decision", "replays_elsewhere", "with_clusters"]
+
+CHOICES = ("context", "node", "sibling_parent", "alternative")
+"""Evidence of choices, by which traces are replays."""
 
 CHANCES = ("propensity", "target_propensity")
 """Evidence of a draw that all its replays share."""

@@ -229,6 +229,23 @@ class Method:
         counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
         return not counted <= ({"turn"} if of_agents else set())
 
+    def chains_values(self, options: Mapping[str, Any]) -> bool:
+        """Whether it compares an action's value with that of the trace's next one, of any agent.
+
+        An increment of `value` does, and λ below 1 along the trace.
+
+        Examples:
+          >>> import credit
+          >>> gae = credit.METHODS["gae"]
+          >>> gae.chains_values({}), gae.chains_values({"lambda_": 1.0}), gae.chains_values({"along": "agent"})
+          (True, False, False)
+        """
+        stated = inspect.signature(getattr(self.fn, "func", self.fn)).parameters
+        if "lambda_" not in stated:
+            return self.estimand == "increment" and "value" in self.needs
+        given = {name: option.default for name, option in stated.items()} | {**self.bound, **options}
+        return given.get("along", "trace") == "trace" and not _alike(given["lambda_"], 1.0)
+
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is not or is another; None where nobody can say.
 

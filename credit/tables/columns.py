@@ -8,9 +8,10 @@ A row is one model call, hence one action (`docs/data-model.md`). Rows need not 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from graphs.floats import COARSE, exact_sums, rounded_differences, rounding_of_e
 from graphs.frozen_agents import with_trainable
 from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
-from graphs.replay_clusters import CHANCES, with_clusters
+from graphs.replay_clusters import CHANCES, CHOICES, with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.batch_notes import counted_as_nothing, outcome_again
 from graphs.traces.evidence import Evidence
@@ -118,17 +119,18 @@ def from_columns(
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
-        `graphs.padding.bucket` of the content, or of `events` where only that is given.
+        `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
+        columns may need are arrays in every batch.
 
     Returns:
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
-        the batch ends in copies of its rows, where columns tell rows of one agent of a trace apart: else a second call
-        of a trace looks the same, as in plain GRPO without turns; or `event_reward` is the outcome again; or a row
-        stands behind a later turn, or has a null `event_reward`; or no trace has an outcome; or ids differ only in
-        case, blanks or Unicode's form.
+        rows stand twice, by numbers that hardly come twice, or end the batch as copies, where columns tell rows of one
+        agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without turns; or
+        `event_reward` is the outcome again; or a row stands behind a later turn, or has a null `event_reward`; or no
+        trace has an outcome; or ids differ only in case, blanks or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -149,8 +151,11 @@ def from_columns(
         warnings.warn(words, PrecisionWarning, stacklevel=3)
     for alike in result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
-    if words := copied_rows(result[2])[1]:
-        warnings.warn(f"{words} leave them out", stacklevel=3)
+    copied = copied_rows(result[2])
+    if copied.twice:
+        warnings.warn(f"the batch has {copied.twice}: leave them out", stacklevel=3)
+    if copied.filling:
+        warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
@@ -224,7 +229,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     arrays = {name: _evidence(name, columns, n, by_trace, to) for name in columns}
     if "agent_reward" in arrays:
         _check_agent_rewards(arrays["agent_reward"][:n], team.by_agent)
-    tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
+    tree = {name: arrays.get(name) for name in CHOICES}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
     rounds = None if places is None else pad_array(rounds_of_places(places, order), to.events, -1)
     graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"), rounds)
@@ -232,6 +237,8 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     graph = with_clusters(graph, **tree, stated=stated, names=names)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
+    if events is not None:
+        graph = _filled(graph, columns)
     rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
     alike = _coarse(rounded & (noise > 0))
     rounded = rounded & (noise == 0)
@@ -253,6 +260,21 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         graph, padded, order, trace_names, group_names, team, rounded, noise, tuple(alike), tuple(coarse), exact
     )
     return graph, padded, Rows(position, to.events, arrays, names)
+
+
+def _filled(graph: EventGraph, columns: Collection[str]) -> EventGraph:
+    """The graph with an array in each field that the columns may fill; None is another program to `jax.jit`.
+
+    So batches with replays, frozen agents or rewards of joint turns, and batches without, are compiled once.
+    """
+    fields: dict[str, np.ndarray] = {}
+    if graph.cluster_ids is None and not {*CHOICES}.isdisjoint(columns):
+        fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
+    if graph.trainable_mask is None and "trainable" in columns:
+        fields["trainable_mask"] = np.asarray(graph.event_mask)
+    if graph.joint_mask is None and "event_reward" in columns:
+        fields["joint_mask"] = np.zeros(graph.num_events, bool)
+    return dataclasses.replace(graph, **fields)
 
 
 _IS_ACTION = np.isin(np.arange(max(EventType) + 1), [int(kind) for kind in ACTION_TYPES])

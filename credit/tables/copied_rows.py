@@ -2,45 +2,94 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from credit.tables.batch_rows import Rows
 from graphs.structure.host_ids import distinct
+from graphs.text import counted
+from graphs.traces.repeated_rows import MEASURED, repeated_rows
 from graphs.traces.schema import TRACE_EVIDENCE
 
-__all__ = ["copied_rows"]
+__all__ = ["Copied", "copied_rows"]
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as hashes multiply with
 
 
-def copied_rows(rows: Rows, places: np.ndarray | None = None, beside: Iterable[np.ndarray] = ()) -> tuple[int, str]:
-    """How many rows equal an earlier one in every column; and in words where they seem to fill up the batch, else "".
+class Copied(NamedTuple):
+    """Rows that equal an earlier one in every column.
 
-    So they do where two or more stand at the end, none before, and columns tell rows of one agent of a trace apart.
-    Trainers fill up with one row, or with the first ones again. Elsewhere calls of one turn may be equal, too.
+    Attributes:
+      rows: how many.
+      twice: in words, where they surely are copies, as of `repeated_rows`; else "".
+      filling: in words, where they seem to fill up the batch; else "".
+    """
+
+    rows: int
+    twice: str = ""
+    filling: str = ""
+
+
+def copied_rows(
+    rows: Rows,
+    places: np.ndarray | None = None,
+    beside: Iterable[np.ndarray] = (),
+    wrote: np.ndarray | None = None,
+) -> Copied:
+    """The rows of a batch that equal an earlier one.
+
+    They seem to fill it up where two or more stand at the end, none before, and columns tell rows of one agent of a
+    trace apart. Trainers fill up with one row, or with the first ones again. Elsewhere calls of one turn may be equal,
+    too.
 
     Args:
       rows: of `credit.from_columns`.
       places: of the rows in the batch, [N]. Default: they are the batch.
       beside: what is known of each row besides, numbers [N].
+      wrote: how many tokens each row wrote, [N], as far as that is known.
     """
     count, graph = len(rows.event), rows.names.graph
     turn, agent = (np.asarray(ids)[rows.event] for ids in (graph.turn_ids, graph.agent_ids))
     if count == 0 or int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
-        return 0, ""
-    content = turn.astype(np.uint64)
+        return Copied(0)
     kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
-    known = [kinds, *(column for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE)]
-    for column in itertools.chain((column[rows.event] for column in known), beside):
-        content = (content * _ODD ^ column.astype(np.float64).view(np.uint64)) * _ODD
-        content ^= content >> np.uint64(29)
+    of_rows = {name: column[rows.event] for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE}
+    lengths = [] if wrote is None else [wrote]
+    content = _hashed(turn, kinds[rows.event], *of_rows.values(), *beside, *lengths)
     order = np.arange(count) if places is None else np.argsort(places)
     _, first, which = np.unique(content[order], return_index=True, return_inverse=True)
     again = first[which] < np.arange(count)
     copies = int(np.count_nonzero(again))
+    if copies == 0:
+        return Copied(0)
+    if twice := _said_of_twice(rows, places, content, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths]):
+        return Copied(copies, twice)
     if copies < 2 or not again[-copies:].all() or len(distinct(agent[order][~again])) + copies == count:
-        return copies, ""
-    return copies, f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
+        return Copied(copies)
+    filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
+    return Copied(copies, filling=filling)
+
+
+def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, measured: Iterable[np.ndarray]) -> str:
+    """`Copied.twice`, of `repeated_rows` of the events."""
+    of_event, graph = rows.names.rows, rows.names.graph
+    trace, agent = (np.asarray(ids)[: len(of_event)] for ids in (graph.trace_ids, graph.agent_ids))
+    name = np.asarray(graph.agent_name_ids)[agent]
+    numbers = _hashed(np.zeros(len(of_event)), *measured)
+    again, first = repeated_rows(trace, name, content[of_event], numbers[of_event])
+    if not len(again):
+        return ""
+    copy, row = (of_event[at] if places is None else places[of_event[at]] for at in (again, first))
+    where = f"row {copy.min()} is row {row[copy.argmin()]} again"
+    return f"{counted(len(again), 'row')} that equal earlier ones in every column ({where}) and count twice"
+
+
+def _hashed(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """A number for the cells of each row, alike where all are: uint64 [N]."""
+    content = first.astype(np.uint64)
+    for column in columns:
+        content = (content * _ODD ^ column.astype(np.float64).view(np.uint64)) * _ODD
+        content ^= content >> np.uint64(29)
+    return content

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.column_values import ColumnError, as_arrow, factorise
+from credit.values_at_once import rounds_of_agents
 from graphs.structure.host_ids import consecutive, distinct
 from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
 
-__all__ = ["order_of_turns", "rounds_of_agents", "rounds_of_places", "rows_in_order", "ties", "untold_rounds"]
+__all__ = ["order_of_turns", "rounds_at_once", "rounds_of_places", "rows_in_order", "ties", "untold_rounds"]
 
 
 def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None, str]:
@@ -137,7 +138,7 @@ def ties(rows: Rows, places: np.ndarray) -> bool:
     return bool(((agent[1:] == agent[:-1]) & (of_event[1:] == of_event[:-1])).any())
 
 
-def rounds_of_agents(rows: Rows, places: np.ndarray | None, context: Any) -> int:
+def rounds_at_once(rows: Rows, places: np.ndarray | None, context: Any) -> int:
     """How many rounds of a trace have rows of several agents: at one place (`rounds_of_places`), or in one context.
 
     Args:
@@ -147,14 +148,8 @@ def rounds_of_agents(rows: Rows, places: np.ndarray | None, context: Any) -> int
     """
     entered = len(rows.event)
     trace, agent = (np.asarray(ids)[:entered] for ids in (rows.names.graph.trace_ids, rows.names.graph.agent_ids))
-    rounds = 0
-    for column in (places, None if context is None else factorise("context", context)[0]):
-        if column is not None:
-            at = np.asarray(column)[rows.names.rows]
-            visits = np.unique(np.stack([trace, at, agent])[:, at >= 0], axis=1)
-            _, agents = np.unique(visits[:2], axis=1, return_counts=True)
-            rounds += int(np.count_nonzero(agents > 1))
-    return rounds
+    stated = places, None if context is None else factorise("context", context)[0]
+    return sum(rounds_of_agents(trace, agent, at[rows.names.rows]) for at in stated if at is not None)
 
 
 def untold_rounds(rows: Rows, turn: Any, context: Any) -> bool:

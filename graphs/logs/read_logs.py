@@ -26,6 +26,7 @@ from graphs.traces.copies import REPEATED_LINES
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.record import UNSETTLED
+from graphs.traces.repeated_rows import REPEATED_ROWS
 
 if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
     from graphs.padding import Sizes
@@ -35,7 +36,7 @@ __all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and
 
 DEFAULT_CHANNEL = "team"
 _SHOWN = 10  # channels that are named
-_WARNED = frozenset(("unordered-rows", REPEATED_LINES, UNSETTLED))  # notes on what may make numbers wrong
+_WARNED = frozenset(("unordered-rows", REPEATED_LINES, REPEATED_ROWS, UNSETTLED))  # may make numbers wrong
 
 
 @checked_kinds("rewards", "groups")
@@ -89,8 +90,8 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
-      UnreadWarning: some input is not in the batch, or twice, or rows of a table stand behind later ones; it counts the
-        problems, without other notes, and quotes one.
+      UnreadWarning: some input is not in the batch, or twice, or rows of a table stand behind later ones or again; it
+        counts the problems, without other notes, and quotes one.
 
     Examples:
       >>> import credit, json, pathlib, tempfile

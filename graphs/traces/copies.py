@@ -16,11 +16,12 @@ import pyarrow as pa
 from graphs.errors import Problem
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
+from graphs.traces.repeated_rows import REPEATED_ROWS
 
 __all__ = ["REPEATED_LINES", "digest", "without_copies"]
 
 REPEATED_LINES = "repeated-lines"
-"""The kind of the note that a file has its first lines again. It is not said where ids told the copies."""
+"""The kind of the note that a file has its first lines again. It is not said where ids or rows told the copies."""
 
 
 def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[list[Part], list[Problem]]:
@@ -57,7 +58,7 @@ def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[
     kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
     found = [*_without_echoes(problems, originals), *found]
     if any(problem.kind == REPEATED_LINES for problem in found):
-        told = {problem.file for problem in found if problem.kind == "repeated-run"}
+        told = {problem.file for problem in found if problem.kind in ("repeated-run", REPEATED_ROWS)}
         found = [p for p in found if p.kind != REPEATED_LINES or (p.file not in told and _is_read(p, kept))]
     return kept, found
 

@@ -57,15 +57,17 @@ from credit.tables.column_values import in_range, nulls
 from credit.tables.copied_rows import copied_rows
 from credit.tables.row_order import (
     order_of_turns,
-    rounds_of_agents,
+    rounds_at_once,
     rounds_of_places,
     rows_in_order,
     ties,
     untold_rounds,
 )
+from credit.values_at_once import said_of_rounds
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.padding import pad_array
+from graphs.replay_clusters import CHOICES
 from graphs.text import counted, excerpt
 from graphs.traces.batch_notes import SEVERAL, counted_as_nothing, outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES, TRACE_EVIDENCE
@@ -80,7 +82,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
 
-STRUCTURE = frozenset(("context", "node", "sibling_parent", "alternative", "trainable"))
+STRUCTURE = frozenset((*CHOICES, "trainable"))
 """Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
 
 
@@ -104,13 +106,14 @@ class RowAdvantages:
 
     Args:
       method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
-      rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
+      rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more, of
+        which a warning tells where `rows` was passed.
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows out of the
-        order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that is the
-        outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
+      strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows twice or
+        out of the order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that
+        is the outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
         `MissingColumnWarning` at the first batch with each of these.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
@@ -196,7 +199,7 @@ class RowAdvantages:
         self._looked = True  # False while `warmup` runs on rows of its own
         self._told: set[str] = set()  # what was warned of, by its kind
         self.how_to_pass = "pass it under this name"
-        self._room = 0 if rows is None else _room(rows)
+        self._rows, self._room = rows, 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
         self._compilations = 0
         self.last: Batch | None = None
@@ -261,7 +264,7 @@ class RowAdvantages:
           CreditError: no size is known.
         """
         if rows is not None:
-            self._room = max(self._room, _room(rows))
+            self._rows, self._room = max(rows, self._rows or 0), max(self._room, _room(rows))
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
@@ -396,14 +399,16 @@ class RowAdvantages:
             once = not again[0] if again else None
             metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered, paid_once=once)
             metrics |= version_metrics(batch, None if trained is None else trained[places])
-            copies, words = copied_rows(batch.rows, take, _beside(batch, order, wrote, places))
-            metrics["credit/copied"] = copies / len(batch.rows.event)
+            tokens = None if wrote is None else np.asarray(on_host(wrote.sum(1)))[places]
+            copied = copied_rows(batch.rows, take, _beside(batch, order, places), tokens)
+            metrics["credit/copied"] = copied.rows / len(batch.rows.event)
             if "event_reward" in batch.columns:
                 metrics["credit/unpaid"] = np.count_nonzero(unpaid[places]) / len(batch.rows.event)
-            self._warn({"copied": f"{words} pass where="} if words else {}, stacklevel=3)
+            self._warn({"copied": f"{copied.filling} pass where="} if copied.filling else {}, stacklevel=3)
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
-            self._check_columns(batch, metrics, trace is not None, falls, again[0] if again else "", lost)
+            paid_again = again[0] if again else ""
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied.twice)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -433,7 +438,7 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or words) or self._numbers_rounds(batch, at, falls)
+            doubted = bool(apart or copied.twice or copied.filling) or self._numbers_rounds(batch, at, falls)
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -468,6 +473,9 @@ class RowAdvantages:
         unread = set() if self.accepts("policy_version") else {"policy_version"}  # what only metrics read
         evidence = {name: column for name, column in stated.items() if name not in _FROM_COLUMNS | unread}
         count = len(columns["reward"])
+        if self._rows is not None and count > self._room:
+            words = f"got {counted(count, 'row')}, more than rows={self._rows}, and is compiled once more"
+            self._warn({"rows": f"method {self.name!r} {words}"}, stacklevel=4)
         self._room = max(self._room, _room(count))
         size = self._room
         with rows_named(take):
@@ -482,7 +490,7 @@ class RowAdvantages:
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
         taken_evidence = self._taken(rows.evidence)
-        run = functools.partial(self._compiled(), _filled(graph, stated), evidence=taken_evidence, of_names=of_names)
+        run = functools.partial(self._compiled(), graph, evidence=taken_evidence, of_names=of_names)
         if coarse := rows.names.coarse:
             of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
             if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
@@ -623,12 +631,8 @@ class RowAdvantages:
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        if self._facts.chained and (rounds := rounds_of_agents(batch.rows, places, batch.columns.get("context"))):
-            return False, (
-                f"compares each row with the value of the next, and in {counted(rounds, 'round')} several agents act "
-                "at once: all but the last there are compared with the value beside them; expected one row a round, "
-                "or gae with lambda_=1 or along='agent'"
-            )
+        if self._facts.chained and (rounds := rounds_at_once(batch.rows, places, batch.columns.get("context"))):
+            return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
@@ -641,14 +645,14 @@ class RowAdvantages:
         facts, context = self._facts, batch.columns.get("context")
         if places is not None:
             return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
-        if facts.reads_order[False] and rounds_of_agents(batch.rows, None, context):
+        if facts.reads_order[False] and rounds_at_once(batch.rows, None, context):
             return True
         return facts.reads_agents["event_reward" in batch.columns] and untold_rounds(
             batch.rows, batch.columns.get("turn"), context
         )
 
     def _check_columns(
-        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int
+        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int, copies: str
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -684,6 +688,8 @@ class RowAdvantages:
             texts["unpaid"] = f"adds 'event_reward', which is {counted_as_nothing(round(unpaid * rows), rows)}"
         if again:
             texts["again"] = f"gets the outcome again as 'event_reward' {again}, so it counts twice: leave that out"
+        if copies:
+            texts["copies"] = f"gets {copies}: leave them out, or pass where="
         if lost:
             texts["lost"] = (
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
@@ -808,21 +814,16 @@ def _of_nothing(graph: EventGraph, rows: Rows, advantage: Any, difference: Any, 
     return found
 
 
-CHOICES = ("context", "node", "sibling_parent", "alternative")
-"""Of `STRUCTURE`, the ids of choices."""
-
 _VERSION = TRACE_EVIDENCE["policy_version"]
 _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
 
 
-def _beside(batch: Batch, order: Any, wrote: Any, places: Any) -> Iterator[np.ndarray]:
+def _beside(batch: Batch, order: Any, places: Any) -> Iterator[np.ndarray]:
     """What is known of the rows of a batch beside their labels and evidence: numbers."""
     yield from (batch.columns[name] for name in ("policy_version",) if name in batch.columns)
     if order is not None:
         yield np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
-    if wrote is not None:
-        yield np.asarray(on_host(wrote.sum(1)))[places]
 
 
 def _words(names: Any) -> list[str]:
@@ -832,21 +833,6 @@ def _words(names: Any) -> list[str]:
 
 def _is_label(name: str) -> bool:
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
-
-
-def _filled(graph: EventGraph, stated: Collection[str]) -> EventGraph:
-    """The graph with an array in each field that the columns may fill; None is another program to `jax.jit`.
-
-    So batches with replays, frozen agents or rewards of joint turns, and batches without, are compiled once.
-    """
-    fields: dict[str, np.ndarray] = {}
-    if graph.cluster_ids is None and not {*CHOICES}.isdisjoint(stated):
-        fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
-    if graph.trainable_mask is None and "trainable" in stated:
-        fields["trainable_mask"] = np.asarray(graph.event_mask)
-    if graph.joint_mask is None and "event_reward" in stated:
-        fields["joint_mask"] = np.zeros(graph.num_events, bool)
-    return dataclasses.replace(graph, **fields)
 
 
 def _resolve(
@@ -873,21 +859,11 @@ def _resolve(
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
-    chained = _is_chained(entry, options)
+    chained = entry.chains_values(options)
     facts = Facts(
         unbiased, *of_method, tuple(reads), chained=chained, population=population, reads_agents=tuple(of_agents)
     )
     return method, entry.fn, facts, entry.state
-
-
-def _is_chained(entry: Method, options: Mapping[str, Any]) -> bool:
-    """`Facts.chained`: of differences of values, as an increment of `value` or with λ below 1, along the trace."""
-    stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
-    if "lambda_" not in stated:
-        return entry.estimand == "increment" and "value" in entry.needs
-    given: dict[str, Any] = {name: option.default for name, option in stated.items()}
-    given |= {**entry.bound, **options}
-    return given.get("along", "trace") == "trace" and not _same(given["lambda_"], 1.0)
 
 
 def _unbiased(entry: Method, options: Mapping[str, Any]) -> dict[Seen, bool | None]:
@@ -897,11 +873,6 @@ def _unbiased(entry: Method, options: Mapping[str, Any]) -> dict[Seen, bool | No
     yes_or_no = (False, True)
     every = [Seen(*of) for of in itertools.product(yes_or_no, yes_or_no, yes_or_no, (None, False, True))]
     return {seen: entry.unbiased_with(options, seen)[0] for seen in every}
-
-
-def _same(option: Any, default: Any) -> bool:
-    """Whether an option is the default. An array is not; the method says what it expects in its place."""
-    return getattr(option, "shape", ()) == getattr(default, "shape", ()) == () and bool(option == default)
 
 
 def _room(rows: int) -> int:

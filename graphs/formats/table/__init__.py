@@ -18,6 +18,7 @@ from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.rows_again import note_of_copies
 from graphs.reading.files import WrittenIds, name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -145,6 +146,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     yield table.unless_taken(trace) or trace
             if fallen:
                 yield dataclasses.replace(fallen[0], count=len(fallen))
+            if "id" not in column_of:
+                kept = [trace for trace in table.traces.values() if trace is not None]
+                yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
         source.release()

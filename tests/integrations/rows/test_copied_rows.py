@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
+from credit.tables.columns import built_from_columns
 from credit.tables.copied_rows import copied_rows
 
 TEAM: dict[str, Any] = {
@@ -69,7 +71,7 @@ def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, 
     columns |= {} if turn is None else {"turn": turn}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "")
+        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "", "")
 
 
 def test_evidence_of_traces_tells_no_rows_apart() -> None:
@@ -108,3 +110,67 @@ def test_no_batch_of_calls_is_taken_for_one_that_is_filled_up() -> None:
             credit.from_columns(group=trace // 8, trace=trace, turn=turn, reward=(trace % 3 > 0) * 1.0)
         named += len(seen)
     assert named <= 3
+
+
+def measured(seed: int) -> dict[str, Any]:
+    """Eight traces of a planner and two workers, with a reward of three kinds at each step of a worker."""
+    draw = np.random.default_rng([62, seed])
+    columns: dict[str, list[Any]] = {}
+    for trace in range(8):
+        for step in range(draw.integers(2, 5)):
+            for agent in ("planner", "one", "two"):
+                row = {"group": trace // 4, "trace": trace, "agent": agent, "turn": f"{agent}/{step}"}
+                row |= {"order": 3 * step + (agent != "planner"), "reward": float(trace % 3 > 0)}
+                row |= {"event_reward": draw.choice([-0.1, 0.0, 0.25]) * (agent != "planner")}
+                for name, cell in row.items():
+                    columns.setdefault(name, []).append(cell)
+    return columns
+
+
+@pytest.mark.parametrize("how", ["side by side", "appended"])
+def test_rows_that_stand_twice_are_no_unbiased_batch_and_an_error_where_faults_are(how: str) -> None:
+    """`unbiased` was 1, `paid_once` 1 and `strict=True` silent, though each step was paid twice."""
+    once = measured(0)
+    rows = len(once["trace"])
+    take = np.repeat(np.arange(rows), 2) if how == "side by side" else np.arange(2 * rows) % rows
+    twice = {name: np.array(cells)[take].tolist() for name, cells in once.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = RowAdvantages("rloo", strict=True)(**once)
+        assert whole.metrics["credit/condition/unbiased"] == 1 and whole.metrics["credit/copied"] == 0
+        credit.from_columns(**once)
+    _, first, where = np.unique(take, return_index=True, return_inverse=True)
+    copy = int(np.flatnonzero(first[where] < np.arange(len(take)))[0])
+    original = first[where][copy]
+    said = f"{len(take) - rows} rows that equal earlier ones in every column (row {copy} is row {original} again)"
+    advantages = RowAdvantages("rloo")
+    with pytest.warns(UserWarning, match=re.escape(f"method 'rloo' gets {said}")) as seen:
+        metrics = advantages(**twice).metrics
+        advantages(**twice)
+    assert len(seen) == 1
+    assert metrics["credit/copied"] == 1 - rows / len(take) and "credit/condition/unbiased" not in metrics
+    with pytest.raises(credit.CreditError, match=re.escape(said)):
+        RowAdvantages("rloo", strict=True)(**twice)
+    with pytest.warns(UserWarning, match=re.escape(f"the batch has {said}")):
+        credit.from_columns(**twice)
+    kept = np.isin(np.arange(len(take)), first)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert RowAdvantages("rloo", strict=True)(**twice, where=kept).metrics["credit/condition/unbiased"] == 1
+
+
+def test_no_drawn_batch_of_equal_calls_is_taken_for_copies() -> None:
+    """Few rows, few kinds of rewards, calls that are made again: what agents do by themselves."""
+    for seed in range(200):
+        draw = np.random.default_rng([65, seed])
+        n = int(draw.integers(2, 60))
+        trace = np.sort(draw.integers(0, draw.integers(1, 12), n))
+        columns: dict[str, Any] = {
+            "group": trace // 4, "trace": trace, "agent": draw.choice([*"ab"], n), "reward": (trace % 2) * 1.0,
+            "event_reward": draw.integers(0, draw.integers(1, 4), n) * 0.5, "tokens": draw.integers(0, 9, n),
+        }  # fmt: skip
+        assert not copied_rows(built_from_columns(columns)[2]).twice
+        again = np.repeat(np.arange(n), draw.integers(1, 3, n))  # some calls twice, and not whole stretches
+        columns = {name: np.asarray(cells)[again] for name, cells in columns.items()}
+        if len(again) < 1.7 * n:
+            assert not copied_rows(built_from_columns(columns)[2]).twice

@@ -1013,7 +1013,7 @@ def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str
             given = {"context": ids, "node": ids, "trainable": trainable}
             advantages(**rows, evidence={name: given[name] for name in names})
             assert advantages.last is not None
-            linked.append(advantages.last.graph.cluster_ids is not None)
+            linked.append(len(set(np.asarray(advantages.last.graph.cluster_ids).tolist()[:3])) < 3)
     assert linked == [False, False, True, True, False, False]
     assert advantages.compilations == 1  # there were up to 8, seconds each
 
@@ -1031,6 +1031,25 @@ def test_columns_that_link_and_freeze_nothing_move_no_number(name: str) -> None:
     beside = RowAdvantages(name)(**rows, evidence={"context": np.arange(48), "trainable": np.ones(48)})
     np.testing.assert_allclose(beside.advantages, without.advantages, atol=2e-6)
     assert beside.valid.tolist() == without.valid.tolist()
+
+
+def test_a_batch_above_the_largest_that_was_expected_is_named_once() -> None:
+    """It was compiled anew at whatever step it came, without a word."""
+
+    def said(advantages: RowAdvantages, *sizes: int) -> list[str]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for rows in sizes:
+                advantages(group=np.arange(rows) // 2, reward=np.arange(rows) % 2.0)
+        return [str(warning.message) for warning in seen]
+
+    above = "method 'rloo' got {} rows, more than rows={}, and is compiled once more"
+    assert said(RowAdvantages("rloo", rows=128), 128, 129, 128, 130, 300) == [above.format(129, 128)]
+    assert said(RowAdvantages("rloo", rows=100), 110) == []  # it has room
+    assert said(RowAdvantages("rloo"), 100, 129) == []
+    warm = RowAdvantages("rloo", rows=100)
+    warm.warmup(200)
+    assert said(warm, 256, 257) == [above.format(257, 200)] and warm.compilations == 2
 
 
 def test_after_warmup_nothing_compiles(caplog: pytest.LogCaptureFixture) -> None:

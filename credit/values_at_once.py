@@ -1,0 +1,48 @@
+"""Rounds in which agents act at once, where a method compares each action with the value of the trace's next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from credit.methods.method_row import Method
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["rounds_of_agents", "rounds_of_log", "said_of_rounds"]
+
+
+def rounds_of_agents(trace: np.ndarray, agent: np.ndarray, at: np.ndarray) -> int:
+    """How many rounds of a trace have actions of several agents.
+
+    Args:
+      trace, agent: int [N], of each action.
+      at: int [N], alike at the actions of a round of a trace; negative where none is stated.
+
+    Examples:
+      >>> rounds_of_agents(np.array([0, 0, 0]), np.array([0, 1, 0]), np.array([5, 5, 6]))
+      1
+    """
+    visits = np.unique(np.stack([trace, at, agent])[:, at >= 0], axis=1)
+    _, agents = np.unique(visits[:2], axis=1, return_counts=True)
+    return int(np.count_nonzero(agents > 1))
+
+
+def rounds_of_log(traces: Traces, method: Method, options: Mapping[str, Any]) -> int:
+    """The rounds by the contexts of a log; 0 for a method that compares no action with the value of the next."""
+    if "context" not in traces.evidence or not method.chains_values(options):
+        return 0
+    graph, at = traces.graph, np.asarray(traces.evidence["context"].array)
+    acts = np.flatnonzero(np.asarray(graph.action_mask) & np.asarray(graph.event_mask))
+    return rounds_of_agents(np.asarray(graph.trace_ids)[acts], np.asarray(graph.agent_ids)[acts], at[acts])
+
+
+def said_of_rounds(rounds: int) -> str:
+    """What follows the method's name where there are some."""
+    return (
+        f"compares each action with the value of the next, and in {counted(rounds, 'round')} several agents act at "
+        "once: all but the last there are compared with the value beside them; expected one action a round, or gae "
+        "with lambda_=1 or along='agent'"
+    )

@@ -1,0 +1,89 @@
+"""Rows that a trace has again, as of a table that was joined with itself: what they earned counts twice.
+
+Calls may be equal: where no column tells them apart, or a policy says the same again. So rows count as copies only
+where every row of the table stands again, or a whole stretch of a trace behind it, with numbers that were measured of
+each row and hardly come twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["MEASURED", "REPEATED_ROWS", "repeated_rows"]
+
+REPEATED_ROWS = "repeated-rows"
+"""The kind of the note that a table has rows again."""
+
+MEASURED = frozenset(
+    {"event_reward", "value", "q_value", "tokens", "input_tokens", "cached_tokens", "seconds", "money", "propensity",
+     "hindsight_log_prob"}
+)  # fmt: skip
+"""Evidence that is measured of each row: not of its step, agent or trace, whose other rows have the same."""
+
+STRETCH = 4
+"""From how many unlike rows of a trace on, each as often as the others, they are a stretch."""
+
+CHANCE = 1e-4
+"""As many equal rows by chance are less likely."""
+
+
+def repeated_rows(
+    trace: np.ndarray, agent: np.ndarray, content: np.ndarray, measured: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that are copies, and of which row each is one; none where equal rows may be several events.
+
+    The chance that a second call has the numbers of the first is taken for the share of the unlike rows that have them:
+    of the agents of that name, or of the trace, whichever is more.
+
+    Args:
+      trace, agent: int [N], the trace of each row, those of a trace beside each other, and the name of its agent.
+      content: int [N], alike where all columns of two rows are.
+      measured: int [N], alike where the numbers are that were measured of two rows.
+
+    Examples:
+      >>> trace, agent = np.zeros(8, int), np.zeros(8, int)
+      >>> row = np.array([0, 1, 2, 3, 4, 1, 2, 3])
+      >>> repeated_rows(trace, agent, row, row)[0].tolist()  # three may be equal by chance
+      []
+      >>> row = np.repeat(np.arange(6), 2)
+      >>> again, first = repeated_rows(np.zeros(12, int), np.zeros(12, int), row, row)
+      >>> again.tolist(), first.tolist()
+      ([1, 3, 5, 7, 9, 11], [0, 2, 4, 6, 8, 10])
+      >>> repeated_rows(np.zeros(12, int), np.zeros(12, int), row, 0 * row)[0].tolist()  # nothing measured
+      []
+    """
+    _, first, which, times = np.unique(
+        _pairs(trace, content), return_index=True, return_inverse=True, return_counts=True
+    )
+    unlike = np.sort(first)
+    often, of = times[which[unlike]], trace[unlike]
+    run = np.cumsum((np.diff(of, prepend=-1) != 0) | (np.diff(often, prepend=0) != 0)) - 1
+    starts, sizes = np.unique(run, return_index=True, return_counts=True)[1:]
+    copied = often[starts] > 1
+    ends = unlike[starts + sizes - 1]
+    is_later = first[which] < np.arange(len(trace))
+    begins = np.full(len(starts), len(trace))
+    np.minimum.at(begins, run[np.searchsorted(unlike, first[which[is_later]])], np.flatnonzero(is_later))
+    alone = np.isin(of[starts], np.flatnonzero(np.bincount(of[starts][copied], minlength=1) == 1))
+    kept = (copied & alone & (((sizes >= STRETCH) & (ends < begins)) | copied.all()))[run]
+    chance = np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0))
+    if np.log(chance[kept]).sum() > np.log(CHANCE):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    again = np.flatnonzero(is_later & np.isin(first, unlike[kept])[which])
+    return again, first[which[again]]
+
+
+def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """A number for each pair of ids: int [N]."""
+    _, left = np.unique(one, return_inverse=True)
+    ids, right = np.unique(other, return_inverse=True)
+    pairs: np.ndarray = left.astype(np.int64) * len(ids) + right
+    return pairs
+
+
+def _share(of: np.ndarray, numbers: np.ndarray, alone: float = 1.0) -> np.ndarray:
+    """Of the rows alike in `of`, the share with the numbers of each row: [N]; `alone` for one that has no others."""
+    _, group, size = np.unique(of, return_inverse=True, return_counts=True)
+    _, pair, alike = np.unique(_pairs(of, numbers), return_inverse=True, return_counts=True)
+    share: np.ndarray = np.where(size[group] == 1, alone, alike[pair] / size[group])
+    return share

@@ -1,0 +1,108 @@
+"""Rows that a table has twice are named, and equal rows that may be several events are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from graphs.errors import Problem, UnreadWarning
+from graphs.logs.read_logs import read
+
+Table = list[dict[str, Any]]
+
+
+def team(seed: int = 0, traces: int = 8) -> Table:
+    """Rollouts of a planner and two workers, with rewards of steps and a critic's values."""
+    draw = np.random.default_rng([63, seed])
+    table: Table = []
+    for trace in range(traces):
+        for step in range(int(draw.integers(2, 5))):
+            for agent in ("planner", "one", "two"):
+                earned, value = float(draw.choice([-0.1, 0.0, 0.25])), round(float(draw.random()), 3)
+                row = {"trace": f"t{trace}", "group": f"q{trace // 4}", "agent": agent, "reward": float(trace % 2)}
+                row |= {"time": float(step), "turn": f"{agent}/{step}"}
+                table.append(row | {"event_reward": earned if agent != "planner" else 0.0, "value": value})
+    return table
+
+
+def without(table: Table, *names: str) -> Table:
+    return [{name: cell for name, cell in row.items() if name not in names} for row in table]
+
+
+def noted(tmp_path: Path, table: Table, *, csv: bool = False) -> list[Problem]:
+    path = tmp_path / "table"
+    columns = pa.Table.from_pylist(table)
+    (pyarrow.csv.write_csv if csv else pq.write_table)(columns, path)
+    found = read(path, format="table").problems
+    return [problem for problem in found if problem.kind == "repeated-rows"]
+
+
+def last_trace(table: Table) -> Table:
+    return [row for row in table if row["trace"] == table[-1]["trace"]]
+
+
+WAYS: dict[str, Callable[[Table], tuple[Table, int, str]]] = {
+    "each row twice": lambda rows: ([row for row in rows for _ in "ab"], 2, "line 1"),
+    "each row three times": lambda rows: ([row for row in rows for _ in "abc"], 2, "line 1"),
+    "the table again": lambda rows: (rows * 2, len(rows) + 1, "line 1"),
+    "a rollout again": lambda rows: (rows + rows[:6], len(rows) + 1, "line 1"),
+    "the last rows again": lambda rows: (rows + rows[-20:], len(rows) + 1, f"line {len(rows) - 19}"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("csv", [False, True])
+@pytest.mark.parametrize("drop", [(), ("time", "turn"), ("time", "turn", "event_reward"), ("value", "time")])
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_are_named_with_their_number_and_the_first(
+    tmp_path: Path, way: str, drop: tuple[str, ...], csv: bool
+) -> None:
+    """Only a turn or a time that falls was: each row twice side by side paid each reward twice without a word."""
+    once = without(team(), *drop)
+    rows, line, original = WAYS[way](once)
+    assert not noted(tmp_path, once, csv=csv)
+    if "value" in drop and len(rows) < 2 * len(once):
+        return  # few rewards of three kinds may be equal by chance
+    (note,) = noted(tmp_path, rows, csv=csv)
+    assert not note.is_failure
+    assert note.count == len(rows) - len(once)
+    assert note.line == line + csv  # behind the header
+    assert csv or f"that of {original} again" in note.value
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_columns_that_tell_rows_apart_leave_nothing_to_note(tmp_path: Path, way: str) -> None:
+    rows, _, _ = WAYS[way](without(team(), "time", "turn"))
+    for column in ("id", "answer"):  # the second is not read
+        told = [row | {column: f"{number}"} for number, row in enumerate(rows)]
+        assert not noted(tmp_path, told)
+    alike = [row | {"answer": "yes"} for row in rows]
+    with pytest.warns(UnreadWarning, match="repeated-rows"):
+        assert noted(tmp_path, alike)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_equal_calls_are_no_copies(tmp_path: Path, seed: int) -> None:
+    """Drawn: agents that say the same again, turns of two calls, loops; few or many kinds of numbers."""
+    draw = np.random.default_rng([64, seed])
+    kinds, repeats, loops = int(draw.integers(1, 60)), draw.random() * 0.5, draw.random() * 0.5
+    both = seed % 3 == 0
+    table: Table = []
+    for trace in range(int(draw.integers(2, 30))):
+        steps: Table = []
+        for step in range(int(draw.integers(1, 12))):
+            row = {"agent": str(draw.choice([*"ab"])), "tokens": int(draw.integers(kinds)), "event_reward": 0.0}
+            row = steps[-1] if steps and draw.random() < loops else row
+            again = 1 + int(draw.random() < repeats)
+            steps += [row] * again
+            if both:  # a message and a call of each turn
+                steps[-again:] = [row | {"turn": step, "tokens": 7} for _ in "ab"]
+        table += [{"trace": str(trace), "reward": float(trace % 2)} | row for row in steps]
+    assert not noted(tmp_path, table)
