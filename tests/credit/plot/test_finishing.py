@@ -34,8 +34,8 @@ def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> Non
     labels = {text.get_text() for axes in figure.axes for text in axes.get_yticklabels()}
     assert "mine:best" in labels, "the module tells it from a method of the library"
     title, size = figure.axes[0].get_title(), figure.axes[1].yaxis.get_ticklabels()[0].get_fontsize()
-    credit.plot.refine(figure, size=(5, 3), title="A $title", style="talk")
-    assert figure.get_size_inches().tolist() == [5, 3] and figure.get_suptitle() == "A $title"
+    credit.plot.refine(figure, size=(6, 3), title="A $title", style="talk")
+    assert figure.get_size_inches().tolist() == [6, 3] and figure.get_suptitle() == "A $title"
     assert figure.axes[0].get_title() == title
     assert figure.axes[1].yaxis.get_ticklabels()[0].get_fontsize() == pytest.approx(1.4 * size)
     figure.savefig(tmp_path / "talk.png", dpi=30)
