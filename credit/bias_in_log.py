@@ -11,11 +11,12 @@ from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, implied, run
 from credit.untold_order import said_of_order, untold_traces
 from graphs.traces.batch import Traces
+from graphs.traces.repeated_rows import REPEATED_ROWS
 
 __all__ = ["OnLog", "on_log"]
 
 OF_ORDER = frozenset({"unordered-rows", "rewards-at-one-time"})
-BREAKING = OF_ORDER | {"outcome-again"}
+BREAKING = OF_ORDER | {"outcome-again", REPEATED_ROWS}
 """Notes on a log that leave open whether a method is unbiased in it; the first are of methods that read the order.
 
 Several policy versions in a group are none of these. A baseline of independent traces has no bias, whoever sampled

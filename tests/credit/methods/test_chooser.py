@@ -22,7 +22,7 @@ from linear_time import assert_linear
 import credit
 from credit.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.advice_trial import try_advice
-from credit.bias_in_log import OnLog
+from credit.bias_in_log import OnLog, on_log
 from credit.cli import cli
 from credit.methods import survey_questions
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
@@ -534,6 +534,18 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
     # An agent that is slow where it does well would choose the number of its turn, and with it its baseline.
     first, second = biases("11", 0.25, round_=True)
     assert first == "no bias)" and second.startswith("may be biased: agents act at once, and the order of their rows")
+
+
+@pytest.mark.filterwarnings("ignore:problems of reading")
+def test_rows_that_stand_twice_leave_the_bias_open(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"trace": f"t{k // 3}", "group": "q", "agent": "xyz"[k % 3], "reward": k // 3 % 2, "value": k / 9}
+        for k in range(24)
+    ]
+    for times, known in ((1, OnLog(unbiased=True)), (2, OnLog(but="row is that of line 1 again"))):
+        path.write_text("".join(times * (json.dumps(row) + "\n") for row in rows))
+        assert on_log(credit.read(path), "rloo") == known
 
 
 def logged(path: Path, versions: str, *, again: bool = False, agents: bool = False, value: bool = False) -> Path:
