@@ -87,7 +87,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
     found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
-    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)
+    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -153,7 +153,7 @@ def overview(findings: Findings) -> dict[str, Any]:
 
 def _name(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> str:
     """What introduces the differences: tested causes stand above a table in which nothing may differ beyond chance."""
-    tested = any(one.failed is not None for one in causes)
+    tested = any(one.beyond_chance for one in causes)
     return f"What {'else ' if tested and not any(row.stands_out for row in differing.rows) else ''}differs"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
-from credit.reports.endings import ends
+from credit.reports.endings import ends, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
@@ -49,6 +49,8 @@ class LeadingCause:
       others: whether others are known to have succeeded, and none to have failed.
       kinds: what failed and succeeded traces are called.
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+      beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -69,6 +71,8 @@ class LeadingCause:
     passed_over: int = 0
     lacking: int = 0
     untold: int = 0
+    beyond_chance: bool | None = None
+    of_sides: tuple[int, ...] = ()
 
     def told(self) -> str:
         """The cause with its counts."""
@@ -84,9 +88,10 @@ class LeadingCause:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
+        chance = ", not beyond chance" if self.beyond_chance is False else ""
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
-            f"{self.succeeded} of {self.of_succeeded} {good} ones{then}{beside}"
+            f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
         )
 
 
@@ -111,13 +116,16 @@ def leading_causes(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
+    side: np.ndarray | None = None,
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Else, of the traces
-    that are not known to have succeeded: causes of most, of two at least unless one trace is all. A trace counts least
-    there where only other calls of the tool succeeded later. Of two sides, such as versions, traces of both are
+    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Then those that are
+    only where all traces are taken together, by two standard errors, which is said: within tasks there may be too few.
+    Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
+    trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces of a
+    cause have one that is named, it is not. Of two sides, such as versions, traces of both are
     compared: what made one of them fail is a cause.
 
     Args:
@@ -125,6 +133,7 @@ def leading_causes(
       success_at: as of `judged_traces`.
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
+      side: of each trace, where sides are compared: int [traces].
 
     Examples:
       >>> import credit
@@ -148,19 +157,27 @@ def leading_causes(
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
     if judged.both:
-        size: list[tuple[float, ...]] = _beyond_chance(
+        sure = _beyond_chance(
             compared_kinds(traces, judged),
             [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
         )
+        size: list[tuple[float, ...]] = [
+            (1, chance) if chance else (0, more) if (more := _more_failed(*some, *of_all)) >= 2 else ()
+            for chance, some, of_all in zip(sure, has, of, strict=True)
+        ]
     else:
         size = [
             (int(some.sum()), int(of_all.sum()), len(one.rows)) if 0 < of_all.sum() >= min(2, one.tells.sum()) else ()
             for one, some, of_all in zip(every, lasting, having, strict=True)
         ]
-    of_kind: dict[str, int] = {}  # the first of equal ones, which is of one agent
+    named: list[int] = []
+    told = np.zeros(traces.sizes.traces, bool)
     for i in sorted((i for i in range(len(every)) if size[i]), key=lambda i: size[i], reverse=True):
-        of_kind.setdefault(every[i].kind, i)
-    named = [*of_kind.values()][:MOST]
+        # Of one kind the first, which is of one agent where all are. Loops that end at a limit are one cause, not two.
+        again = every[i].kind in {every[j].kind for j in named} or 2 * (having[i] & told).sum() > having[i].sum()
+        if not again and len(named) < MOST:
+            named.append(i)
+            told |= having[i]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
     first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
@@ -183,21 +200,32 @@ def leading_causes(
             untold=int(untold[i].sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
+            of_sides=of_sides(np.flatnonzero(having[i]), side),
+            beyond_chance=size[i][0] > 0 if judged.both else None,
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
 
 
-def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[tuple[float, ...]]:
-    """The chance that a failed trace has each cause more often; nothing where it is not above 0.5 beyond chance."""
+def _more_failed(failed: int, succeeded: int, of_failed: int, of_succeeded: int) -> float:
+    """By how many standard errors more of all failed traces have a cause than of all succeeded ones, of any task."""
+    if not of_failed or not of_succeeded:
+        return 0.0
+    part = (failed + succeeded) / (of_failed + of_succeeded)
+    error = math.sqrt(part * (1 - part) * (1 / of_failed + 1 / of_succeeded))
+    return (failed / of_failed - succeeded / of_succeeded) / error if error > 0 else 0.0
+
+
+def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[float]:
+    """The chance that a failed trace has each cause more often; 0 where it is not above 0.5 beyond chance."""
     known = [value[np.isfinite(value)] for value in values]
     asked = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     tests = [kinds.test(values[i]) for i in asked]
     corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
-    found: list[tuple[float, ...]] = [()] * len(values)
+    found = [0.0] * len(values)
     for i, (chance, low, high, *_), p in zip(asked, tests, corrected, strict=True):
         if chance > 0.5 and beyond_chance(p, low, high, 0.5):
-            found[i] = (chance,)
+            found[i] = chance
     return found
 
 

@@ -340,8 +340,8 @@ def test_what_went_wrong_most_and_nothing_that_differs_are_no_contradiction(
 ) -> None:
     """A cause more common in failed traces stood over "None of the 23 numbers that were looked at differs"."""
     cause = LeadingCause("loops of sh", "a", "sh", "t", "e", "", 9, 3, 11, 25, 12, 36, False)
-    for failed, name in ((9, "What else differs"), (None, "What differs")):
-        causes = (dataclasses.replace(cause, failed=failed),)
+    for sure, name in ((True, "What else differs"), (False, "What differs"), (None, "What differs")):
+        causes = (dataclasses.replace(cause, beyond_chance=sure),)
         monkeypatch.setattr("credit.page.overview.leading_causes", lambda *_, causes=causes, **__: causes)
         html, _ = page(findings, title="x")
         differences = embedded(html)[0]["overview"]["differences"]
