@@ -85,6 +85,11 @@ UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
+UNSTATED_COST = "the log does not state the money of all calls"
+UNPAID = (UNCOUNTED, SILENT, UNPRICED, UNSTATED_COST)
+"""How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
+LIKE = 0.95
+"""The part of one side's traces with a cost over that of the other, below which costs are not compared."""
 OF_UNSTATED = "a model of it"
 """What it is that none prices, where the log states no name."""
 EARLY = "the trace ends early, as others do that lack lines"
@@ -785,7 +790,7 @@ def compare_sides(
       success_at: the least outcome of a success, as of `unread_outcomes`.
     """
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
-    whole = _of_whole_runs(traces, measured, sides.side >= 0)
+    whole = _of_like_parts(_of_whole_runs(traces, measured, sides.side >= 0), sides.side)
     untold = _untold(traces, measured, sides.side)
     rows = side_differences(traces, whole, sides.side)
     lost = uncompared({name: _told(metric, untold) for name, metric in whole.items()}, sides.side)
@@ -845,6 +850,23 @@ def _of_whole_runs(traces: Traces, measured: dict[str, TraceMetric], kept: np.nd
             out = early & known
             why = [EARLY if left else reason for left, reason in zip(out, reasons, strict=True)]
             found[name] = TraceMetric(np.where(out, np.nan, value), why)
+    return found
+
+
+def _of_like_parts(measured: dict[str, TraceMetric], side: np.ndarray) -> dict[str, TraceMetric]:
+    """The same metrics, without costs on the side where fewer traces have one, below `LIKE`, for want of a price or a
+    count: a table that lacks the price of a model leaves the runs that were killed before its first call.
+    """
+    found = dict(measured)
+    for name, metric in measured.items():
+        unpaid = np.array([reason.startswith(UNPAID) for reason in metric.reasons]) & ~np.isfinite(metric.value)
+        paid = [1 - float(unpaid[side == one].mean()) for one in (0, 1)]
+        if min(paid) < LIKE * max(paid):
+            fewer = side == int(paid[1] < paid[0])
+            (reason, _), *_ = collections.Counter(np.array(metric.reasons)[fewer & unpaid].tolist()).most_common(1)
+            out = fewer & np.isfinite(metric.value)
+            why = [reason if left else own for left, own in zip(out, metric.reasons, strict=True)]
+            found[name] = TraceMetric(np.where(out, np.nan, metric.value), why)
     return found
 
 
@@ -1291,7 +1313,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
     if "costs.money" in traces.evidence:
         logged = stated_costs(traces, "money")[:m]
-        found["logged_money"] = numbered(logged, (np.isnan(logged), "the log does not state the money of all calls"))
+        found["logged_money"] = numbered(logged, (np.isnan(logged), UNSTATED_COST))
     return (
         found
         | {

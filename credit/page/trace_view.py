@@ -68,7 +68,7 @@ class TraceViews:
         time = np.asarray(graph.time)[rows]
         edges = self._edges[self._edge_trace == row]
         reward = float(np.asarray(traces.reward)[row])
-        end, early = self._lasts.get(row, (first, ""))
+        end, *early = self._lasts.get(row, (first, ""))
         return {
             "id": harmless(about["trace"]),
             "group": harmless(about["group"]),
@@ -106,7 +106,7 @@ class TraceViews:
                 for name, claim in self._findings.claims.items()
             },
             "receipt": self._receipts(rows),
-            "early": [end - first, early] if early else None,
+            "early": [end - first, "".join(early)] if any(early) else None,
         }
 
     def texts(self, row: int, excerpt: int) -> list[str]:

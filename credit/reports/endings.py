@@ -12,6 +12,7 @@ from credit.reports.durations import durations
 from credit.reports.event_facts import EventFacts
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.tool_calls import ToolCalls
+from graphs.errors import RUN_ERROR, RUN_LIMIT
 from graphs.event_graph import EventType
 from graphs.structure.host_ids import among, distinct
 from graphs.text import counted
@@ -63,6 +64,10 @@ LAST = {
     BROKEN_OFF: "the run breaks off after this",
 }
 """What is said of the event at which a trace ends so."""
+
+
+_WORDED = (LIMITED, FAILED)
+"""Ends of which the log may have words of its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +138,8 @@ def endings(
             sides = f". These are {failed} of {of_failed} {bad} ones{judged.failing} and {others}"
         tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
         name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
-        place = f"{event}{f' of {tool}' if tool else ''}, trace {name}"
+        said = run_words(traces).get(name, "") if what in _WORDED else ""
+        place = f"{event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
         words = (
             f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. The first: {place}"
         )
@@ -193,13 +199,21 @@ def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterat
     yield BROKEN_OFF, np.where(off, final, -1), tells
 
 
-def lasts(traces: Traces, calls: ToolCalls) -> dict[int, tuple[int, str]]:
-    """Of each trace that ends early the event at which it does, and in words how, by the first way of `ends`."""
-    found: dict[int, tuple[int, str]] = {}
+def lasts(traces: Traces, calls: ToolCalls) -> dict[int, tuple[int, str, str]]:
+    """Of each trace that ends early the event at which it does, in words how, by the first way of `ends`, and behind
+    `: ` what its log says of it, or ""."""
+    found: dict[int, tuple[int, str, str]] = {}
+    said, names = run_words(traces), traces.traces["trace"].to_pylist()
     for what, at, _ in ends(traces, calls):
         for trace in np.flatnonzero(at >= 0).tolist():
-            found.setdefault(trace, (int(at[trace]), LAST[what]))
+            words = said.get(names[trace], "") if what in _WORDED else ""
+            found.setdefault(trace, (int(at[trace]), LAST[what], f": {words}" if words else ""))
     return found
+
+
+def run_words(traces: Traces) -> dict[str, str]:
+    """By trace, what its log says of the error that ended the run."""
+    return {one.trace: one.value for one in traces.problems if one.kind in (RUN_ERROR, RUN_LIMIT)}
 
 
 def _break_off(

@@ -324,11 +324,11 @@ def _structure(traces: Traces, view: _View) -> RenderableType:
     length = (
         f"{path.length[0]:.0f} of {counted(parallel.work[0], 'action')}, over {counted(path.on_path.sum(), 'event')}"
     )
-    at_once = f"at most {counted(parallel.width[0], 'action')} and {counted(parallel.agents[0], 'agent')} at once"
+    most = f"{counted(parallel.width[0], 'action')} and {counted(parallel.agents[0], 'agent')}"
     staged = f"{steps.steps[0]} in {counted(steps.stages[0], f'{origin} stage')}" if steps.defined[0] else missing
     return _pairs(
         ("critical path", _text(length)),
         ("", _text(" → ".join(ids))),
-        ("parallelism", _text(f"{parallel.average[0]:.2f} on average, {at_once}")),
+        ("parallelism", _text(f"{parallel.average[0]:.2f} on average; by the edges, at most {most} could be at once")),
         ("critical steps", _text(staged)),
     )

@@ -404,7 +404,7 @@ def _suspects(
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
     found = [
-        *(_Found(row, words, of_all=True) for row, words in lasts(traces, calls).values()),
+        *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
         *map(_of_failures, sorted(failures, key=seriousness)),
         *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
     ]
@@ -493,7 +493,8 @@ def _words(asked: str, came: str) -> str:
 class _Found(NamedTuple):
     """An event to look at and why: words with a number of times among them, where there is one.
 
-    Findings whose `begin` and `end` are the same have one cause, for one agent unless it is `of_all`.
+    Findings whose `begin` and `end` are the same have one cause, for one agent unless it is `of_all`,
+    whatever is `said`.
     """
 
     row: int
@@ -501,6 +502,7 @@ class _Found(NamedTuple):
     times: int = 0
     end: str = ""
     place: str = ""
+    said: str = ""
     of_all: bool = False
 
 
@@ -508,7 +510,7 @@ def _why(of_cause: list[_Found]) -> str:
     """Why to look at the first of these, and how often it came at most."""
     first, most = of_cause[0], max(one.times for one in of_cause)
     up_to = "up to " if any(one.times != most for one in of_cause) else ""
-    return f"{first.place}{first.begin}{f' {up_to}{most}' if most else ''}{first.end}"
+    return f"{first.place}{first.begin}{f' {up_to}{most}' if most else ''}{first.end}{first.said}"
 
 
 def _of_failures(run: Failures) -> _Found:

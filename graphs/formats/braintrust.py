@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.faults import fault_of
 from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.money import stated_money
@@ -176,7 +177,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     kind, unknown = kind_of("score" if attributes.purpose == "scorer" else attributes.type or "", _KINDS)
     parent = row.span_parents[0] if row.span_parents else ""
     span = Span(row.span_id, parent, kind, place, name=attributes.name or "", unknown=unknown)
-    span.failed = bytes(row.error) not in (b"null", b'""')
+    span.failed, span.fault = bytes(row.error) not in (b"null", b'""'), fault_of(row.error)
     span.start = math.nan if metrics.start is None else metrics.start
     span.end = math.nan if metrics.end is None else metrics.end
     if kind is Kind.CALL:

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.faults import fault_of
 from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import ChatUsage, InputDetails, call_counts, usage_of
 from graphs.formats.common.money import stated_money
@@ -246,7 +247,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     if run.run_type == "chain" and metadata and name and name in (metadata.langgraph_node, metadata.lc_agent_name):
         span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{name}", node_of(span.parent, metadata)
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
-    span.failed = bytes(run.error) not in (b"null", b'""')
+    span.failed, span.fault = bytes(run.error) not in (b"null", b'""'), fault_of(run.error)
     if kind is Kind.CALL:
         text = object_text(run.outputs)
         outputs = decode(_OUTPUTS, text, field="outputs", **where) if text.startswith(b"{") else _Outputs()

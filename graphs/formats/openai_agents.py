@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.faults import fault_of
 from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.span_tree import Kind, Span, add_span, kind_of, roots_of
@@ -187,6 +188,7 @@ class _Log:
         span = Span(exported.id, exported.parent_id or "", kind, place, name=name, target=name, unknown=unknown)
         span.start, span.end = seconds(exported.started_at), seconds(exported.ended_at)
         span.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(exported.error) != b"null"
+        span.fault = fault_of(exported.error)
         if kind is Kind.CALL:
             call = decode(_CALL_DATA, exported.span_data, field="span_data", **where)
             span.model, span.columns = call.model or "", (call.usage or ChatUsage()).columns

@@ -185,6 +185,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     kind, unknown = kind_of(stated_kind, _KINDS)
     span = Span(call.id, call.parent_id or "", kind, place, name=name, unknown=unknown)
     span.start, span.end, span.failed = seconds(call.started_at), seconds(call.ended_at), bool(call.exception)
+    span.fault = call.exception or ""
     summary = decode(_SUMMARY, object_text(call.summary), field="summary", **where)
     stated = _Stated((summary.usage if summary else None) or {}, bool(stated_kind))
     if summary and summary.weave:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from graphs.errors import CreditError, Problem
+from graphs.errors import RUN_ERROR, RUN_LIMIT, CreditError, Problem
 from graphs.text import excerpt, one_of
 from graphs.traces.part import Part
-from graphs.traces.record import CUT_SHORT, IN_ERROR, TraceRecord
+from graphs.traces.record import CUT_SHORT, IN_ERROR, TraceRecord, is_limit
 
 __all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "apply_run_states", "check_errors"]
 
@@ -88,6 +88,11 @@ def apply_run_states(
             item.metrics[CUT_SHORT] = 1.0
             expected = "one, as others of the log have: probably cut short"
             yield _note("cut-short", "end", item, item.open, expected)
+        if isinstance(item, TraceRecord) and is_limit(item.error):
+            item.ended_by(item.error)
+            expected = "a run that no limit ended: it counts as any other, and --errors drop leaves it in"
+            yield _note(RUN_LIMIT, "error", item, item.error, expected)
+            item.error = ""
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue
@@ -99,7 +104,7 @@ def apply_run_states(
         else:
             done = "its reward counts; --errors drop (in Python errors='drop') leaves it out"
             expected = "a run without an error: " + ("this one is left out" if dropped else done)
-            yield _note("run-error", "error", item, item.error, expected)
+            yield _note(RUN_ERROR, "error", item, item.error, expected)
         if not dropped:
             if item.error:
                 item.metrics[IN_ERROR] = 1.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -79,10 +80,17 @@ CUT_SHORT = "cut_short"
 """The metric that is 1 where spans name a parent that is not in the log (`missing`), or one has no end (`open`)."""
 LIMITS = frozenset(
     {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
-     "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",
-     "limitsexceeded", "timeexceeded", "exit_cost", "exit_context", "exit_total_execution_time"}
+     "max_prompt_length_exceeded", "max_response_length_exceeded", "max_steps", "timeout",
+     "exit_cost", "exit_context", "exit_total_execution_time"}
 )  # fmt: skip
 """Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
+_LIMIT_ERRORS = frozenset(
+    {"maxturnsexceeded", "graphrecursion", "usagelimitexceeded", "llmcallslimitexceeded", "agentmaxsteps",
+     "budgetexceeded", "contextwindowexceeded", "maxtokensreached", "contextwindowoverflow", "agenttimeout",
+     "limitsexceeded", "timeexceeded"}
+)  # fmt: skip
+"""Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
+AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor and mini-SWE-agent (2)."""
 _ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
@@ -578,13 +586,25 @@ def _forward_order(record: TraceRecord) -> list[int]:
 
 
 def is_limit(reason: object) -> bool:
-    """Whether what a log states as the reason of an end is one of `LIMITS`.
+    """Whether what a log states as the reason of an end is one of `LIMITS`, or an error that a limit raises.
+
+    An error may be its name, with a message behind it or not, or a whole traceback.
 
     Examples:
       >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
       (True, False, False)
+      >>> is_limit("langgraph.errors.GraphRecursionError: Recursion limit of 25 reached"), is_limit("TimeoutError")
+      (True, False)
     """
-    return isinstance(reason, str) and reason.lower() in LIMITS
+    if not isinstance(reason, str):
+        return False
+    return reason.lower() in LIMITS or any(_error_name(line) in _LIMIT_ERRORS for line in reason.splitlines())
+
+
+def _error_name(line: str) -> str:
+    """The name of an error that a line begins with: small letters, without modules and the words for an error."""
+    name = re.split("[:(]", line, maxsplit=1)[0].strip(" .").rpartition(".")[2]
+    return re.sub("[^a-z]", "", name.lower()).removesuffix("error").removesuffix("exception")
 
 
 def topological_order(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:

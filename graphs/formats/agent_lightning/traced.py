@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.formats.agent_lightning.requests import place_rewards
+from graphs.formats.common.faults import named_fault
 from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, read_counts, unlike
 from graphs.formats.common.order_of_time import refuse_untimed
 from graphs.formats.common.span_tree import Kind, Span
@@ -41,6 +42,7 @@ _RESPONSE = ("gen_ai.response.id", "agentlightning.operation.output.id")
 
 class _Status(msgspec.Struct):
     status_code: str | None = None
+    description: Any = None
 
 
 class TracedSpan(msgspec.Struct):
@@ -152,7 +154,8 @@ def _span(traced: TracedSpan, document: Document) -> Span:
     span = Span(traced.span_id, traced.parent_id or "", Kind.OTHER, document.place, name=traced.name)
     span.start = math.nan if traced.start_time is None else traced.start_time
     span.end = math.nan if traced.end_time is None else traced.end_time
-    span.failed = traced.status is not None and traced.status.status_code == "ERROR"
+    if traced.status is not None and traced.status.status_code == "ERROR":
+        span.failed, span.fault = True, named_fault(attributes.get("error.type"), traced.status.description)
     kind, agent = attributes.get("agentops.span.kind"), _agent_name(traced.name, attributes)
     span.unknown = "" if kind in _KINDS else _text(kind)
     if _CALL.search(traced.name) or kind == "llm":

@@ -102,6 +102,7 @@ class Span(msgspec.Struct):
       label: the id of its event, by default the span's.
       instance: agent spans of one instance are one agent, woken again; by default each is an instance of its own.
       failed: it ended in an error; of a guardrail: it was triggered.
+      fault: what the log says of that error, if anything.
       columns: text and evidence of its first event. They overrule what the writer knows by itself.
       end_columns: those of the event at its end.
       model, money: of a model call; what it cost, None where the log does not say.
@@ -132,6 +133,7 @@ class Span(msgspec.Struct):
     label: str = ""
     instance: str = ""
     failed: bool = False
+    fault: str = ""
     columns: dict[str, Any] = {}
     model: str = ""
     end_columns: dict[str, Any] = {}

@@ -96,7 +96,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
     record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
-        record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
+        record.error = whole.fault or record.error or f"the root span {whole.name or whole.id} ended in an error"
     return written
 
 

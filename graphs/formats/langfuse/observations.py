@@ -94,6 +94,7 @@ class Observation(msgspec.Struct):
     start: datetime.datetime | None = msgspec.field(default=None, name="startTime")
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
+    message: Any = msgspec.field(default=None, name="statusMessage")
     model: str | None = None
     usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usageDetails")
     total: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usage")
@@ -128,6 +129,7 @@ class Statement(msgspec.Struct, gc=False):
     start: float | None
     end: float | None
     level: str | None
+    message: str | None
     model: str | None
     tokens: int | None
     input_tokens: int | None
@@ -189,6 +191,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         None if observation.start is None else seconds(observation.start),
         None if observation.end is None else seconds(observation.end),
         observation.level,
+        observation.message if observation.level == "ERROR" and isinstance(observation.message, str) else None,
         observation.model,
         counts.get("tokens"),
         counts.get("input_tokens"),
@@ -215,7 +218,7 @@ def span_of(stated: Statement) -> Span:
         _read_attributes(span, stated.attributes)
     span.start = math.nan if stated.start is None else stated.start
     span.end = math.nan if stated.end is None else stated.end
-    span.failed = stated.level == "ERROR"
+    span.failed, span.fault = stated.level == "ERROR", stated.message or ""
     if kind is Kind.CALL:
         span.columns = {
             "tokens": stated.tokens,

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.faults import named_fault
 from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text
@@ -96,6 +97,7 @@ def otlp_span(wire: WireSpan, resource: Attributes, place: Place, trace: str) ->
         resource,
         place,
         failed=wire.status is not None and wire.status.code in (2, "STATUS_CODE_ERROR"),
+        message=wire.status.message if wire.status is not None else None,
         events=[(event.name, event.time_unix_nano, attributes(event.attributes)) for event in wire.events or ()],
         links=[attributes(link.attributes) for link in wire.links or ()],
     )
@@ -111,6 +113,7 @@ def make_span(
     place: Place,
     *,
     failed: bool,
+    message: Any = None,
     events: Iterable[tuple[str | None, int | str | None, Attributes]] = (),
     links: Iterable[Attributes] = (),
 ) -> TracedSpan:
@@ -124,6 +127,7 @@ def make_span(
       attributes, resource: attributes of the span and of its resource.
       place: where it stands.
       failed: whether its status is an error.
+      message: that of its status.
       events, links: its events, each with name, time and attributes, and its links.
 
     Raises:
@@ -132,6 +136,7 @@ def make_span(
     span_id = _hex_id(ids[0], 16, "spanId", place, trace)
     parent = _hex_id(ids[1], 16, "parentSpanId", place, trace) if ids[1] else ""
     keys = "\n".join(attributes)  # one text is searched faster than each key
+    events = list(events)
     evaluations: list[Evaluation] = []
     notes: list[Note] = []
     try:
@@ -163,6 +168,7 @@ def make_span(
         instance=f"{parent}:{name}" if is_node else "",
         node=node_of(parent, of_node) if is_node else None,
         failed=failed,
+        fault=_fault(message, attributes, events) if failed else "",
         columns=dict(what.counts),
         unlike_counts=what.unlike_counts,
         model=what.model,
@@ -187,6 +193,18 @@ def make_span(
         links=tuple([marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)]),
         group=group,
     )  # fmt: skip
+
+
+def _fault(
+    message: Any, attributes: Attributes, events: Iterable[tuple[str | None, int | str | None, Attributes]]
+) -> str:
+    """What a span says of its error: in its status, its attributes, or the last exception among its events."""
+    raised = attributes
+    for name, _, about in events:
+        raised = about if name == "exception" else raised
+    of_type = attributes.get("error.type") or raised.get("exception.type")
+    said = (message, attributes.get("error.message"), raised.get("exception.message"))
+    return named_fault(of_type, next(filter(is_text, filter(None, said)), None))
 
 
 def log_evaluation(wire: WireLog, place: Place, trace: str) -> Evaluation | None:

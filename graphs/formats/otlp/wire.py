@@ -73,6 +73,7 @@ class WireStatus(msgspec.Struct):
     """A span's status."""
 
     code: int | str | None = None
+    message: Any = None
 
 
 class TraceIdOnly(msgspec.Struct, rename="camel"):

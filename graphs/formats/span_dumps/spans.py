@@ -42,6 +42,8 @@ class _Context(msgspec.Struct):
 class _Status(msgspec.Struct):
     code: Code = None
     status_code: Code = None
+    message: Any = None
+    description: Any = None
 
 
 class _Event(msgspec.Struct):
@@ -72,6 +74,7 @@ class DumpedSpan(msgspec.Struct):
     span_kind: str | None = None
     status: _Status | str | None = None
     status_code: Code = None
+    status_message: Any = None
     attributes: dict[str, Any] | None = None
     events: Sequence[_Event] | None = None
     span_events: Sequence[_Event] | None = None
@@ -150,6 +153,7 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
         resource,
         place,
         failed=_has_failed(span),
+        message=_message(span),
         events=[(event.name, None, _flat(event.attributes or {})) for event in span.events or span.span_events or ()],
         links=[_flat(link.attributes or {}) for link in span.links or ()],
     )
@@ -177,6 +181,11 @@ def _has_failed(span: DumpedSpan) -> bool:
     status = span.status
     codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
     return any([code == 2 or str(code).upper().endswith("ERROR") for code in (*codes, span.status_code) if code])
+
+
+def _message(span: DumpedSpan) -> Any:
+    status = span.status if isinstance(span.status, _Status) else _Status()
+    return status.message or status.description or span.status_message
 
 
 def _identifier(value: Id, digits: int, field: str, place: Place) -> str | None:

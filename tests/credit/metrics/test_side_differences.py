@@ -749,7 +749,7 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
         lines = []
         for i in range(4):
             event = {"id": "e", "type": "message", "agent": "a", "tokens": 10, "input_tokens": 100 * (number + 1)}
-            if name == "new" and i == 3:
+            if i == (3 if name == "new" else 1):
                 del event["input_tokens"]
             model = "small" if i == 2 else "big"
             lines.append(trace(f"{name}{i}", f"q{i}", 1.0, events=[event], edges=[], model=model))
@@ -759,13 +759,13 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     sides = ("metrics", tmp_path / "old", tmp_path / "new", "--sides", f"{tmp_path}/old,{tmp_path}/new")
     told = json.loads(run(*sides, "--prices", table, "--json").stdout)
     rows = {row["metric"]: row for row in told["differences"]}
-    assert rows["input_tokens"]["traces"] == [3, 3]
+    assert rows["input_tokens"]["traces"] == [2, 2]
     assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
-    assert rows["money"]["traces"] == [2, 2]
-    assert rows["money"]["refused"] == {f"{UNPRICED}small": 2, "an action has no count of tokens, read or generated": 1}
+    assert rows["money"]["traces"] == [1, 1]
+    assert rows["money"]["refused"] == {f"{UNPRICED}small": 2, "an action has no count of tokens, read or generated": 2}
     shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
     assert (
-        f"money (2 and 2: mostly {UNPRICED}small, or its task has none on the other side)" in shown
+        "money (1 and 1: mostly an action has no count of tokens, read or generated, or its task has none on" in shown
         and "traces: 4 and 4; a selection of them" in shown
     )
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
@@ -774,7 +774,7 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     money = costs_of_traces(credit.read(tmp_path / "old", tmp_path / "new"), read_prices(table))["money"]
     assert money.reasons == [
         "",
-        "",
+        "an action has no count of tokens, read or generated",
         f"{UNPRICED}small",
         "",
         "",
@@ -875,7 +875,7 @@ def test_costs_that_no_trace_of_a_side_has_whole_are_shown_as_bounds(tmp_path: P
     assert "no number on new: money" not in shown
 
 
-def test_where_traces_with_a_part_unknown_are_left_out_the_known_part_of_all_stands_below(tmp_path: Path) -> None:
+def test_where_traces_of_one_side_lack_a_part_the_known_part_of_all_stands_alone(tmp_path: Path) -> None:
     """The longest session lacked one count: without it the other side seemed to read more."""
     for name, sizes in (("old", (900, 100)), ("new", (200, 200))):
         (tmp_path / name).mkdir()
@@ -890,8 +890,39 @@ def test_where_traces_with_a_part_unknown_are_left_out_the_known_part_of_all_sta
         write(tmp_path / name / "log.jsonl", lines)
     shown = run("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new").stdout.splitlines()
     found = [line.split() for line in shown if line.startswith("input_tokens")]
-    assert found[0][:4] == ["input_tokens", "200", "400", "+200"]
-    assert found[1] == ["input_tokens,", "all", "traces", "≥", "550", "400", "–", "–", "–", "2"]
+    assert found == [["input_tokens", "≥", "550", "400", "–", "–", "–", "2"]]
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_price_that_one_side_lacks_makes_no_difference_of_money(alike: bool, tmp_path: Path) -> None:
+    """The second side seemed to cost half: its money was that of runs that end before the model without a price."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        lines = []
+        for i in range(20):
+            model = "dear" if alike or name == "new" else "big"
+            events = [
+                {"id": f"e{j}", "type": "message", "agent": agent, "tokens": 10, "input_tokens": 100, "model": of}
+                for j, (agent, of) in enumerate((("planner", "big"), ("reviewer", model)))
+            ]
+            events[0]["tokens"] = 10 + i + (10 if name == "new" else 0)
+            lines.append(trace(f"{name}{i}", f"q{i}", 1.0, events=events[: 1 if i < 9 else 2], edges=[]))
+        write(tmp_path / name / "log.jsonl", lines)
+    (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
+    command = ("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new", "--prices", tmp_path / "prices.csv")
+    told = json.loads(run(*command, "--json").stdout)
+    (bound,) = (row for row in told["bounds"] if row["metric"] == "money")
+    assert bound["whole"] == [not alike, False] and (bound["second"] < bound["first"]) == (not alike)
+    rows = {row["metric"]: row for row in told["differences"]}
+    assert ("money" in rows) == alike
+    if alike:
+        assert rows["money"]["traces"] == [9, 9] and rows["money"]["difference"] == pytest.approx(8e-5)
+        return
+    (lost,) = (row for row in told["uncompared"] if row["metric"] == "money")
+    assert lost["reason"] == f"{UNPRICED}dear" and [Path(side).name for side in lost["sides"]] == ["new"]
+    why = f"on new {UNPRICED}dear"
+    assert f"cost is not compared, because {why}" in told["but"]
+    assert told["origin"].startswith(f"money is not told, as {why}; tokens generated of a trace +10, by agent: planner")
 
 
 def dated(name: str, task: str, day: int, **more: object) -> dict[str, object]:

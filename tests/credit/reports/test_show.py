@@ -138,7 +138,8 @@ def test_structure_is_that_of_the_trace_alone() -> None:
     records[0].trace_id = "run 0"
     text = printed(assemble(records), "run 1")
     assert "4 of 6 actions, over 5 events" in line_of(text, "critical path")
-    assert "1.50 on average, at most 2 actions and 2 agents at once" in line_of(text, "parallelism")
+    told = "1.50 on average; by the edges, at most 2 actions and 2 agents could be at once"
+    assert told in line_of(text, "parallelism")
     assert "4 in 2 derived stages" in line_of(text, "critical steps")
 
 

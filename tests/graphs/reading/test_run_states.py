@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.reports.endings import endings, lasts
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
 from graphs.logs import read
 
@@ -102,6 +104,83 @@ def test_a_run_that_failed_is_named_and_left_out_where_that_is_asked_for(name: s
         assert FAILED[name].error in problem.value and not problem.is_failure
         assert problem.trace in kept.traces["trace"].to_pylist()
     assert np.isfinite(kept.reward[:2]).sum() == 2 - (name in ("swe-agent",)), "the reward that the log states"
+
+
+TURNS = "MaxTurnsExceeded: agent stopped after 12 turns"
+GRAPH = (
+    "GraphRecursionError('Recursion limit of 25 reached')Traceback (most recent call last):\n  File \"a.py\", line 1"
+)
+BUDGET = 'Traceback (most recent call last):\n  File "a.py"\nlitellm.BudgetExceededError: Budget has been exceeded!'
+API = "TimeoutError: of the API"
+PARENTS = {"spanId": "parentSpanId", "run_type": "parent_run_id", "span_attributes": "span_parents"}
+"""By a field that each span of OTLP, LangSmith and Braintrust has, that of its parent."""
+PARENTS |= {"startTime": "parentObservationId", "span_data": "parent_id", "op_name": "parent_id"}
+
+
+def of_root(value: Any, changes: dict[str, Any]) -> Any:
+    """The value, with changes in its spans without a parent."""
+    if isinstance(value, list | tuple):
+        return [of_root(part, changes) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if any(field in value and not value.get(parent) for field, parent in PARENTS.items()):
+        return value | changes
+    return {name: of_root(part, changes) for name, part in value.items()}
+
+
+def otlp(message: str, name: str = "", *, raised: str = "") -> dict[str, Any]:
+    def text(key: str, value: str) -> dict[str, Any]:
+        return {"key": key, "value": {"stringValue": value}}
+
+    of_agent = [text("gen_ai.operation.name", "invoke_agent"), text("gen_ai.agent.name", "planner")]
+    events = [{"name": "exception", "attributes": [text("exception.type", raised)]}] if raised else []
+    named = [text("error.type", name)] if name else []
+    return {"status": {"code": 2, "message": message}, "attributes": of_agent + named, "events": events}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("otlp of gen_ai", otlp(TURNS, "MaxTurnsExceeded"), TURNS),
+        ("otlp of gen_ai", otlp("stop", "pydantic_ai.exceptions.UsageLimitExceeded"), "UsageLimitExceeded: stop"),
+        ("otlp of gen_ai", otlp("", raised="langgraph.errors.GraphRecursionError"), "GraphRecursionError"),
+        ("langsmith", {"error": GRAPH}, "Recursion limit of 25"),
+        ("braintrust", {"error": BUDGET}, "Budget has been"),
+        ("weave", {"exception": BUDGET}, "Budget has been"),
+        ("langfuse lines", {"level": "ERROR", "statusMessage": TURNS}, TURNS),
+        ("openai-agents", {"error": {"message": "Max turns exceeded", "data": {}}}, "Max turns exceeded"),
+    ],
+)
+def test_an_error_by_which_a_limit_ends_a_run_is_the_limit(
+    name: str, changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    """Runs that stopped after so many turns were errors of their own, in words that named the root span alone."""
+    values = of_root(ALL[name].values, changes)
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
+    for errors in ("keep", "drop"):
+        traces = read(tmp_path, errors=errors)
+        (problem, *_) = (one for one in traces.problems if one.kind in ("run-error", "run-limit"))
+        assert words in problem.value and (problem.kind, problem.is_failure) == ("run-limit", False)
+        assert traces.evidence["metrics.ended_at_limit"].array.any()
+        assert "metrics.ended_in_error" not in traces.evidence
+        assert any(words in one.words and "at a limit" in one.words for one in endings(traces))
+
+
+@pytest.mark.parametrize(
+    "words", ["KeyError: 'a'", API, "the tool said MaxTurnsExceeded", "ModelError: MaxTurnsExceeded"]
+)
+def test_another_error_of_a_run_is_told_in_its_words(words: str, tmp_path: Path) -> None:
+    """They were thrown away for the name of the root span."""
+    values = of_root(ALL["otlp of gen_ai"].values, otlp(words))
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
+    traces = read(tmp_path)
+    (problem, *_) = (one for one in traces.problems if one.kind == "run-error")
+    assert words in problem.value
+    assert "metrics.ended_at_limit" not in traces.evidence
+    (ending,) = (one for one in endings(traces) if "in an error" in one.words)
+    assert words in ending.words
+    (said,) = {said for _, _, said in lasts(traces, ToolCalls(traces)).values()}
+    assert said == f": {problem.value}"
 
 
 @pytest.mark.parametrize("name", ["inspect-ai", "verifiers", "tau2-bench", "openhands", "swe-agent", "spans of mlflow"])
