@@ -427,7 +427,8 @@ def test_markers_of_two_worlds_do_not_cover_each_other_at_the_width_of_a_column(
     """Labels took half of 3.4x2.6, and the markers of seven methods lay on each other."""
     names = ("rloo", "grpo", "dr_mas", "turn_baseline", "mt_grpo", "mine:second", "mine:turnmax")
     pairs = list(itertools.product((*names, "opo", "gpg", "max_rl", "gspo"), ("stop-rewards", "mine:coin")))
-    rows = [SimpleNamespace(method=name, world=world, k=3, **dict.fromkeys(LABELS, 0.5)) for name, world in pairs]
+    scores = {**dict.fromkeys(LABELS, 0.5), "answered": 1.0}  # a caption on what was refused takes room, too
+    rows = [SimpleNamespace(method=name, world=world, k=3, **scores) for name, world in pairs]
     figure = refine(draw_methods(rows[:14]), size=(3.4, 2.6), style="serif")
     figure.draw_without_rendering()
     for axes in figure.axes:
