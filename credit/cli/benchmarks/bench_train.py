@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
@@ -33,6 +33,15 @@ __all__ = ["train"]
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
 AREA, AHEAD = "the share, averaged over the budget", "seeds on which the area is larger by more than rounding"
+_OF_SHARE = f"median over seeds; share: {SHARE}"
+LEGENDS = {
+    "rate": "the learning rate with the largest mean area on other seeds, of those tried",
+    "area": f"{AREA}, {_OF_SHARE}",
+    "area at one rate": f"{AREA}, {_OF_SHARE}; behind a difference {AHEAD}",
+    "final": f"the share at the end, {_OF_SHARE}",
+    "events to 90 %": f"evidence included, {_OF_SHARE}",
+    "ahead": f"{AHEAD} than that of the first method",
+}
 LEGEND = (
     "rows: in the order of --tasks, then of --methods. "
     f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. difference: of the area from "
@@ -192,9 +201,10 @@ def train(
                             first_seed=seed, output=output, after_row=after_row, left_out=left_out)  # fmt: skip
     left_out.check(rows)
     compared = cells(rows)
-    numbers = with_absent(_numbers(compared, group_size, rates), left_out.absent)
+    of_all = _settings(settings, seeds, seed, rates)
+    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", lambda _: of_all)
     about = _about(compared, rates, common_rates or ())
-    save_numbers(numbers, table, _notes(about, settings, seeds))
+    save_numbers(numbers, table, _notes(about))
     if as_json:
         told = [one._asdict() for one in left_out.absent]
         print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told})
@@ -235,18 +245,23 @@ def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[fl
     }
 
 
-def _notes(about: dict[str, str], settings: TrainingSettings, seeds: int) -> dict[str, str]:
-    """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
-    share = f"median over seeds; share: {SHARE}"
+def _settings(settings: TrainingSettings, seeds: int, seed: int, rates: Sequence[float]) -> dict[str, object]:
+    """What changes the numbers, apart from methods, tasks and the size of groups."""
     return {
-        "": f"{counted(seeds, 'seed')}, {counted(settings.steps, 'step')} of {counted(settings.groups, 'group')}, "
-        f"{settings.optimizer}, {settings.policy} policy",
+        "steps": settings.steps,
+        "groups a step": settings.groups,
+        "optimizer": settings.optimizer,
+        "policy": settings.policy,
+        "rates": ",".join(f"{rate:g}" for rate in sorted(rates)),
+        "seeds": seeds,
+        "first seed": seed,
+    }
+
+
+def _notes(about: dict[str, str]) -> dict[str, str]:
+    """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
+    return LEGENDS | {
         "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
-        "area": f"{AREA}, {share}",
-        "area at one rate": f"{AREA}, {share}; behind a difference {AHEAD}",
-        "final": f"the share at the end, {share}",
-        "events to 90 %": f"evidence included, {share}",
-        "ahead": f"{AHEAD} than that of the first method",
         "at edge": EDGE.removeprefix("; "),
         "*": about["mark"].removeprefix("; "),
         "†": OTHER.removeprefix(". "),
