@@ -314,17 +314,22 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
     firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
     for cell in compared:
         firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
-    lines, names = [], list(firsts)
-    more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
-    larger = (
-        f"If one takes an order statistic, such as a median, larger groups may tell them apart: --group-size {more}."
-    )
-    for place, name in enumerate(names):
-        same = [other for other in names[:place] if firsts[other] == firsts[name]]
-        lines += [
-            alike(name, other, str(group_size), larger, one_task=groups == 1, scaled=optimizer == "adam")
-            for other in same[:1]
-        ]
+    names = list(firsts)
+    same = {
+        name: first
+        for place, name in enumerate(names)
+        for first in [other for other in names[:place] if firsts[other] == firsts[name]][:1]
+    }
+    lines = [
+        alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")
+        for name, other in same.items()
+    ]
+    own = list(dict.fromkeys(name for pair in same.items() for name in pair if ":" in name))
+    if own:
+        more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
+        lines.append(
+            f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups: --group-size {more}"
+        )
     return lines
 
 
