@@ -6,7 +6,7 @@ import fnmatch
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,8 +201,8 @@ def train(
                             first_seed=seed, output=output, after_row=after_row, left_out=left_out)  # fmt: skip
     left_out.check(rows)
     compared = cells(rows)
-    of_all = _settings(settings, seeds, seed, rates)
-    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", lambda _: of_all)
+    of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
+    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", of_number)
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about))
     if as_json:
@@ -245,9 +245,11 @@ def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[fl
     }
 
 
-def _settings(settings: TrainingSettings, seeds: int, seed: int, rates: Sequence[float]) -> dict[str, object]:
-    """What changes the numbers, apart from methods, tasks and the size of groups."""
-    return {
+def _settings(
+    settings: TrainingSettings, seeds: int, seed: int, rates: Sequence[float], base: str
+) -> Callable[[Measured], Mapping[str, object]]:
+    """What changes a number, apart from methods, tasks and the size of groups."""
+    of_all = {
         "steps": settings.steps,
         "groups a step": settings.groups,
         "optimizer": settings.optimizer,
@@ -256,6 +258,7 @@ def _settings(settings: TrainingSettings, seeds: int, seed: int, rates: Sequence
         "seeds": seeds,
         "first seed": seed,
     }
+    return lambda number: of_all | ({"against": base} if number.quantity == "ahead" else {})
 
 
 def _notes(about: dict[str, str]) -> dict[str, str]:

@@ -114,8 +114,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     for one in rows[seeds : 2 * seeds]:
         one["mean_return"] += 1e-4 * one["seed"]
     compared, rates = cells(rows), (0.2, 0.4, 0.8)
-    settings = _settings(TrainingSettings(60, 4, 4), seeds, 0, rates)
-    numbers = of_run(of_training(compared, 4, rates), "train", lambda number: settings)
+    of_number = _settings(TrainingSettings(60, 4, 4), seeds, 0, rates, "rloo")
+    numbers = of_run(of_training(compared, 4, rates), "train", of_number)
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
     tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
@@ -131,6 +131,7 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
     assert r"* if the signed-rank" in less and r"\dag{}: not the rate of the first method" in less
     assert "signed-rank" not in tables["area"] and r"mine:b & 8 of 8 \\" in tables["ahead"]
+    assert "against rloo" in tables["ahead"] and "against rloo" not in tables["area"]
     save_numbers(numbers, tmp_path / "t.csv", notes)
     marks = [line["mark"] for line in pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()]
     assert marks.count("at edge") == 1 and marks.count("*†") == 1
@@ -263,8 +264,8 @@ def test_runs_of_other_settings_stand_in_other_columns(tmp_path: Path) -> None:
     runs = {"a": ("rloo", TrainingSettings(60)), "b": ("grpo", TrainingSettings(12, optimizer="sgd"))}
     for name, (signal, settings) in runs.items():
         numbers = of_training(cells([one | {"signal": signal}]), 4, (0.4,))
-        of_all = _settings(settings, 1, 0, (0.4,))
-        save_numbers(of_run(numbers, "train", lambda number, s=of_all: s), tmp_path / f"{name}.csv")  # type: ignore[misc]
+        of_number = _settings(settings, 1, 0, (0.4,), signal)
+        save_numbers(of_run(numbers, "train", of_number), tmp_path / f"{name}.csv")
     found = _table(tmp_path / "a.csv", tmp_path / "b.csv")
     adam, sgd = "area, steps 60, optimizer adam", "area, steps 12, optimizer sgd"
     assert found["rows"] == [{"method": "rloo", adam: "0.5", sgd: "–"}, {"method": "grpo", adam: "–", sgd: "0.5"}]
