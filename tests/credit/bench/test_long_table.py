@@ -293,6 +293,11 @@ def test_quantities_of_one_name_are_those_of_their_benchmark(tmp_path: Path) -> 
     save_numbers(of_run([Measured("rloo", "slope", 7.0, world="a", group_size=8)], "snr", lambda number: {}),
                  tmp_path / "other.csv")  # fmt: skip
     assert _table(*files, tmp_path / "other.csv", "-q", "sign")  # a conflict of what is not shown is none
+    marked = [Measured("rloo", "slope", -0.5, world="a", group_size=8, mark="‡")]  # beside another first scheme
+    save_numbers(of_run(marked, "snr", lambda number: {}), tmp_path / "marked.csv")
+    assert _table(*files, tmp_path / "marked.csv", "-q", "snr slope")["rows"] == [
+        {"method": "rloo", "snr slope": "-0.5"}
+    ]
     both = CliRunner().invoke(cli, ["bench", "table", *map(str, files), str(tmp_path / "other.csv"), "-q", "slope"])
     assert both.exit_code == 1 and "other.csv:2 has slope 7 of rloo, and" in both.stderr
 
