@@ -215,11 +215,15 @@ def measure(name: str, world: str, k: int) -> Row:
     """The scores of one method or variant, or of your own "module:function", in one world.
 
     Raises:
-      CreditError: the name is none, or a function itself; the worlds do not have its evidence.
+      CreditError: the name is none, or a function itself; the worlds do not have its evidence; the size is below the
+        least of `sizes`.
       UnmeasuredError: its numbers depend on the order of traces, and groups in every order are too many.
     """
     expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
-    return Row(name, world, k, *_scores(_draws(micro_world(world), setting(name).way, k), _enumerated(name, world, k)))
+    way = setting(name).way
+    if k < min(sizes(way)):
+        raise CreditError(f"k is {k!r}; expected {min(sizes(way))} or more, with which {name!r} is enumerated")
+    return Row(name, world, k, *_scores(_draws(micro_world(world), way, k), _enumerated(name, world, k)))
 
 
 def reasons(rows: Sequence[Row]) -> dict[tuple[str, str, int], str]:

@@ -22,7 +22,7 @@ from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
-from credit.cli.benchmarks.bench_train import _edge, _events, _within
+from credit.cli.benchmarks.bench_train import _alike, _edge, _events, _within
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
@@ -336,6 +336,19 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     plain = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
     assert plain[2]["events_interval"] == ([1000.0, None] if seeds == 5 else [None, None])
     assert [row["same_as"] for row in plain] == ["", "rloo", ""]
+
+
+def test_only_own_functions_may_take_an_order_statistic() -> None:
+    """The hint at `--group-size` stood behind each of `dr_grpo`, `dr_mas` and `turn_baseline`, which take none."""
+    row = {"task": "t", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3}  # fmt: skip
+    for own in ([], ["mine:median", "mine:b"]):
+        rows = [row | {"signal": name} for name in ("rloo", "dr_grpo", "dr_mas", *own)]
+        lines = _alike(cells(rows), 4, 6, "sgd")
+        assert all(" gives the numbers of rloo in groups of 6. To compare" in line for line in lines[: 2 + len(own)])
+        assert ["order statistic" in line for line in lines] == [False] * (2 + len(own)) + [True] * bool(own)
+    assert lines[-1].startswith("mine:median, mine:b: an order statistic") and lines[-1].endswith("--group-size 7")
 
 
 def test_a_confirmation_takes_other_seeds() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once, several_methods
@@ -130,7 +130,8 @@ def bias(
         stderr().print(words(line), soft_wrap=True)
     for line, of in too_many.items():
         left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
-    save_numbers(_all_numbers(rows, left_out.absent, why), table, _notes(rows))
+    numbers = of_run(_all_numbers(rows, left_out.absent, why), "bias", lambda number: {})  # conditions are all
+    save_numbers(numbers, table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers
+from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -49,6 +49,13 @@ LESS = (
     "of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
 )
 SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"
+LEGENDS = {
+    "snr": NOTES[0].removeprefix("SNR: ").replace(", in brackets half of its 99 % band", ""),
+    "closed form": "SNR by formula",
+    "cost": COSTS,
+    "answered": "part of the decisions that have an advantage",
+    "slope": "of log SNR on log T",
+}
 OUTSIDE = "the closed form lies outside the 99 % band"
 APART = "drawn apart from the first scheme: their bands are independent, and no order is of one draw"
 FEW = "; without brackets: of fewer than 100 pairs, and without a band"
@@ -144,11 +151,12 @@ def snr(
             raise click.UsageError("--plot draws curves; expected two --lengths or more")
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
+    effort = QUICK if quick else FULL
     report = run(
         [*schemes, *lacking],
         lengths=chosen,
         group_sizes=sizes,
-        effort=QUICK if quick else FULL,
+        effort=effort,
         seed=seed,
         world=world,
         folder=None if output is None else output / "points",
@@ -162,7 +170,10 @@ def snr(
         for variance in (report.variance,)
         if variance is not None
     ]
-    save_numbers(_numbers(report), table, _notes(report, seed, few, [*noise, *filter(None, [values])]))
+    drawn = {"traces": effort.traces, "seed": seed}
+    fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
+    numbers = of_run(_numbers(report), "snr", lambda number: fitted if number.quantity == "slope" else drawn)
+    save_numbers(numbers, table, _notes(report, few, [*noise, *filter(None, [values])]))
     if as_json:
         print_json(report.json())
     else:
@@ -183,17 +194,16 @@ def snr(
         save_picture(draw_snr_report(report, values=values), plot)
 
 
-def _notes(report: Report, seed: int, few: bool, told: list[str]) -> dict[str, str]:
+def _notes(report: Report, few: bool, told: list[str]) -> dict[str, str]:
     """What captions in LaTeX say, by quantity and by mark; the words are those of the printed notes."""
     tails = [TAILS] * (report.world != "normal")
     fitted = min(max(p.length for p in report.points), 10_000) if report.points else 0
     return {
+        **LEGENDS,
         "snr": NOTES[0],
-        "closed form": "SNR by formula",
-        "cost": COSTS,
         "slope": SLOPE.format(fitted),
         "less": LESS + FEW * few,
-        "": "; ".join([f"drawn with seed {seed}, T decisions a trace", *NOTES[3:5], *tails, *told]),
+        "": "; ".join(["T decisions a trace", *NOTES[3:5], *tails, *told]),
         "*": f"* {OUTSIDE}",
         "‡": f"‡ {APART}",
     }

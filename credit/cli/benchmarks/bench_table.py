@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +13,40 @@ import click
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
     LEFT_OUT,
+    MARKS,
+    OPTIONS,
     Measured,
+    cells_by_column,
     condition,
+    of_all_sizes,
     place,
-    save_numbers,
     shared_conditions,
+    side_by_side,
     table_or_latex,
 )
-from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
-from credit.cli.shared.commands import Command, several_methods
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
+from credit.cli.shared.commands import Command, each_once, several_methods
 from credit.cli.shared.outputs import save_table
 
 __all__ = ["table"]
 
-MAIN = ("bias", "relative", "correlation", "snr", "area")
+MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
 LEGENDS = {
-    **{name: text for name, _, text in (note.partition(": ") for note in bench_truth.NOTES)},
-    **bench_bias.LEGENDS,
-    "snr": bench_snr.NOTES[0].removeprefix("SNR: ").replace(", in brackets half of its 99 % band", ""),
-    "area": f"{bench_train.AREA}, median over seeds; share: {bench_train.SHARE}",
+    (bench, quantity): text
+    for bench, of in (
+        ("bias", bench_bias.LEGENDS),
+        ("truth", bench_truth.LEGENDS),
+        ("snr", bench_snr.LEGENDS | {"*": bench_snr.OUTSIDE, "‡": bench_snr.APART}),
+        ("train", bench_train.LEGENDS | {"at edge": bench_train.EDGE.partition(": ")[2]}),
+    )
+    for quantity, text in of.items()
 }
 REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "group_size", "length")
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return each_once(ctx, param, [name.strip() for name in (value or "").split(",") if name.strip()]) or ()
 
 
 @click.command(
@@ -46,85 +59,159 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
 @several_methods("Methods to show, in this order, by commas or repeated. Default: all, as files have them.")
-@click.option("--quantity", "-q", "quantities", default=",".join(MAIN), show_default=True, metavar="NAME,...",
-              help="Quantities to show, in this order, of those that the files have.")  # fmt: skip
+@click.option("--quantity", "-q", "quantities", callback=_names, metavar="NAME,...",
+              help="Quantities to show, in this order; with the benchmark before it, as 'truth slope', that of one "
+                   f"alone. Default: of {', '.join(MAIN)} what the files have.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
 @json_option
 def table(
-    files: tuple[Path, ...], methods: tuple[str, ...], quantities: str, output: Path | None, as_json: bool
+    files: tuple[Path, ...],
+    methods: tuple[str, ...],
+    quantities: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Put what several benchmarks found of the same methods into one table, a line a method.
 
-    FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX.
+    FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX. What runs of other
+    settings found stands in columns of its own.
+    """
+    from credit.bench.refusals import Absent, absent_caption
+
+    found = [(number, where) for number, where in _read(files) if not number.less]
+    heads = _heads(number for number, _ in found)
+    chosen = _chosen(quantities, heads)
+    shown = _agreed([one for key in chosen for one in found if _key(one[0]) == key], methods)
+    names = methods or tuple(dict.fromkeys(number.method for number in shown))
+    caption, notes = [], []
+    sized = {key: of_all_sizes([n for n in shown if _key(n) == key]) for key in chosen}
+    of_bench: dict[str, set[str]] = {}
+    for bench in dict.fromkeys(bench for bench, _ in chosen):
+        run = [n for key in chosen if key[0] == bench for n in sized[key][0]]
+        of_bench[bench] = shared_conditions(run)
+        listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
+        caption.append(f"{listed} ({': '.join(filter(None, [f'bench {bench}', condition(run[0], of_bench[bench])]))})")
+    columns: dict[str, dict[str, dict[str, str]]] = {}
+    for key, (of, _) in sized.items():
+        shared = shared_conditions(of)
+        columns[heads[key]] = cells_by_column(of, shared)
+        sure = sorted({f"in brackets {100 * n.confidence:.2g} % intervals" for n in of if n.confidence})
+        marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
+        about = [LEGENDS.get(key, ""), condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
+        notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
+    notes += dict.fromkeys(line for _, alone in sized.values() for line in alone)
+    rows = [
+        {"method": name}
+        | {
+            ", ".join(filter(None, [head, column])): cells.get(name, "–")
+            for head, of_head in columns.items()
+            for column, cells in of_head.items()
+        }
+        for name in names
+    ]
+    absent = dict.fromkeys((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
+    if output is not None:
+        told = [absent_caption(Absent(*one) for one in absent)] if absent else []
+        _save(rows, output, side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS]))
+    if as_json:
+        print_json({"rows": rows, "legend": [*caption, *notes]})
+        return
+    printed = ruled_table("method", *(f"#{column}" for column in [*rows[0]][1:]))
+    for row in rows:
+        printed.add_row(*map(words, row.values()))
+    stdout().print(printed)
+    others = [head for key, head in heads.items() if key not in chosen]
+    lines = [f"{method} has no {head}: {why}" for method, head, why in absent]
+    for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
+        stdout().print(words(line), soft_wrap=True)
+
+
+def _save(rows: list[dict[str, str]], output: Path, text: str) -> None:
+    """Write the table by its suffix, `text` as LaTeX."""
+    import pyarrow as pa
+
+    from graphs.atomic import atomic_write
+
+    if output.suffix != ".tex":
+        save_table(pa.Table.from_pylist(rows), output)
+        return
+    with atomic_write(output) as file:
+        file.write(text.encode())
+    stderr().print(words(f"wrote {output}"), soft_wrap=True)
+
+
+def _key(number: Measured) -> tuple[str, str]:
+    return number.bench, number.quantity
+
+
+def _heads(numbers: Iterable[Measured]) -> dict[tuple[str, str], str]:
+    """Names of all quantities by benchmark and quantity: with the benchmark where several have one of that name."""
+    keys = dict.fromkeys(map(_key, numbers))
+    several = Counter(quantity for _, quantity in keys)
+    return {(bench, name): f"{bench} {name}" if several[name] > 1 else name for bench, name in keys}
+
+
+def _chosen(names: Sequence[str], heads: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+    """The quantities that are asked for, or those of `MAIN`.
+
+    Raises:
+      CreditError: the files do not have one.
     """
     from graphs.errors import CreditError
     from graphs.text import near_names
 
-    numbers = [number for number in _read(files) if not number.less]
-    known = list(dict.fromkeys(number.quantity for number in numbers))
-    names = methods or tuple(dict.fromkeys(number.method for number in numbers))
-    shown: list[Measured] = []
-    legend = []
-    for quantity in (name for name in quantities.split(",") if name in known):
-        of = [number for number in numbers if number.quantity == quantity]
-        shared = shared_conditions(of)
-        for n in of:
-            column = ", ".join(filter(None, [quantity, condition(n, shared, others=True)]))
-            shown.append(Measured(n.method, "result", n.value, world=column, mark=n.mark, why=n.why, shown=n.shown))
-        sure = {f"in brackets {100 * n.confidence:.2g} % intervals" for n in of if n.confidence}
-        about = "; ".join(filter(None, [LEGENDS.get(quantity, ""), condition(of[0], shared), *sorted(sure)]))
-        legend.append(f"{quantity}: {about}")
-    for name in names:
-        if name not in {number.method for number in shown}:
-            listed = list(dict.fromkeys(number.method for number in shown))
-            raise CreditError(f"the files have no {quantities} of {name!r}. {near_names(name, listed)}")
-    columns = list(dict.fromkeys(number.world for number in shown))
-    shown = sorted(
-        (n for n in shown if n.method in names), key=lambda n: (columns.index(n.world), names.index(n.method))
-    )
-    cells = {(number.method, number.world): number.cell for number in shown}
-    rows = [{"method": name, **{str(c): cells.get((name, c), "–") for c in columns}} for name in names]
-    if output is not None and output.suffix != ".tex":
-        import pyarrow as pa
-
-        save_table(pa.Table.from_pylist(rows), output)
-    else:
-        save_numbers(shown, output, {"": "; ".join(legend)})
-    if as_json:
-        print_json({"rows": rows, "legend": legend})
-        return
-    printed = ruled_table("method", *(f"#{column}" for column in columns))
-    for row in rows:
-        printed.add_row(*map(words, row.values()))
-    stdout().print(printed)
-    lines = [f"{n.method} has no {str(n.world).partition(',')[0]}: {n.why}" for n in shown if n.is_absent]
-    others = [name for name in known if name not in quantities.split(",")]
-    for line in [*dict.fromkeys(lines), *legend, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
-        stdout().print(words(line), soft_wrap=True)
+    chosen: dict[tuple[str, str], None] = {}
+    for name in names or MAIN:
+        of_name = [key for key in heads if name in (key[1], " ".join(key))]
+        if names and not of_name:
+            raise CreditError(f"the files have no quantity {name!r}. {near_names(name, heads.values())}")
+        chosen |= dict.fromkeys(of_name)
+    if not chosen:
+        raise CreditError(f"the files have none of {', '.join(MAIN)}; expected --quantity: {', '.join(heads.values())}")
+    return list(chosen)
 
 
-def _read(files: Sequence[Path]) -> list[Measured]:
-    """The numbers of all files, each once.
+def _agreed(found: Sequence[tuple[Measured, str]], methods: Sequence[str]) -> list[Measured]:
+    """The numbers of some methods, or of all, each once.
 
     Raises:
-      CreditError: a file is no such table, or two have different numbers of one method in one condition.
+      CreditError: a method has none, or two files have different numbers of one in one condition.
     """
-    from graphs.errors import CreditError, TraceError
+    from graphs.errors import CreditError
+    from graphs.text import near_names
+
+    known = dict.fromkeys(number.method for number, _ in found)
+    for name in methods:
+        if name not in known:
+            listed = ", ".join(dict.fromkeys(number.quantity for number, _ in found))
+            raise CreditError(f"the files have no {listed} of {name!r}. {near_names(name, known)}")
+    kept: dict[tuple[Any, ...], tuple[Measured, str]] = {}
+    for number, where in found:
+        if methods and number.method not in methods:
+            continue
+        at = (number.method, number.bench, number.settings, *place(number))
+        first, place_of_first = kept.setdefault(at, (number, where))
+        if repr(first[2:5]) != repr(number[2:5]):  # marks are of what else a run had
+            both = f"{number.quantity} {number.value:g} of {number.method}, and {place_of_first} has {first.value:g}"
+            raise CreditError(f"{where} has {both} under the same settings; expected one number: leave out one file")
+    return [number for number, _ in kept.values()]
+
+
+def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
+    """The numbers of all files, each with its line.
+
+    Raises:
+      CreditError: a file is no such table.
+    """
+    from graphs.errors import TraceError
     from graphs.reading.tables.rows import read_rows
 
-    found: dict[tuple[Any, ...], tuple[Measured, str]] = {}
     for path in files:
         for line, row in read_rows(path, lists=None):
-            where = f"{path}:{line}"
             if not isinstance(row, dict):
                 raise TraceError(row.problem)
-            number = _measured(where, row)
-            first, at = found.setdefault((number.method, *place(number)), (number, where))
-            if repr(first) != repr(number):
-                both = f"{number.quantity} {number.value:g} of {number.method}, and {at} has {first.value:g}"
-                raise CreditError(f"{where} has {both} in the same condition; expected one number: leave out one file")
-    return [number for number, _ in found.values()]
+            yield _measured(where := f"{path}:{line}", row), where
 
 
 def _measured(where: str, row: dict[str, Any]) -> Measured:
@@ -143,7 +230,9 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
             values[name] = kind(value) if value not in (None, "") else math.nan if name in REAL[:3] else None
         except ValueError as error:
             raise CreditError(f"{where} has {name} {excerpt(value)}; expected a number, in {FILES}") from error
-    number = Measured(**values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why")})
+    number = Measured(
+        **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
+    )
     ends = [rounded(x, exact=ROUNDING) for x in (number.value, number.low, number.high)]
     if number.is_absent:
         return number._replace(shown=LEFT_OUT)

@@ -6,14 +6,14 @@ import fnmatch
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import Measured, long_table_option, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
@@ -33,6 +33,15 @@ __all__ = ["train"]
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
 AREA, AHEAD = "the share, averaged over the budget", "seeds on which the area is larger by more than rounding"
+_OF_SHARE = f"median over seeds; share: {SHARE}"
+LEGENDS = {
+    "rate": "the learning rate with the largest mean area on other seeds, of those tried",
+    "area": f"{AREA}, {_OF_SHARE}",
+    "area at one rate": f"{AREA}, {_OF_SHARE}; behind a difference {AHEAD}",
+    "final": f"the share at the end, {_OF_SHARE}",
+    "events to 90 %": f"evidence included, {_OF_SHARE}",
+    "ahead": f"{AHEAD} than that of the first method",
+}
 LEGEND = (
     "rows: in the order of --tasks, then of --methods. "
     f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. difference: of the area from "
@@ -192,9 +201,10 @@ def train(
                             first_seed=seed, output=output, after_row=after_row, left_out=left_out)  # fmt: skip
     left_out.check(rows)
     compared = cells(rows)
-    numbers = with_absent(_numbers(compared, group_size, rates), left_out.absent)
+    of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
+    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", of_number)
     about = _about(compared, rates, common_rates or ())
-    save_numbers(numbers, table, _notes(about, settings, seeds))
+    save_numbers(numbers, table, _notes(about))
     if as_json:
         told = [one._asdict() for one in left_out.absent]
         print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told})
@@ -235,18 +245,26 @@ def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[fl
     }
 
 
-def _notes(about: dict[str, str], settings: TrainingSettings, seeds: int) -> dict[str, str]:
+def _settings(
+    settings: TrainingSettings, seeds: int, seed: int, rates: Sequence[float], base: str
+) -> Callable[[Measured], Mapping[str, object]]:
+    """What changes a number, apart from methods, tasks and the size of groups."""
+    of_all = {
+        "steps": settings.steps,
+        "groups a step": settings.groups,
+        "optimizer": settings.optimizer,
+        "policy": settings.policy,
+        "rates": ",".join(f"{rate:g}" for rate in sorted(rates)),
+        "seeds": seeds,
+        "first seed": seed,
+    }
+    return lambda number: of_all | ({"against": base} if number.quantity == "ahead" else {})
+
+
+def _notes(about: dict[str, str]) -> dict[str, str]:
     """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
-    share = f"median over seeds; share: {SHARE}"
-    return {
-        "": f"{counted(seeds, 'seed')}, {counted(settings.steps, 'step')} of {counted(settings.groups, 'group')}, "
-        f"{settings.optimizer}, {settings.policy} policy",
+    return LEGENDS | {
         "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
-        "area": f"{AREA}, {share}",
-        "area at one rate": f"{AREA}, {share}; behind a difference {AHEAD}",
-        "final": f"the share at the end, {share}",
-        "events to 90 %": f"evidence included, {share}",
-        "ahead": f"{AHEAD} than that of the first method",
         "at edge": EDGE.removeprefix("; "),
         "*": about["mark"].removeprefix("; "),
         "†": OTHER.removeprefix(". "),
@@ -299,17 +317,22 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
     firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
     for cell in compared:
         firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
-    lines, names = [], list(firsts)
-    more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
-    larger = (
-        f"If one takes an order statistic, such as a median, larger groups may tell them apart: --group-size {more}."
-    )
-    for place, name in enumerate(names):
-        same = [other for other in names[:place] if firsts[other] == firsts[name]]
-        lines += [
-            alike(name, other, str(group_size), larger, one_task=groups == 1, scaled=optimizer == "adam")
-            for other in same[:1]
-        ]
+    names = list(firsts)
+    same = {
+        name: first
+        for place, name in enumerate(names)
+        for first in [other for other in names[:place] if firsts[other] == firsts[name]][:1]
+    }
+    lines = [
+        alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")
+        for name, other in same.items()
+    ]
+    own = list(dict.fromkeys(name for pair in same.items() for name in pair if ":" in name))
+    if own:
+        more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
+        lines.append(
+            f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups: --group-size {more}"
+        )
     return lines
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -41,6 +41,7 @@ NOTES = (
     "five or more groups differ",
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
+LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
 WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
 
 
@@ -143,12 +144,17 @@ def truth(
                 bar.advance(task)
     left_out.check(rows)
     todo = tuple(dict.fromkeys(row.world for row in rows))
-    team: dict[str, Any] = {"traces": traces, "group_size": group_size}
-    if not all(":" in world for world in todo):  # of your own it is the world's
-        team = {"topology": topology, "agents": agents, "events": events, **team}
-    numbers = with_absent(_numbers(rows, less, group_size), left_out.absent)
-    save_numbers(numbers, table, _notes(team, seed, values))
+    form = {"topology": topology, "agents": agents, "events": events}
+    draws = {"traces": traces, "seed": seed}
+    numbers = of_run(
+        with_absent(_numbers(rows, less, group_size), left_out.absent),
+        "truth",
+        lambda number: draws if ":" in (number.world or "") else form | draws,  # a world of your own states its team
+    )
+    save_numbers(numbers, table, _notes(values))
     if as_json:
+        team: dict[str, Any] = {} if all(":" in world for world in todo) else form
+        team = {**team, "traces": traces, "group_size": group_size}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}
         print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent]})
@@ -167,13 +173,11 @@ def truth(
         save_picture(picture(rows, absent=left_out.absent), plot)
 
 
-def _notes(team: dict[str, Any], seed: int, values: str) -> dict[str, str]:
+def _notes(values: str) -> dict[str, str]:
     """What captions in LaTeX say, by score; the words are those of the printed notes."""
-    notes = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
-    drawn = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in team.items())
     given = [note for note in NOTES if note.startswith("methods with")]
-    told = [f"drawn logs of {drawn}, seed {seed}", WORLDS, notes["in brackets"], values, *given]
-    return notes | {"": "; ".join(filter(None, told))}
+    told = ["drawn logs", WORLDS, LEGENDS["in brackets"], values, *given]
+    return LEGENDS | {"": "; ".join(filter(None, told))}
 
 
 def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:

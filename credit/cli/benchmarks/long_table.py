@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEFT_OUT",
+    "MARKS",
+    "OPTIONS",
     "Measured",
+    "cells_by_column",
     "condition",
     "latex",
     "long_table_option",
+    "of_all_sizes",
+    "of_run",
     "place",
     "save_numbers",
     "shared_conditions",
+    "side_by_side",
     "table_or_latex",
     "with_absent",
 ]
@@ -48,6 +54,8 @@ MARKS = ("at edge", "*", "†", "‡")
 OPTIONS = "options of methods: their defaults, or those that a name states"
 COLUMN, PAGE = 48, 104
 """Characters beside each other in a table of one column of a paper, and of both."""
+SIZES = {PAGE: "", 130: r"\footnotesize", 150: r"\scriptsize"}
+"""The type in which a page has room for as many characters."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d[\d,.]*)(?:e([+-])0*(\d+))?")
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
@@ -85,6 +93,7 @@ class Measured(NamedTuple):
         of a comparison were trained at it, and else a quantity.
       mark: what is printed beside the number, such as * where a difference is significant; "" of most.
       why: why the method has no such number, or some decisions have none; "" of most.
+      bench, settings: the benchmark, and what else of its run changes numbers, as "steps 60, seed 0".
       shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
     """
 
@@ -102,6 +111,8 @@ class Measured(NamedTuple):
     learning_rate: float | None = None
     mark: str = ""
     why: str = ""
+    bench: str = ""
+    settings: str = ""
     shown: str = ""
 
     @property
@@ -171,6 +182,21 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
                 if (name, quantity, less, world, size, length, rate) not in known
             ]  # fmt: skip
     return found
+
+
+def of_run(
+    numbers: Iterable[Measured], bench: str, settings: Callable[[Measured], Mapping[str, object]]
+) -> list[Measured]:
+    """The numbers with the benchmark and its settings, those alone that change numbers and are no condition.
+
+    Examples:
+      >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
+      'traces 400, seed 0'
+    """
+    return [
+        number._replace(bench=bench, settings=", ".join(f"{name} {value}" for name, value in settings(number).items()))
+        for number in numbers
+    ]
 
 
 def place(number: Measured) -> tuple[Any, ...]:
@@ -249,17 +275,16 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
 
 def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: list[str]) -> str:
     title = f"{name} less that of {less}" if less else name
-    numbers, alone = _of_all_sizes(numbers)
-    said = [*said, *([f"of one trace, compared with none: {', '.join(alone)}"] if alone else [])]
+    numbers, alone = of_all_sizes(numbers)
+    said = [*said, *alone]
     one = shared_conditions(numbers)
-    columns = dict.fromkeys(condition(number, one, others=True) for number in numbers)
-    cells = {(n.method, condition(n, one, others=True)): n.cell for n in numbers}
+    columns = cells_by_column(numbers, one)
     confidence = {number.confidence for number in numbers if not math.isnan(number.low)} - {None}
-    half = "" if any(" to " in cell for cell in cells.values()) else "half of the "
+    half = "" if any(" to " in number.cell for number in numbers) else "half of the "
     brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in confidence if c]
     about = "; ".join(filter(None, (condition(numbers[0], one), *brackets, *said)))
     methods = list(dict.fromkeys(number.method for number in numbers))
-    of_columns = [[column or name, *(cells.get((method, column), "–") for method in methods)] for column in columns]
+    of_columns = [[column or name, *(of.get(method, "–") for method in methods)] for column, of in columns.items()]
     blocks = _blocks(["method", *methods], of_columns)
     star = "*" * (max(map(_width, blocks)) > COLUMN)
     caption = _typeset(f"{title} ({about})" if about else title)
@@ -271,8 +296,8 @@ def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: lis
     ])  # fmt: skip
 
 
-def _of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
-    """The numbers with those of one trace at each size of groups that others have, and the methods of one trace.
+def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
+    """The numbers with those of one trace at each size of groups that others have, and a line on methods of one trace.
 
     What compares with nobody has one number for all sizes.
     """
@@ -283,7 +308,96 @@ def _of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list
         return numbers, []
     of_one = (number for number in numbers if number.method in alone)
     copies = {(place(number), number.method): [number._replace(group_size=k) for k in sizes] for number in of_one}
-    return [one for number in numbers for one in copies.get((place(number), number.method), [number])], alone
+    return [one for number in numbers for one in copies.get((place(number), number.method), [number])], [
+        f"of one trace, compared with none: {', '.join(alone)}"
+    ]
+
+
+def cells_by_column(numbers: Sequence[Measured], shared: set[str]) -> dict[str, dict[str, str]]:
+    """Cells by the conditions that are not shared, and by method."""
+    columns: dict[str, dict[str, str]] = {}
+    for number in numbers:
+        columns.setdefault(condition(number, shared, others=True), {})[number.method] = number.cell
+    return columns
+
+
+def side_by_side(
+    columns: Mapping[str, Mapping[str, Mapping[str, str]]], methods: Sequence[str], name: str, caption: str,
+    notes: Sequence[str],
+) -> str:  # fmt: skip
+    """One LaTeX table of several quantities, a line a method, with its notes below it.
+
+    The conditions of columns stand below their quantity, and intervals below their number. Type is as small as `SIZES`
+    say for what is wider than a page; what has no room in the smallest has its columns below each other.
+
+    Args:
+      columns: cells by quantity, by conditions and by method.
+      methods: in order.
+      name: of the file, for the label.
+      caption, notes: in words.
+    """
+    of_all = [
+        _Column(quantity, tuple(filter(None, below.split(", "))), tuple(_stacked(of.get(m, "–")) for m in methods))
+        for quantity, of_quantity in columns.items()
+        for below, of in of_quantity.items()
+    ]  # fmt: skip
+    first = 2 + max(map(len, ("method", *methods)))
+    blocks: list[list[_Column]] = [[]]
+    for column in of_all:
+        if blocks[-1] and first + sum(c.width for c in (*blocks[-1], column)) > max(SIZES):
+            blocks.append([])
+        blocks[-1].append(column)
+    width = max(first + sum(c.width for c in block) for block in blocks)
+    size = next((size for most, size in SIZES.items() if width <= most), SIZES[max(SIZES)])
+    star = "*" * (width > COLUMN)
+    label = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return "\n".join([
+        "% needs \\usepackage{booktabs}", rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}}}",
+        rf"\label{{tab:{label}}}", r"\centering", *[size] * bool(size),
+        "\n\\par\\medskip\n".join(_grouped(block, methods) for block in blocks),
+        r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *(_typeset(note) + r"\par" for note in notes),
+        r"\end{minipage}", rf"\end{{table{star}}}", "",
+    ])  # fmt: skip
+
+
+class _Column(NamedTuple):
+    quantity: str
+    below: tuple[str, ...]
+    cells: tuple[tuple[str, str], ...]  # numbers and what stands below them
+
+    @property
+    def width(self) -> int:
+        """In characters of the numbers; intervals are smaller."""
+        texts = [*self.below, *(number for number, _ in self.cells)]
+        return 2 + max([*map(len, texts), *(math.ceil(0.7 * len(interval)) for _, interval in self.cells)])
+
+
+def _stacked(cell: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(\S+) (\(.* to .*\))(.*)", cell)
+    return (found[1] + found[3], found[2]) if found else (cell, "")
+
+
+def _grouped(columns: Sequence[_Column], methods: Sequence[str]) -> str:
+    heads, rules, at = [""], [], 2
+    for quantity, of in itertools.groupby(columns, lambda column: column.quantity):
+        number = len([*of])
+        heads.append(rf"\multicolumn{{{number}}}{{c}}{{{_typeset(quantity)}}}")
+        rules.append(rf"\cmidrule(lr){{{at}-{at + number - 1}}}")
+        at += number
+    below = [*itertools.zip_longest(*(column.below for column in columns), fillvalue="")]
+    lines = [heads, *(["", *map(_typeset, row)] for row in below)]
+    lines[-1][0] = "method"
+    body = []
+    for i, method in enumerate(methods):
+        numbers, intervals = zip(*(column.cells[i] for column in columns), strict=True)
+        body.append([_typeset(method), *map(_numbers, numbers)])
+        if any(intervals):
+            body.append(["", *(rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in intervals)])
+    rows = [" & ".join(line) + r" \\" for line in [*lines, *body]]
+    return "\n".join([
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", rows[0], *["".join(rules)] * bool(below),
+        *rows[1 : len(lines)], r"\midrule", *rows[len(lines) :], r"\bottomrule", r"\end{tabular}",
+    ])  # fmt: skip
 
 
 def _blocks(methods: list[str], columns: Sequence[list[str]]) -> list[list[list[str]]]:
@@ -326,14 +440,20 @@ def _numbers(cell: str) -> str:
 
 
 def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
-    """The conditions that are the same for all."""
-    return {field for field in CONDITIONS if len({getattr(number, field) for number in numbers}) == 1}
+    """The conditions that are the same for all, in words."""
+    return set.intersection(*(set(_conditions(number)) for number in numbers))
 
 
-def condition(number: Measured, fields: set[str], *, others: bool = False) -> str:
-    """Some conditions of a number in words, or all others."""
-    values = {name: getattr(number, name) for name in CONDITIONS if (name in fields) != others}
-    return ", ".join(CONDITIONS[name].format(value) for name, value in values.items() if value is not None)
+def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
+    """The shared conditions of a number in words, or all others."""
+    return ", ".join(text for text in _conditions(number) if (text in shared) != others)
+
+
+def _conditions(number: Measured) -> list[str]:
+    values = ((text, getattr(number, name)) for name, text in CONDITIONS.items())
+    return [text.format(value) for text, value in values if value is not None] + [
+        text for text in number.settings.split(", ") if text
+    ]
 
 
 def _table(numbers: Sequence[Measured]) -> pa.Table:
@@ -341,7 +461,9 @@ def _table(numbers: Sequence[Measured]) -> pa.Table:
     import pyarrow as pa
 
     text, real, whole = pa.string(), pa.float64(), pa.int64()
-    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text, text)  # none for `shown`
+    # fmt: off
+    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text, text, text, text)
+    # fmt: on
     sure = (number._replace(confidence=None) if math.isnan(number.low) else number for number in numbers)
     rows = ((None if isinstance(v, float) and math.isnan(v) else v for v in number[: len(types)]) for number in sure)
     columns = zip(*rows, strict=True)

@@ -32,14 +32,14 @@ def tell_unchecked(names: Iterable[str]) -> None:
 
 
 def alike(
-    name: str, other: str, sizes: str, larger: str, *, one_task: bool, worlds: str = "", scaled: bool = False
+    name: str, other: str, sizes: str, larger: str = "", *, one_task: bool, worlds: str = "", scaled: bool = False
 ) -> str:
     """The line on a method whose numbers are those of another one in groups of these sizes.
 
     Args:
       name, other: the function and the method.
       sizes: of the groups.
-      larger: a sentence on larger groups.
+      larger: a sentence on larger groups, if any.
       one_task: whether each batch was a single group, so that nothing could look across groups.
       worlds: sentences on the worlds of the batches that may be why.
       scaled: whether they may be a constant times those: Adam's steps are the same.
@@ -49,7 +49,8 @@ def alike(
     text += f" {worlds}" if worlds else ""
     if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
-    return f"{text} {larger} To compare them over many tasks: credit bench truth -m {other} -m {name}"
+    text += f" {larger}" if larger else ""
+    return f"{text} To compare them over many tasks: credit bench truth -m {other} -m {name}"
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -528,6 +528,14 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
         list(cells(["rloo"], ["spawn-and"], 11))
 
 
+def test_a_group_of_one_trace_is_refused() -> None:
+    """Its bias was 1 and all else NaN, as if `rloo` had been measured; in groups of 0 it was an IndexError."""
+    for name, k, least in (("rloo", 1, 2), ("rloo", 0, 2), ("c3", 1, 2), ("coma", 0, 1)):
+        with pytest.raises(CreditError, match=f"k is {k}; expected {least} or more, with which '{name}' is enumerated"):
+            measure(name, "relay-and", k)
+    assert measure("coma", "relay-and", 1).bias < 1e-9
+
+
 MIDDLE = """
 import dataclasses
 import jax.numpy as jnp

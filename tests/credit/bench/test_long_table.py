@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv
 import pytest
@@ -18,9 +19,9 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
-from credit.cli.benchmarks.bench_train import _about, _notes
+from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
-from credit.cli.benchmarks.long_table import Measured, latex, save_numbers
+from credit.cli.benchmarks.long_table import Measured, latex, of_run, save_numbers
 
 
 @pytest.mark.slow
@@ -113,12 +114,16 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     for one in rows[seeds : 2 * seeds]:
         one["mean_return"] += 1e-4 * one["seed"]
     compared, rates = cells(rows), (0.2, 0.4, 0.8)
-    numbers = of_training(compared, 4, rates)
-    path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()), TrainingSettings(60, 4, 4), seeds)
+    of_number = _settings(TrainingSettings(60, 4, 4), seeds, 0, rates, "rloo")
+    numbers = of_run(of_training(compared, 4, rates), "train", of_number)
+    path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
     tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
     assert list(tables) == ["rate", "area", "final", r"events to 90 \%", "area less that of rloo", "ahead"]
-    assert all("8 seeds, 60 steps of 4 groups, adam, tabular policy" in text for text in tables.values())
+    assert all(
+        "steps 60, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4,0.8, seeds 8" in text
+        for text in tables.values()
+    )
     assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
     assert "averaged over the budget, median over seeds; share: (J $-$ J$_0$) / (J* $-$ J$_0$)" in tables["area"]
     assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
@@ -126,6 +131,7 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
     assert r"* if the signed-rank" in less and r"\dag{}: not the rate of the first method" in less
     assert "signed-rank" not in tables["area"] and r"mine:b & 8 of 8 \\" in tables["ahead"]
+    assert "against rloo" in tables["ahead"] and "against rloo" not in tables["area"]
     save_numbers(numbers, tmp_path / "t.csv", notes)
     marks = [line["mark"] for line in pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()]
     assert marks.count("at edge") == 1 and marks.count("*†") == 1
@@ -156,16 +162,19 @@ SAID = {
         "rank": "exact numbers, by enumeration of all batches",
     },
     "truth": {
-        ".*": "topology swarm, agents 5, events 30, traces 320, group size 8, seed 0",
+        ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
         "slope.*": r"of the advantage on the true increment, $\Sigma$ A D / $\Sigma$ D$^2$",
         "slope less.*": "each score on the decisions that the method answers",
     },
     "snr": {
-        ".*": "drawn with seed 0",
+        ".*": "traces 4000, seed 0",
         "snr": "A: a decision's advantage, x: its true effect",
         "snr less.*": "with half of its 99 \\% band from 100 pairs or more",
     },
-    "train": {".*": "5 seeds, 20 steps of 4 groups, adam", "area": "the share, averaged over the budget"},
+    "train": {
+        ".*": "steps 20, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4, seeds 5, first seed 0",
+        "area": "the share, averaged over the budget",
+    },
 }
 """Words of captions: those had no condition, no definition and no seed in three of the four."""
 
@@ -212,6 +221,8 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
     snr = [Measured("grpo", "snr", 0.25, 0.125, 0.375, 0.99, world="normal", length=10),
            Measured("gigpo", "snr", math.nan, world="normal", length=10, why="it needs anchor", shown="refused"),
            Measured("rloo", "snr", -0.125, less="grpo", world="normal", length=10)]  # fmt: skip
+    bias = of_run(bias, "bias", lambda number: {})
+    snr = of_run(snr, "snr", lambda number: {"traces": 400, "seed": 0})
     save_numbers(bias, tmp_path / "bias.csv")
     for suffix in ("csv", "parquet", "jsonl"):
         save_numbers(snr, tmp_path / f"snr.{suffix}")
@@ -225,14 +236,100 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
     for output in ("all.csv", "all.tex"):
         shown = CliRunner().invoke(cli, [*call, "-m", "gigpo,grpo", "-q", "snr,rank", "-o", str(tmp_path / output)])
         assert shown.exit_code == 0 and "gigpo has no snr: it needs anchor" in shown.stdout, shown.output
-        assert "groups of 3" in shown.stdout and "normal, T = 10; in brackets 99 % intervals" in shown.stdout
+        assert "snr (bench snr: normal, T = 10, traces 400, seed 0)\nrank (bench bias: groups of 3)\n" in shown.stdout
+        assert "the wrong sign; in brackets 99 % intervals\nrank: Kendall's" in shown.stdout
         assert "also in the files: bias" in shown.stdout
     assert pyarrow.csv.read_csv(tmp_path / "all.csv").column_names == ["method", "snr", "rank, a", "rank, b"]
     latex_text = (tmp_path / "all.tex").read_text()
-    assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo (it needs anchor)" in latex_text
-    assert r"grpo & 0.25 (0.125 to 0.375) & 0.5 & 0.5 \\" in latex_text
+    assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo in snr (it needs anchor)" in latex_text
+    assert (
+        "\n & {\\scriptsize (0.125 to 0.375)} &  &  \\\\\n" in latex_text
+        and r"grpo & 0.25 & 0.5 & 0.5 \\" in latex_text
+    )
     nobody = CliRunner().invoke(cli, [*call, "-m", "rlo"])
     assert nobody.exit_code == 1 and "of 'rlo'. Did you mean rloo" in nobody.stderr
+
+
+def _table(*call: object) -> dict[str, Any]:
+    found = CliRunner().invoke(cli, ["bench", "table", *map(str, call), "--json"])
+    assert found.exit_code == 0, found.output
+    return dict(json.loads(found.stdout))
+
+
+def test_runs_of_other_settings_stand_in_other_columns(tmp_path: Path) -> None:
+    """Two runs of other steps and optimizers stood in one column `area`, which no line of the files told apart."""
+    one = {"task": "t", "signal": "rloo", "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3, "seed": 0}  # fmt: skip
+    runs = {"a": ("rloo", TrainingSettings(60)), "b": ("grpo", TrainingSettings(12, optimizer="sgd"))}
+    for name, (signal, settings) in runs.items():
+        numbers = of_training(cells([one | {"signal": signal}]), 4, (0.4,))
+        of_number = _settings(settings, 1, 0, (0.4,), signal)
+        save_numbers(of_run(numbers, "train", of_number), tmp_path / f"{name}.csv")
+    found = _table(tmp_path / "a.csv", tmp_path / "b.csv")
+    adam, sgd = "area, steps 60, optimizer adam", "area, steps 12, optimizer sgd"
+    assert found["rows"] == [{"method": "rloo", adam: "0.5", sgd: "–"}, {"method": "grpo", adam: "–", sgd: "0.5"}]
+    assert found["legend"][0] == (
+        "area (bench train: t, groups of 4, groups a step 4, policy tabular, rates 0.4, seeds 1, first seed 0)"
+    )
+
+
+def test_quantities_of_one_name_are_those_of_their_benchmark(tmp_path: Path) -> None:
+    """A slope of `bench snr` conflicted with one of `bench truth`, and was explained as that."""
+    files = []
+    for bench, value in (("truth", 0.9), ("snr", -0.5), ("bias", 0.1)):
+        quantities = ["sign"] if bench == "bias" else ["slope", "sign"] if bench == "truth" else ["slope"]
+        numbers = [Measured("rloo", name, value, world="a", group_size=8) for name in quantities]
+        save_numbers(of_run(numbers, bench, lambda number: {}), tmp_path / f"{bench}.csv")
+        files.append(tmp_path / f"{bench}.csv")
+    found = _table(*files, "-q", "slope, sign")
+    assert found["rows"] == [
+        {"method": "rloo", "truth slope": "0.9", "snr slope": "-0.5", "truth sign": "0.9", "bias sign": "0.1"}
+    ]
+    about = dict(line.split(": ", 1) for line in found["legend"][3:])
+    assert about["truth slope"].startswith("of the advantage") and about["snr slope"].startswith("of log SNR")
+    assert "none centred" in about["truth sign"] and "A° is an advantage less" in about["bias sign"]
+    assert list(_table(*files, "-q", "snr slope")["rows"][0]) == ["method", "snr slope"]
+    save_numbers(of_run([Measured("rloo", "slope", 7.0, world="a", group_size=8)], "snr", lambda number: {}),
+                 tmp_path / "other.csv")  # fmt: skip
+    assert _table(*files, tmp_path / "other.csv", "-q", "sign")  # a conflict of what is not shown is none
+    marked = [Measured("rloo", "slope", -0.5, world="a", group_size=8, mark="‡")]  # beside another first scheme
+    save_numbers(of_run(marked, "snr", lambda number: {}), tmp_path / "marked.csv")
+    assert _table(*files, tmp_path / "marked.csv", "-q", "snr slope")["rows"] == [
+        {"method": "rloo", "snr slope": "-0.5"}
+    ]
+    both = CliRunner().invoke(cli, ["bench", "table", *map(str, files), str(tmp_path / "other.csv"), "-q", "slope"])
+    assert both.exit_code == 1 and "other.csv:2 has slope 7 of rloo, and" in both.stderr
+
+
+def test_quantities_are_checked_as_methods_are(tmp_path: Path) -> None:
+    """`-q bias,nosuch` dropped one silently, and `-q "bias, cosine"` the other by its space."""
+    numbers = [Measured("rloo", name, 0.5, world="a", group_size=3) for name in ("bias", "cosine", "rank")]
+    save_numbers(of_run(numbers, "bias", lambda number: {}), tmp_path / "bias.csv")
+    assert list(_table(tmp_path / "bias.csv", "-q", "bias, cosine")["rows"][0]) == ["method", "bias", "cosine"]
+    assert list(_table(tmp_path / "bias.csv")["rows"][0]) == ["method", "bias", "cosine"]  # the direction, too
+    for asked, words in {
+        "bias,cosin": "have no quantity 'cosin'. Did you mean cosine?",
+        "x": "have no quantity 'x'. There are 3: bias, cosine, rank.",
+    }.items():
+        refused = CliRunner().invoke(cli, ["bench", "table", str(tmp_path / "bias.csv"), "-q", asked])
+        assert refused.exit_code == 1 and words in refused.stderr, refused.output
+
+
+def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
+    """Columns were cut into blocks of three, below a caption of 15 lines."""
+    worlds = ("hire-additive", "stop-rewards", "relay-and")
+    numbers = [
+        Measured("turn_baseline", name, 0.125, world=world, group_size=5)
+        for name in ("bias", "cosine", "relative") for world in worlds
+    ]  # fmt: skip
+    save_numbers(of_run(numbers, "bias", lambda number: {}), tmp_path / "bias.csv")
+    _table(tmp_path / "bias.csv", "-o", tmp_path / "all.tex")
+    text = (tmp_path / "all.tex").read_text()
+    assert text.count(r"\begin{tabular}") == 1 and r"\multicolumn{3}{c}{cosine}" in text
+    assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}\cmidrule(lr){8-10}" in text
+    assert r"\caption{bias, cosine, relative (bench bias: groups of 5)}" in text
+    assert text.index(r"\end{tabular}") < text.index("1 is the same direction") < text.index(r"\end{minipage}")
 
 
 def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:
