@@ -10,7 +10,8 @@ import numpy as np
 
 from credit.bias_in_log import OnLog, on_log
 from credit.ledger.from_methods import compose_claims
-from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
+from credit.methods.running import has_trace_outcomes, run
+from credit.reports.own_outcomes import has_agent_outcomes
 from credit.reports.trace_returns import returns
 from graphs.errors import CreditError
 from graphs.text import counted
