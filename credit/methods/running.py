@@ -14,7 +14,7 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
-from credit.reports.own_outcomes import has_agent_outcomes, of_agents
+from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
@@ -37,7 +37,6 @@ __all__ = [
     "did_you_mean",
     "expect_outcomes",
     "has_outcomes",
-    "has_trace_outcomes",
     "implied",
     "keywords_of",
     "missing_evidence",
@@ -320,7 +319,7 @@ class Request:
                     "expected a method that takes agent_reward, such as hierarchical_grpo, or the reward of one agent "
                     "as the outcome of all (--reward-channel NAME)"
                 )
-            if _adds_outcomes(traces):
+            if adds_outcomes(traces):
                 raise CreditError(
                     f"method {self.name!r}: the log has outcomes of traces and of agents; expected "
                     "evidence=['agent_reward'] (--evidence agent_reward), which adds them, or agent_reward=None"
@@ -431,18 +430,8 @@ def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_ro
 
 def has_outcomes(traces: Traces) -> bool:
     """Whether any trace or agent has an outcome, without which no action has credit."""
-    return has_trace_outcomes(traces) or bool(of_agents(traces).any())
-
-
-def has_trace_outcomes(traces: Traces) -> bool:
-    """Whether any trace has an outcome."""
-    return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
-
-
-def _adds_outcomes(traces: Traces) -> bool:
-    """Whether any trace has both an outcome and those of its agents."""
-    of_agents = np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]
-    return bool(np.isfinite(np.asarray(traces.reward)[of_agents]).any())
+    scored = np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces])
+    return bool(np.any(scored | of_agents(traces)))
 
 
 def expect_outcomes(traces: Traces) -> None:

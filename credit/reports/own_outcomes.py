@@ -10,7 +10,7 @@ import numpy as np
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["are_odd", "has_agent_outcomes", "odd_traces", "of_agents", "remedy_channel", "said_of_odd"]
+__all__ = ["adds_outcomes", "are_odd", "has_agent_outcomes", "odd_traces", "of_agents", "remedy_channel", "said_of_odd"]
 
 
 def of_agents(traces: Traces) -> np.ndarray:
@@ -19,6 +19,11 @@ def of_agents(traces: Traces) -> np.ndarray:
     if "agent_reward" in traces.evidence:
         found[np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]] = True
     return found
+
+
+def adds_outcomes(traces: Traces) -> bool:
+    """Whether any trace has both an outcome and those of its agents."""
+    return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces][of_agents(traces)]).any())
 
 
 def are_odd(alone: int, both: int, scored: int) -> bool:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.methods.availability import availability
 from credit.tables.advantages import table
 from estimators import Reason
 
@@ -143,6 +144,19 @@ def test_the_majority_decides_and_a_switched_comparison_is_said(odd: int, switch
         if valid:
             mine = own[number[trace] - min(compared)]
             assert amount == pytest.approx(mine - (sum(own) - mine) / (len(own) - 1), abs=1e-6)
+
+
+def test_games_of_which_some_end_in_a_draw_are_advised_as_they_are_assigned(tmp_path: Path) -> None:
+    runs: Runs = {
+        f"t{group}-{i}": (f"g{group}", {"white": won, "black": -won}, won != 0)
+        for group in range(3) for i, won in enumerate((1.0, 0.0, -1.0, 1.0))
+    }  # fmt: skip
+    path = verifiers(tmp_path, runs)
+    states = availability(credit.read(path))
+    assert states["rloo"].state == "computable" == states["hierarchical_grpo"].state
+    chosen = CliRunner().invoke(cli, ["choose", str(path)]).stdout
+    assert "--method rloo -o" in chosen and "outcomes are of traces and of agents" not in chosen
+    assert all(valid for _, valid in advantages(path, "rloo").values())
 
 
 def test_what_compares_agents_anyway_keeps_odd_traces(tmp_path: Path) -> None:
