@@ -21,11 +21,12 @@ from credit.methods.absent_outcomes import action_counts, found_instead, left_ou
 from credit.methods.availability import Availability, availability
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, optional_evidence
+from credit.methods.running import optional_evidence
 from credit.methods.survey_questions import Question, answer_questions
 from credit.methods.units_apart import alike_in_log
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
+from credit.reports.own_outcomes import has_agent_outcomes, said_of_odd
 from credit.reports.trace_returns import precision_notes
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from graphs.argument_kinds import checked_kinds
@@ -358,8 +359,8 @@ def _actions(traces: Traces) -> np.ndarray:
 
 def _team(traces: Traces) -> tuple[str, bool]:
     corpus = survey(traces)
-    scored = corpus.traces - len(corpus.unscored)
-    of_agents = f", of agents in {corpus.of_agents}" if corpus.of_agents else ""
+    scored = corpus.traces - len(corpus.unscored) - len(corpus.odd)
+    of_agents = f", of agents in {corpus.of_agents}" if corpus.of_agents and not corpus.odd else ""
     words = (
         f"{scored} of {counted(corpus.traces, 'trace')} with an outcome{of_agents}; "
         f"{corpus.teaching} of {counted(corpus.groups, 'group')} with different ones"
@@ -438,7 +439,8 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     lines += precision_notes(traces) if corpus.teaching else []
-    lines += filter(None, ["" if has_agent_outcomes(traces) else left_out(action_counts(traces))])
+    lost = "" if has_agent_outcomes(traces) else left_out(action_counts(traces))
+    lines += filter(None, [lost, said_of_odd(corpus.odd, corpus.traces)])
     if any(note.kind == "several-versions" for note in traces.problems):
         lines.append(
             "traces of an older policy_version train a newer policy only where the loss weighs them by its ratio"
@@ -461,6 +463,6 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
             "rewards at events tell no actions of a trace apart by discounted_return or turn_baseline; log siblings or "
             "values"
         )
-    elif not claims and not corpus.of_agents:
+    elif not claims and not has_agent_outcomes(traces):
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

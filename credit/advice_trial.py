@@ -10,7 +10,8 @@ import numpy as np
 
 from credit.bias_in_log import OnLog, on_log
 from credit.ledger.from_methods import compose_claims
-from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
+from credit.methods.running import run
+from credit.reports.own_outcomes import adds_outcomes
 from credit.reports.trace_returns import returns
 from graphs.errors import CreditError
 from graphs.text import counted
@@ -82,7 +83,7 @@ def try_advice(
         effect = "" if found.unbiased is False else _effect(traces, run(traces, name))
         if effect:
             return dataclasses.replace(trial, method=name, unless=_left_open(found), effect=effect)
-    if has_agent_outcomes(traces) and has_trace_outcomes(traces):
+    if adds_outcomes(traces):
         found = on_log(traces, "rloo", ["agent_reward"])
         effect = "" if found.unbiased is False else _effect(traces, run(traces, "rloo", evidence=["agent_reward"]))
         if effect:

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from credit.method_summary import Summary
 from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, implied, run
+from credit.methods.running import implied, run
+from credit.reports.own_outcomes import has_agent_outcomes
 from credit.untold_order import said_of_order, untold_traces
 from graphs.traces.batch import Traces
 from graphs.traces.repeated_rows import REPEATED_ROWS
@@ -47,13 +48,13 @@ def on_log(traces: Traces, name: str, evidence: Collection[str] = (), *, control
       control: whether its claims are to be control variates, which a log may break though it is biased by itself.
     """
     method = METHODS[name]
-    keyed = implied(method.fn, {}, of_agents=has_agent_outcomes(traces))
+    keyed = implied(method.fn, {}, of_agents="agent_reward" in evidence or has_agent_outcomes(traces))
     breaking = BREAKING | ({"several-versions"} if control else set())
     unbiased: bool | None = method.unbiased
     but = ""
     if keyed:  # not the comparison of the table of methods
         tried = Summary()
-        tried.add(traces, run(traces, name, evidence=evidence), name, {})
+        tried.add(traces, run(traces, name, evidence=evidence), name, {}, given=evidence)
         unbiased, but = method.unbiased_with(keyed, tried.seen)
     if not method.reads_order(keyed, traces.evidence):
         breaking -= OF_ORDER

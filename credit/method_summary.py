@@ -18,6 +18,7 @@ from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
 from credit.methods.units_apart import alike_in_log
 from credit.reports.corpus import divided_tasks
+from credit.reports.own_outcomes import has_agent_outcomes, odd_traces, of_agents, remedy_channel, said_of_odd
 from credit.reports.trace_returns import (
     UNRESOLVED,
     coarse_beside,
@@ -28,6 +29,7 @@ from credit.reports.trace_returns import (
 )
 from credit.untold_order import said_of_order, untold_traces
 from credit.values_at_once import rounds_of_log, said_of_rounds
+from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -75,6 +77,7 @@ class Summary:
         self.alike: dict[str, str] | None = None  # columns that tell nothing apart, and what each leaves alike
         self.evidence: collections.Counter[str] = collections.Counter()  # how many events or traces have each key
         self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
+        self.odd: dict[str, str] = {}  # traces left out for outcomes of agents alone, as of `said_of_odd`
 
     def add(
         self,
@@ -83,8 +86,12 @@ class Summary:
         method: str,
         options: Mapping[str, Any],
         arrays: Mapping[str, Any] = MappingProxyType({}),
+        given: Collection[str] = (),
     ) -> None:
-        """Count a batch and a method's result on it under these options; `arrays` took the place of evidence."""
+        """Count a batch and a method's result on it under these options.
+
+        `arrays` took the place of evidence, and `given` names the evidence that the call asked for.
+        """
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
         valid = np.asarray(credit.valid)[: n.events]
@@ -97,8 +104,13 @@ class Summary:
         self.counts.update({"of untold order": untold, "unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
         self.counts.update({"of another reward": _of_another_reward(traces)})
-        self.counts.update(action_counts(traces))
-        self.counts.update(_of_keys(traces, credit, find_method(method), options))
+        outcomes = action_counts(traces)
+        self.counts.update(outcomes)
+        is_of_agents = "agent_reward" in given or has_agent_outcomes(traces)
+        of_traces = not is_of_agents and outcomes["scored, traces"] > 0
+        self.counts.update({"of agents": int(is_of_agents), "of traces": int(of_traces)})  # of batches
+        self.counts.update({"own outcomes": int(of_agents(traces).sum())})
+        self.counts.update(_of_keys(traces, credit, find_method(method), options, of_agents=is_of_agents))
         self.reasons.update(reason_counts(traces, credit))
         self._join_alike(alike_in_log(traces, ("agent", "parent", "turn")))
         self.evidence.update({name: len(found.rows) for name, found in traces.evidence.items() if "." not in name})
@@ -109,6 +121,9 @@ class Summary:
 
         names, answered = traces.traces["trace"].to_pylist(), np.zeros(traces.graph.num_traces, bool)
         answered[np.asarray(traces.graph.trace_ids)[: n.events][valid]] = True
+        odd = odd_traces(traces) & ~answered[: n.traces]
+        if odd.any():
+            self.odd |= dict.fromkeys((names[row] for row in np.flatnonzero(odd)), remedy_channel(traces, odd))
         self.elsewhere.update(
             (names[row], names[other])
             for row, other in replays_elsewhere(traces.graph, np.isfinite(np.asarray(traces.reward))).tolist()
@@ -144,6 +159,7 @@ class Summary:
         self.rounded += other.rounded
         self.large += other.large
         self.elsewhere.update(other.elsewhere)
+        self.odd.update(other.odd)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
@@ -163,6 +179,22 @@ class Summary:
         else:
             self.alike = {name: why for name, why in self.alike.items() if name in other}
 
+    def refuse_mixed(self, method: str, options: Mapping[str, Any]) -> None:
+        """Refuse batches of which some were compared by outcomes of agents and others by those of traces.
+
+        Raises:
+          CreditError: they were.
+        """
+        from credit.methods.running import implied
+
+        switched = implied(find_method(method).fn, options, of_agents=True) != options
+        if switched and self.counts["of agents"] and self.counts["of traces"]:
+            raise CreditError(
+                f"method {method!r} compared agents in some parts of the log, whose outcomes are of agents, and traces "
+                "in others; expected evidence agent_reward (--evidence agent_reward), one reward as the outcome of all "
+                "(--reward-channel NAME), or all traces at once"
+            )
+
     def to_plain(self) -> dict[str, Any]:
         """The counts as JSON, from which `from_plain` makes them again."""
         tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
@@ -170,6 +202,7 @@ class Summary:
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
             "large": [list(part) for part in self.large], "unresolved": self.unresolved, "rounded": self.rounded,
             "elsewhere": self.elsewhere, "evidence": dict(self.evidence), "alike": self.alike,
+            "odd": self.odd,
         }  # fmt: skip
 
     @classmethod
@@ -184,6 +217,7 @@ class Summary:
         summary.unresolved.update(plain["unresolved"])
         summary.rounded += plain["rounded"]
         summary.elsewhere.update(plain["elsewhere"])
+        summary.odd.update(plain["odd"])
         summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
@@ -220,6 +254,7 @@ class Summary:
             ],
             "unused_rewards": unused_rewards(method, count["rewarded"], own_outcome=count["with own outcome"] > 0),
             "elsewhere": self.elsewhere,
+            "odd_outcomes": list(self.odd),
             "about_the_outcome": sorted(LIKE_OUTCOMES.intersection(find_method(method).needs))
             if count["of another reward"]
             else [],
@@ -250,8 +285,12 @@ class Summary:
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
+        if {*stated} - {*options}:
+            of = f"{count['own outcomes']} of {counted(count['traces'], 'trace')}"
+            compared = f"{method} compares agents of one name (by {stated['by']}), not traces"
+            lines.append(f"  look: agents of {of} have outcomes of their own: {compared}")
         lost = "" if count["of agents"] else left_out(count)
-        lines += [f"  look: {lost}"] if lost else []
+        lines += [f"  look: {said}" for said in (lost, said_of_odd(self.odd, count["traces"])) if said]
         lines += [f"  look: {precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
@@ -292,26 +331,21 @@ class Summary:
         return lines
 
 
-def _of_keys(traces: Traces, credit: Credit, method: Method, options: Mapping[str, Any]) -> dict[str, int]:
+def _of_keys(
+    traces: Traces, credit: Credit, method: Method, options: Mapping[str, Any], *, of_agents: bool
+) -> dict[str, int]:
     """What a comparison by a key shows of its bias, in the counts of which `Summary.seen` is made."""
-    from credit.methods.running import (
-        has_agent_outcomes,
-        implied,
-        rewarded,
-        with_key,
-    )  # not by the module, as for `reason_counts`
+    from credit.methods.running import implied, rewarded, with_key  # not by the module, as for `reason_counts`
     from estimators.base import Reason
     from estimators.options import takes_key
     from graphs.keys import event_keys, names_of_key
 
     graph, n = traces.graph, traces.sizes.events
-    of_agents = has_agent_outcomes(traces)
     stated = method.given(implied(method.fn, options, of_agents=of_agents))
     refused = np.asarray(credit.reason)[:n] == Reason.SINGLETON
     if method.scope_of(stated)[0] == "group":
         refused &= ~alone_mask(traces)[:n]  # the task has one trace, whatever it does
     counts = {
-        "of agents": int(of_agents),
         "refused": int(refused.sum()),
         "rewarded": rewarded(traces),
     }

@@ -11,6 +11,7 @@ from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
 from credit.methods.running import run
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.own_outcomes import has_agent_outcomes
 from estimators.base import Credit
 from graphs.task_means import task_mean
 from graphs.traces.batch import Traces
@@ -194,7 +195,7 @@ def tells_apart(traces: Traces, credit: Credit, name: str = "") -> bool:
       >>> tells_apart(rows.traces, credit.turn_baseline(graph, reward))
       False
     """
-    if "agent_reward" in traces.evidence:  # outcomes of single agents
+    if has_agent_outcomes(traces):
         return True
     if credit.estimand in ("total", "scale"):
         return False

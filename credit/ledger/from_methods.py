@@ -13,7 +13,7 @@ from credit.ledger.composition import compose
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.sums import weighted_claim, weighted_sum
 from credit.methods.published import find_method
-from credit.methods.running import has_agent_outcomes
+from credit.reports.own_outcomes import has_agent_outcomes
 from credit.reports.trace_returns import returns
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError

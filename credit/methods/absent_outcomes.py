@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit.reports.own_outcomes import of_agents
 from graphs.errors import CreditError, Problem
 from graphs.text import counted
 
@@ -82,9 +83,10 @@ def action_counts(traces: Traces) -> dict[str, int]:
     acts = np.asarray(graph.action_mask)[: traces.sizes.events]
     count = np.bincount(np.asarray(graph.trace_ids)[: len(acts)][acts], minlength=n)[:n]
     scored = np.isfinite(np.asarray(traces.reward, np.float64)[:n])
+    unscored = ~scored & ~of_agents(traces)
     return {
         f"{side}, {what}": int(number)
-        for side, of in (("scored", count[scored]), ("unscored", count[~scored]))
+        for side, of in (("scored", count[scored]), ("unscored", count[unscored]))
         for what, number in (("traces", len(of)), ("actions", of.sum()), ("squares", (of**2).sum()))
     }
 

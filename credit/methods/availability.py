@@ -11,8 +11,9 @@ from credit.methods.logged_siblings import why_no_siblings
 from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published, find_method
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
+from credit.methods.running import keywords_of, missing_evidence
 from credit.methods.units_apart import alike_in_log
+from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes
 from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
@@ -122,7 +123,7 @@ def _of_agents(traces: Traces, method: Method) -> Availability:
     takes = keywords_of(method.fn)
     if "agent_reward" not in takes:
         return Availability("missing", "outcomes are of agents (agent_reward), which it does not pay")
-    if has_trace_outcomes(traces):
+    if adds_outcomes(traces):
         return Availability("missing", "outcomes are of traces and of agents: --evidence agent_reward adds them")
     if not agents_apart(traces).any():
         return Availability("degenerate", "in every group agents of one name have equal outcomes")

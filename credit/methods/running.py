@@ -14,6 +14,7 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
+from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
@@ -35,9 +36,7 @@ __all__ = [
     "Request",
     "did_you_mean",
     "expect_outcomes",
-    "has_agent_outcomes",
     "has_outcomes",
-    "has_trace_outcomes",
     "implied",
     "keywords_of",
     "missing_evidence",
@@ -69,7 +68,8 @@ def run(
 
     The evidence that the method needs comes from the log, converted to the arrays that methods take: NaN or -1 where
     the log has none. Rewards at events are passed where the log has them, and so are outcomes of agents: methods that
-    compare by a key then compare agents of one name on the task, unless `by` or `population` says otherwise. Missing
+    compare by a key then compare agents of one name on the task, unless `by` or `population` says otherwise. Where more
+    traces have an outcome of the trace, methods that compare traces leave those of agents alone out. Missing
     evidence and options outside their bounds are refused by name.
 
     Args:
@@ -310,14 +310,16 @@ class Request:
             how = "; ".join(f"{name!r}: {text}" for name, text in lacking.items())
             raise CreditError(f"method {self.name!r} needs evidence that the log does not have. {how}")
         wanted |= dict.fromkeys(name for name in _ALWAYS if name in traces.evidence and name in self.takes)
-        if "agent_reward" not in {*wanted, *replaced} and has_agent_outcomes(traces):
+        own = "agent_reward" in self.takes and not _compares_traces(self.fn)  # nothing is switched by the odd traces
+        paid = bool(of_agents(traces).any()) if own else has_agent_outcomes(traces)
+        if "agent_reward" not in {*wanted, *replaced} and paid:
             if "agent_reward" not in self.takes:
                 raise CreditError(
                     f"method {self.name!r} does not pay agents outcomes of their own, and the log has agent_reward; "
                     "expected a method that takes agent_reward, such as hierarchical_grpo, or the reward of one agent "
                     "as the outcome of all (--reward-channel NAME)"
                 )
-            if _adds_outcomes(traces):
+            if adds_outcomes(traces):
                 raise CreditError(
                     f"method {self.name!r}: the log has outcomes of traces and of agents; expected "
                     "evidence=['agent_reward'] (--evidence agent_reward), which adds them, or agent_reward=None"
@@ -401,10 +403,14 @@ def implied(fn: Callable[..., Any], options: Mapping[str, Any], *, of_agents: bo
       >>> implied(credit.rloo, {}, of_agents=True)
       {'by': 'task,agent', 'population': 'agent'}
     """
-    population = inspect.signature(fn).parameters.get("population")
-    of_traces = population is not None and population.default == "trace"
-    unstated = of_agents and of_traces and not {"by", "population"} & options.keys()
+    unstated = of_agents and _compares_traces(fn) and not {"by", "population"} & options.keys()
     return {**options, **({"by": "task,agent", "population": "agent"} if unstated else {})}
+
+
+def _compares_traces(fn: Callable[..., Any]) -> bool:
+    """Whether a method compares traces unless an option says otherwise."""
+    population = inspect.signature(fn).parameters.get("population")
+    return population is not None and population.default == "trace"
 
 
 def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_role: bool) -> np.ndarray:
@@ -424,23 +430,8 @@ def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_ro
 
 def has_outcomes(traces: Traces) -> bool:
     """Whether any trace or agent has an outcome, without which no action has credit."""
-    return has_trace_outcomes(traces) or has_agent_outcomes(traces)
-
-
-def has_agent_outcomes(traces: Traces) -> bool:
-    """Whether any agent instance has an outcome of its own trace."""
-    return "agent_reward" in traces.evidence and bool(traces.evidence["agent_reward"].mask.any())
-
-
-def has_trace_outcomes(traces: Traces) -> bool:
-    """Whether any trace has an outcome."""
-    return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
-
-
-def _adds_outcomes(traces: Traces) -> bool:
-    """Whether any trace has both an outcome and those of its agents."""
-    of_agents = np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]
-    return bool(np.isfinite(np.asarray(traces.reward)[of_agents]).any())
+    scored = np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces])
+    return bool(np.any(scored | of_agents(traces)))
 
 
 def expect_outcomes(traces: Traces) -> None:

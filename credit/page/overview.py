@@ -95,7 +95,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             "problem_count": problems,
             "note_count": notes,
             "problem_texts": [str(problem) for problem in traces.problems[:SHOWN]],
-            "with_outcome": corpus.traces - len(corpus.unscored),
+            "with_outcome": corpus.traces - len(corpus.unscored) - len(corpus.odd),
         },
         "groups": group_rows(traces),
         "traces": trace_rows(traces),

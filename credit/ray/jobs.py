@@ -66,7 +66,7 @@ class Advantages:
 
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         result, summary = self.method.run(traces), Summary()
-        summary.add(traces, result, self.method.method, self.method.options)
+        summary.add(traces, result, self.method.method, self.method.options, given=self.method.evidence)
         note = _evidence_note(traces, [self.method]) | {"summary": summary.to_plain()}
         return table(traces, result, actions_only=self.actions_only), note
 
@@ -75,6 +75,7 @@ class Advantages:
         total = Summary()
         for note in notes:
             total.merge(Summary.from_plain(note["summary"]))
+        total.refuse_mixed(self.method.method, self.method.options)
         return total
 
 

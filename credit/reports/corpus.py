@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
+from credit.reports.own_outcomes import are_odd, odd_traces, of_agents, remedy_channel
 from credit.reports.tasks import runs_without_task
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts
@@ -21,7 +22,6 @@ from credit.reports.trace_returns import (
     agents_apart,
     distinguishable,
     group_differences,
-    of_agents,
     returns,
 )
 from graphs.errors import Problem
@@ -84,6 +84,7 @@ class Survey:
       unscored_groups: groups of several traces of which fewer than two have an outcome and an action.
       unscored: traces without an outcome, their own or of an agent.
       of_agents: how many traces have no outcome and agents with outcomes of their own (`agent_reward`).
+      odd: those traces where they are left out, as of `credit.reports.own_outcomes.said_of_odd`.
       idle: traces with an outcome and without an action, which enter no baseline.
       masked: traces with an outcome and tokens of which the masks train none; they enter baselines, as in the trainers.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
@@ -119,6 +120,7 @@ class Survey:
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
     of_agents: int
+    odd: dict[str, str]
     idle: tuple[str, ...]
     masked: tuple[str, ...]
     elsewhere: dict[str, str]
@@ -204,6 +206,7 @@ class Tally:
     spreads: dict[str, collections.Counter[int]]
     groups: list[Group]
     unscored: list[tuple[str, tuple[str, int]]]
+    alone: list[tuple[str, tuple[str, int], str]]
     idle: list[tuple[str, tuple[str, int]]]
     masked: list[tuple[str, tuple[str, int]]]
     elsewhere: list[tuple[str, tuple[str, int], str]]
@@ -220,10 +223,13 @@ class Tally:
         action = np.asarray(graph.action_mask[: n.events])
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
-        earned, acted, agents_scored = returns(traces), acting(traces), of_agents(traces)
+        earned, acted, own = returns(traces), acting(traces), of_agents(traces)
+        alone, odd = own & ~np.isfinite(earned), odd_traces(traces)
+        agents_scored = own & ~odd
         acts, members, actions = TeamFacts(traces).counts
         numbers = {"traces": n.traces, "events": n.events, "agents": int(members.sum()), "actions": int(actions.sum())}
-        numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
+        numbers["of both"] = int(np.sum(own & ~alone))
+        channel = remedy_channel(traces, alone) if alone.any() else ""
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"without a task": int(runs_without_task(traces).sum())}
@@ -246,9 +252,8 @@ class Tally:
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
             groups=_groups(traces, (np.isfinite(earned) | agents_scored) & acted, places),
-            unscored=[
-                (names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~agents_scored).tolist()
-            ],
+            unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~own).tolist()],
+            alone=[(names[row], places[row], channel) for row in np.flatnonzero(alone).tolist()],
             idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
             masked=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & _masked(traces, trace))],
             elsewhere=[
@@ -273,6 +278,7 @@ class Tally:
             self.spreads[name].update(counts)
         self.groups.extend(other.groups)
         self.unscored.extend(other.unscored)
+        self.alone.extend(other.alone)
         self.idle.extend(other.idle)
         self.masked.extend(other.masked)
         self.elsewhere.extend(other.elsewhere)
@@ -293,6 +299,7 @@ class Tally:
             self,
             groups=sorted(self.groups, key=lambda group: at(group.place)),
             unscored=sorted(self.unscored, key=lambda trace: at(trace[1])),
+            alone=sorted(self.alone, key=lambda trace: at(trace[1])),
             idle=sorted(self.idle, key=lambda trace: at(trace[1])),
             masked=sorted(self.masked, key=lambda trace: at(trace[1])),
             elsewhere=sorted(self.elsewhere, key=lambda trace: at(trace[1])),
@@ -300,6 +307,8 @@ class Tally:
 
     def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:
         """The corpus in numbers."""
+        scored = self.counts["traces"] - len(self.unscored) - len(self.alone)
+        odd = are_odd(len(self.alone), self.counts["of both"], scored)
         comparable = [group for group in self.groups if group.traces > 1 and group.scored > 1]
         equal = {group.name: group.greatest for group in comparable if not group.apart}
         sizes = collections.Counter(group.traces for group in self.groups)
@@ -323,7 +332,8 @@ class Tally:
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
             unscored=tuple(name for name, _ in self.unscored),
-            of_agents=self.counts["of agents"],
+            of_agents=len(self.alone),
+            odd={name: channel for name, _, channel in self.alone} if odd else {},
             idle=tuple(name for name, _ in self.idle),
             masked=tuple(name for name, _ in self.masked),
             elsewhere={name: other for name, _, other in self.elsewhere},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from credit.reports.own_outcomes import has_agent_outcomes
 from graphs.errors import CreditError
 from graphs.floats import (
     COARSE,
@@ -34,7 +35,6 @@ __all__ = [
     "exact_outcomes",
     "first_names",
     "group_differences",
-    "of_agents",
     "outweighed",
     "precision_note",
     "precision_notes",
@@ -69,19 +69,11 @@ def acting(traces: Traces) -> np.ndarray:
     return np.bincount(trace[np.asarray(traces.graph.action_mask[: n.events])], minlength=n.traces) > 0
 
 
-def of_agents(traces: Traces) -> np.ndarray:
-    """The real traces in which an agent has an outcome of its own (`agent_reward`): bool."""
-    found = np.zeros(traces.sizes.traces, bool)
-    if "agent_reward" in traces.evidence:
-        found[np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]] = True
-    return found
-
-
 def agents_apart(traces: Traces) -> np.ndarray:
     """Groups in which agents of one name that acted have different outcomes of their own: bool, by the group's id."""
     graph, n = traces.graph, traces.sizes
     groups = int(np.max(graph.group_ids[: n.traces], initial=-1)) + 1
-    if not of_agents(traces).any():
+    if not has_agent_outcomes(traces):
         return np.zeros(groups, bool)
     from estimators.members import agent_outcomes
 

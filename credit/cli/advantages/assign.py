@@ -172,7 +172,7 @@ def assign(
         credit = run(traces, method, evidence=also, **arrays, **options)
     count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, to, output)
     summary = Summary()
-    summary.add(traces, credit, method, options, arrays)
+    summary.add(traces, credit, method, options, arrays, also)
     key, name = _FILLED.get(to, ("rows", "row"))
     what = counted(count, name) if to == "table" else f"advantages of {counted(count, name)}"
     wrote = f"wrote {what} to {'standard output' if output == '-' else output}"

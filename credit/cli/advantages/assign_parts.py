@@ -77,9 +77,10 @@ def assign_in_chunks(
                 instead = found_instead(traces)
             met.update(computed.present(traces))
             credit = computed.run(traces)
-            summary.add(traces, credit, method, options)
+            summary.add(traces, credit, method, options, given=also)
             yield table(traces, credit, actions_only=actions_only)
         computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), instead])
+        summary.refuse_mixed(method, options)
 
     rows = write_tables(tables(), output)
     place = f"{output}, from {counted(len(chunks), 'chunk')}"

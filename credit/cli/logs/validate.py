@@ -231,7 +231,9 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
 
 def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
     """What to do about a corpus without a training signal; `group` is the option that would name the groups."""
-    lines = []
+    from credit.reports.own_outcomes import said_of_odd
+
+    lines = [*filter(None, [said_of_odd(corpus.odd, corpus.traces)])]
     if len(corpus.unscored) == corpus.traces:
         others = [name for name in corpus.reward_channels if name != channel]
         lines.append(
