@@ -19,6 +19,8 @@ __all__ = [
     "Document",
     "Place",
     "Places",
+    "before_damage",
+    "behind",
     "documents",
     "line_document",
     "stem",
@@ -164,7 +166,7 @@ def _elements(source: Source, data: bytes) -> Iterator[Document]:
         elements: list[msgspec.Raw] | list[bytes] = decode(_LIST, data, file=source.name, line=1)
         wrong = None
     except TraceError as error:
-        elements, wrong = _before_damage(data), error.problem
+        elements, wrong = before_damage(data), error.problem
     if not elements and wrong is None:
         source.lost[0] = Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
     places, number = Places(data), 0
@@ -179,14 +181,29 @@ def _elements(source: Source, data: bytes) -> Iterator[Document]:
             yield Document(element, place)
         else:
             source.lost[place.offset] = Lost(problem, element)
-    if wrong is not None and (data[places.end :].strip() != b"]" or not elements):
-        if source.lost:
-            wrong = _problem(source, data[places.end :].lstrip(b", \t\r\n"), places.line) or wrong
+    if wrong is not None and (wrong := behind(wrong, data, places.end, places.line)) is not None:
         source.lost[places.end] = Lost(wrong, data[places.end :])  # it is no beginning of a record: it may hold several
 
 
-def _before_damage(data: bytes) -> list[bytes]:
-    """The elements of a list that is no JSON, up to where one has no end: NaN and control characters have one."""
+def behind(wrong: Problem, data: bytes, end: int, line: int) -> Problem | None:
+    """What is wrong behind the last of the elements of `before_damage`; None where the list ends there.
+
+    Args:
+      wrong: about the whole list.
+      data, end, line: the list, and where its last element ends.
+    """
+    if data[end:].strip(b" \t\r\n") == b"]":
+        return None
+    rest = data[end:].lstrip(b", \t\r\n")
+    try:
+        decode(_RAW, rest, file=wrong.file, line=line + data.count(b"\n", end, len(data) - len(rest)))
+    except TraceError as error:
+        return error.problem if end and wrong.kind == "non-finite" else wrong
+    return wrong
+
+
+def before_damage(data: bytes) -> list[bytes]:
+    """The elements of a list that is no JSON, up to one without an end; NaN, or control characters, do not hide it."""
     text = data.decode("latin-1")  # a character for each byte, and those of JSON's syntax are the same
     at, elements = text.index("[") + 1, list[bytes]()
     try:

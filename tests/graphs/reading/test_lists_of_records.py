@@ -50,7 +50,8 @@ def test_a_fault_in_a_list_of_runs_refuses_one_of_them(tmp_path: Path, format: s
         faulty = [*runs[:3], runs[3] | {"reward": value}, *runs[4:]]
         assert outcome(path, json.dumps(faulty, indent=indent), format) == (whole[:3] + whole[4:], ["non-finite"])
         (problem,) = [p for p in read(path, format=format).problems if p.is_failure]
-        assert problem.field == "[3].reward" and problem.value == ("NaN" if math.isnan(value) else "-Infinity")
+        assert problem.field == ("reward" if problem.trace == "t3" else "[3].reward")
+        assert problem.value == ("NaN" if math.isnan(value) else "-Infinity")
         if indent:
             line = path.read_text().splitlines()[problem.line - 1]
             assert problem.value in line
