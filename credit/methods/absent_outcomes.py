@@ -55,10 +55,14 @@ def no_outcome(found: Iterable[str]) -> CreditError:
 
 
 def spoilt_rows(problems: Iterable[Problem]) -> str:
-    """The first reward that could not be used, and how many more there are; empty where there is none."""
-    of_reward = [p for p in problems if p.is_failure and "reward" in (p.field, p.about)]
-    spoilt = [problem for problem in of_reward if problem.kind in OF_TABLES]
-    spoilt = spoilt or [problem for problem in of_reward if problem.about]  # rows that cannot be read at all
+    """The first reward that could not be used, and how many more there are; empty where there is none.
+
+    Without one, a column of rewards that was not read.
+    """
+    of_reward = [p for p in problems if "reward" in (p.field, p.about)]
+    spoilt = [problem for problem in of_reward if problem.kind in OF_TABLES and problem.is_failure]
+    spoilt = spoilt or [p for p in of_reward if p.about and p.is_failure]  # rows that cannot be read at all
+    spoilt = spoilt or [problem for problem in of_reward if problem.kind == "unread-columns"]
     more = sum(problem.count for problem in spoilt) - 1
     return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
 

@@ -78,10 +78,12 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     trace, agent = (np.asarray(ids)[: len(of_event)] for ids in (graph.trace_ids, graph.agent_ids))
     name = np.asarray(graph.agent_name_ids)[agent]
     numbers = _hashed(np.zeros(len(of_event)), *measured)
-    again, first = repeated_rows(trace, name, content[of_event], numbers[of_event])
+    turn = np.stack([agent, np.asarray(graph.turn_ids)[: len(of_event)]], axis=1)
+    place = of_event if places is None else places[of_event]
+    again, first = repeated_rows(trace, name, content[of_event], numbers[of_event], turn, place)
     if not len(again):
         return ""
-    copy, row = (of_event[at] if places is None else places[of_event[at]] for at in (again, first))
+    copy, row = place[again], place[first]
     where = f"row {copy.min()} is row {row[copy.argmin()]} again"
     return f"{counted(len(again), 'row')} that equal earlier ones in every column ({where}) and count twice"
 

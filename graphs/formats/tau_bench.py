@@ -115,18 +115,18 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """
     tasks, names = Tasks(), short_names(sources)
     for source in sources:
-        for index, document in enumerate(documents(source)):
+        for document in documents(source):
             try:
-                yield _record(document, index, names[source.name], tasks)
+                yield _record(document, names[source.name], tasks)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRecord:
+def _record(document: Document, name: str, tasks: Tasks) -> TraceRecord:
     raw, place = document
     # A file may be one line, so faults of the name are placed by the run's position in the list.
-    named = decode(_NAME, raw, file=place.file, line=place.line, field=f"[{index}]")
+    named = decode(_NAME, raw, file=place.file, line=place.line, field=place.field)
     task = f"task-{named.task_id}"
     trace = f"{name}/{task}/trial-{named.trial}"
     run = decode_record(_RUN, raw, file=place.file, line=place.line, trace=trace)

@@ -55,7 +55,8 @@ def decode(
         return decoder.decode(data)
     except JSON_ERRORS as error:
         problem = json_problem(error, bytes(data), file, line)
-        placed = " - at `" in str(error) or problem.kind == "missing-field"  # else its field stands for the whole value
+        # Else its field, "content", stands for the whole value.
+        placed = " - at `" in str(error) or problem.kind == "missing-field" or problem.field != "content"
     raise TraceError(_within(problem, field, trace, placed))
 
 

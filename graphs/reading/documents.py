@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,6 +19,8 @@ __all__ = [
     "Document",
     "Place",
     "Places",
+    "before_damage",
+    "behind",
     "documents",
     "line_document",
     "stem",
@@ -25,6 +28,8 @@ __all__ = [
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_LENIENT = json.JSONDecoder(parse_int=float, strict=False)  # an integer of thousands of digits is no error of syntax
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _OBJECT = re.compile(rb"^\{", re.MULTILINE)  # the start of an indented object, whose other lines begin with blanks
 
 
@@ -40,11 +45,20 @@ class Place(NamedTuple):
         """The record's number within its file, for ids: its line, but elements of a list on one line have several."""
         return self.line
 
+    @property
+    def field(self) -> str:
+        """The record as a field of its file, for errors: "[3]" for an element of a list; "" elsewhere."""
+        return ""
+
 
 class _ElementPlace(Place):
     """Place of an element of a list."""
 
-    of_element = 0
+    at = of_element = 0
+
+    @property
+    def field(self) -> str:
+        return f"[{self.at}]"
 
     @property
     def number(self) -> int:
@@ -84,8 +98,8 @@ def stem(name: str, *more: str) -> str:
 def documents(source: Source) -> Iterator[Document]:
     """The JSON values of a file: elements of a list, lines, one value, or indented objects in a row.
 
-    A value that cannot be read is noted in `source.lost`, and the other values follow. A list or a single value that is
-    no JSON is one lost record.
+    A value that cannot be read is noted in `source.lost`, and the other values follow. What follows the end of no
+    element of a list, and a single value that is no JSON, is one lost record.
     """
     try:
         data = content(source)
@@ -149,20 +163,59 @@ def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[Documen
 
 def _elements(source: Source, data: bytes) -> Iterator[Document]:
     try:
-        elements = decode(_LIST, data, file=source.name, line=1)
+        elements: list[msgspec.Raw] | list[bytes] = decode(_LIST, data, file=source.name, line=1)
+        wrong = None
     except TraceError as error:
-        source.lost[0] = Lost(error.problem, data)
-        return
-    if not elements:
+        elements, wrong = before_damage(data), error.problem
+    if not elements and wrong is None:
         source.lost[0] = Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
     places, number = Places(data), 0
-    for element in map(bytes, elements):
+    for at, element in enumerate(map(bytes, elements)):
         place = _ElementPlace(source.name, *places.of(element))
-        place.of_element = number = max(number + 1, place.line)
-        if is_utf8(element):
+        place.at, place.of_element = at, max(number + 1, place.line)
+        number = place.of_element
+        problem = None if is_utf8(element) else not_utf8(element, source.name, place.line)
+        if wrong is not None:
+            problem = _problem(source, element, place.line, place.field)
+        if problem is None:
             yield Document(element, place)
         else:
-            source.lost[place.offset] = Lost(not_utf8(element, source.name, place.line), element)
+            source.lost[place.offset] = Lost(problem, element)
+    if wrong is not None and (wrong := behind(wrong, data, places.end, places.line)) is not None:
+        source.lost[places.end] = Lost(wrong, data[places.end :])  # it is no beginning of a record: it may hold several
+
+
+def behind(wrong: Problem, data: bytes, end: int, line: int) -> Problem | None:
+    """What is wrong behind the last of the elements of `before_damage`; None where the list ends there.
+
+    Args:
+      wrong: about the whole list.
+      data, end, line: the list, and where its last element ends.
+    """
+    if data[end:].strip(b" \t\r\n") == b"]":
+        return None
+    rest = data[end:].lstrip(b", \t\r\n")
+    try:
+        decode(_RAW, rest, file=wrong.file, line=line + data.count(b"\n", end, len(data) - len(rest)))
+    except TraceError as error:
+        return error.problem if end and wrong.kind == "non-finite" else wrong
+    return wrong
+
+
+def before_damage(data: bytes) -> list[bytes]:
+    """The elements of a list that is no JSON, up to one without an end; NaN, or control characters, do not hide it."""
+    text = data.decode("latin-1")  # a character for each byte, and those of JSON's syntax are the same
+    at, elements = text.index("[") + 1, list[bytes]()
+    try:
+        while True:
+            start = _BLANKS.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+            _, end = _LENIENT.raw_decode(text, start)
+            elements.append(data[start:end])
+            at = _BLANKS.match(text, end).end() + 1  # type: ignore[union-attr]
+            if text[at - 1 : at] != ",":
+                return elements
+    except (ValueError, RecursionError):
+        return elements
 
 
 def _are_values(lines: bytes) -> bool:
@@ -190,9 +243,9 @@ def _second_line_stands_alone(lines: Iterator[tuple[int, int, bytes]]) -> bool:
     return second is not None and second[2].startswith(b"{") and _is_json(second[2])
 
 
-def _problem(source: Source, text: bytes, line: int) -> Problem | None:
+def _problem(source: Source, text: bytes, line: int, field: str = "") -> Problem | None:
     try:
-        decode(_RAW, text, file=source.name, line=line)
+        decode(_RAW, text, file=source.name, line=line, field=field)
     except TraceError as error:
         return error.problem
     return None if is_utf8(text) else not_utf8(text, source.name, line)

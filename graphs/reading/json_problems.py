@@ -123,7 +123,7 @@ def _malformed(message: str, data: bytes, file: str, line: int) -> Problem:
         return Problem("bad-json", file, end, "content", excerpt(data[-40:]), "JSON that does not end in the middle")
     position = int(byte_match.group(1))
     line += data.count(b"\n", 0, position)
-    literal = _LITERAL.match(data, position) or _LITERAL.match(data, max(0, position - 1))
+    literal = _LITERAL.match(data, max(0, position - 1)) or _LITERAL.match(data, position)
     if literal:
         field = _field_of_non_finite(untyped(data), "") or "content"
         return Problem("non-finite", file, line, field, literal.group().decode(), "a finite number", _trace_id(data))

@@ -2,7 +2,8 @@
 
 Calls may be equal: where no column tells them apart, or a policy says the same again. So rows count as copies only
 where every row of the table stands again, or a whole stretch of a trace behind it, with numbers that were measured of
-each row and hardly come twice.
+each row and hardly come twice. Without such numbers, they do where every row stands as often, and apart from itself:
+agents make two calls in each turn, and return to no turn that they have left.
 """
 
 from __future__ import annotations
@@ -23,12 +24,20 @@ MEASURED = frozenset(
 STRETCH = 4
 """From how many unlike rows of a trace on, each as often as the others, they are a stretch."""
 
+APART = 8
+"""How many unlike rows, of several traces, stand again behind another turn of their agent where all rows are copies."""
+
 CHANCE = 1e-4
 """As many equal rows by chance are less likely."""
 
 
 def repeated_rows(
-    trace: np.ndarray, agent: np.ndarray, content: np.ndarray, measured: np.ndarray
+    trace: np.ndarray,
+    agent: np.ndarray,
+    content: np.ndarray,
+    measured: np.ndarray,
+    turn: np.ndarray | None = None,
+    place: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that are copies, and of which row each is one; none where equal rows may be several events.
 
@@ -39,6 +48,8 @@ def repeated_rows(
       trace, agent: int [N], the trace of each row, those of a trace beside each other, and the name of its agent.
       content: int [N], alike where all columns of two rows are.
       measured: int [N], alike where the numbers are that were measured of two rows.
+      turn: int [N, 2], the instance of the agent of each row, and its turn. Default: one.
+      place: int [N], where each row stands among those of the log. Default: as here.
 
     Examples:
       >>> trace, agent = np.zeros(8, int), np.zeros(8, int)
@@ -51,6 +62,10 @@ def repeated_rows(
       ([1, 3, 5, 7, 9, 11], [0, 2, 4, 6, 8, 10])
       >>> repeated_rows(np.zeros(12, int), np.zeros(12, int), row, 0 * row)[0].tolist()  # nothing measured
       []
+      >>> twice, turn = np.tile(np.arange(5), 4), np.zeros((20, 2), int)
+      >>> trace, turn[:, 1] = np.repeat([0, 1], 10), twice
+      >>> len(repeated_rows(trace, 0 * twice, twice, 0 * twice, turn)[0])  # of 5 turns and again 5, each is a copy
+      10
     """
     _, first, which, times = np.unique(
         _pairs(trace, content), return_index=True, return_inverse=True, return_counts=True
@@ -66,11 +81,41 @@ def repeated_rows(
     np.minimum.at(begins, run[np.searchsorted(unlike, first[which[is_later]])], np.flatnonzero(is_later))
     alone = np.isin(of[starts], np.flatnonzero(np.bincount(of[starts][copied], minlength=1) == 1))
     kept = (copied & alone & (((sizes >= STRETCH) & (ends < begins)) | copied.all()))[run]
+    place = np.arange(len(trace)) if place is None else place
+    if turn is not None and _all_again(trace, turn, place, first, which, times):
+        again = np.flatnonzero(is_later)
+        return again, first[which[again]]
     chance = np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0))
     if np.log(chance[kept]).sum() > np.log(CHANCE):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     again = np.flatnonzero(is_later & np.isin(first, unlike[kept])[which])
     return again, first[which[again]]
+
+
+def _all_again(
+    trace: np.ndarray, turn: np.ndarray, place: np.ndarray, first: np.ndarray, which: np.ndarray, times: np.ndarray
+) -> bool:
+    """Whether each row stands equally often, and apart from itself.
+
+    Args:
+      trace, turn, place: as of `repeated_rows`.
+      first, times: of each unlike row, where it stands first and how often.
+      which: int [N], the unlike row that each is.
+    """
+    if len(times) < APART or int(np.gcd.reduce(times)) == 1:
+        return False
+    _, own = np.unique(_pairs(trace, turn[:, 0]), return_inverse=True)
+    turns = _pairs(own, turn[:, 1])
+    order = np.lexsort((place, own))
+    stay = np.empty_like(order)  # of an agent in a turn, until its next one
+    stay[order] = np.cumsum(np.diff(turns[order], prepend=-1) != 0)
+    begins, ends = stay[first], stay[first]
+    np.minimum.at(begins, which, stay)
+    np.maximum.at(ends, which, stay)
+    apart = begins < ends
+    has_several = np.bincount(own[np.unique(turns, return_index=True)[1]]) > 1
+    enough = np.count_nonzero(apart) >= max(APART, np.count_nonzero(has_several[own[first]]) / 4)
+    return bool(enough and len(np.unique(trace[first[apart]])) > 1)
 
 
 def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from graphs.formats.native.batches import Record, read_records
 from graphs.formats.native.misspelt import bytes_looked_at, may_be_near, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import EventBase, Trace
+from graphs.reading.documents import before_damage, behind
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
 from graphs.reading.keys import Opening, opening
 from graphs.reading.source import Source, unreadable
@@ -134,14 +135,14 @@ def _is_json(data: bytes) -> bool:
 
 
 def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[Piece | Problem]:
+    wrong = None
     try:
-        elements = msgspec.json.decode(text, type=list[msgspec.Raw])
+        elements: list[msgspec.Raw] | list[bytes] = msgspec.json.decode(text, type=list[msgspec.Raw])
     except JSON_ERRORS as error:
-        yield json_problem(error, text, file, line)
-        return
-    if not elements:
+        elements, wrong = before_damage(text), json_problem(error, text, file, line)
+    if not elements and wrong is None:
         yield Problem("empty-file", file, line, "content", "[]", "at least one trace")
-    end = 1
+    end = 0
     for element in elements:
         piece = bytes(element)
         begin = text.index(piece, end)  # between two elements there are only blanks and a comma
@@ -149,3 +150,5 @@ def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[Piece 
         yield line, offset + begin, piece
         line += piece.count(b"\n")
         end = begin + len(piece)
+    if wrong is not None and (wrong := behind(wrong, text, end, line)) is not None:
+        yield wrong

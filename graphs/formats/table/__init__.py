@@ -133,7 +133,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
                 for name in others:
                     unread.setdefault(name, source.name)
-                for ours in ("group", "agent"):
+                for ours in ("group", "agent", "reward"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
             fallen = []
@@ -156,7 +156,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         shown = excerpt(", ".join(unread))
-        yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected)
+        about = "reward" if "reward" in likely else ""
+        yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
 
 
 def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:

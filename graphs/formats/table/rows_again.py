@@ -33,10 +33,12 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     clock = any(time % 1 for trace in traces for time in trace.times if not math.isnan(time))  # or a number of steps
     measured = (row for trace in traces for row in _measured(trace, clock))
     of_trace = np.repeat(np.arange(len(traces)), [len(rows) for rows in contents])
-    agent = (name for trace in traces for name in trace.agents)
-    again, first = repeated_rows(of_trace, _codes(agent), _codes(itertools.chain(*contents)), _codes(measured))
-    lines = [line for trace in traces for line in trace.lines]
-    copies = [(lines[copy], lines[row]) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
+    agent = _codes(name for trace in traces for name in trace.agents)
+    turns = (turn for trace in traces for turn in itertools.zip_longest(trace.turns, _times(trace)))
+    turn = np.stack([agent, _codes(turns)], axis=1)
+    lines = np.array([line for trace in traces for line in trace.lines])
+    again, first = repeated_rows(of_trace, agent, _codes(itertools.chain(*contents)), _codes(measured), turn, lines)
+    copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):
         line, original = min(copies)
         value = f"that of line {original} again"

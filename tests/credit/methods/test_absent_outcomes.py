@@ -53,6 +53,16 @@ def test_a_row_of_groups_is_not_what_lost_an_outcome(tmp_path: Path) -> None:
     assert "groups.csv" not in words and " more; " not in words
 
 
+def test_an_unread_column_that_may_be_the_reward_is_named_with_its_option(tmp_path: Path) -> None:
+    """`--rewards FILE` was advised, though the table had the outcomes."""
+    table = tmp_path / "x.csv"
+    named = "columns is 'final_reward'; expected names of docs/formats/table.md, or --columns reward=final_reward"
+    for more, cell in (("", ""), (",event_reward", ",0.5")):
+        table.write_text(f"trace,group,agent,final_reward{more}\na,q,s,1{cell}\nb,q,s,0{cell}\n")
+        assert named in refused(credit.read(table, format="table", columns={"agent": "agent"}))
+    assert credit.read(table, columns={"reward": "final_reward"}).reward[:2].tolist() == [1.0, 0.0]
+
+
 ROWS = {
     "a cell": "trace,{0}\na,\n",
     "a second row": "trace,{0}\na,1\na,1\n",

@@ -106,3 +106,57 @@ def test_equal_calls_are_no_copies(tmp_path: Path, seed: int) -> None:
                 steps[-again:] = [row | {"turn": step, "tokens": 7} for _ in "ab"]
         table += [{"trace": str(trace), "reward": float(trace % 2)} | row for row in steps]
     assert not noted(tmp_path, table)
+
+
+def turns_only(seed: int = 0) -> Table:
+    """What tells rows apart is their turn: each step costs the same."""
+    return without(team(seed), "time", "value", "event_reward")
+
+
+SHUFFLED: dict[str, Callable[[Table], Table]] = {
+    "appended": lambda rows: rows * 2,
+    "three times": lambda rows: rows * 3,
+    "shuffled": lambda rows: [(rows * 2)[at] for at in np.random.default_rng(66).permutation(2 * len(rows))],
+}
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("penalty", [{}, {"event_reward": -0.1}])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("way", SHUFFLED)
+def test_a_table_whose_every_row_stands_again_is_named_though_nothing_was_measured(
+    tmp_path: Path, way: str, seed: int, penalty: dict[str, float]
+) -> None:
+    """Only the numbers of rows told copies: a penalty of each step was paid twice without a word."""
+    once = [row | penalty for row in turns_only(seed)]
+    rows = SHUFFLED[way](once)
+    (note,) = noted(tmp_path, rows)
+    assert note.count == len(rows) - len(once)
+    assert not noted(tmp_path, once)
+    assert not noted(tmp_path, [once[at] for at in np.random.default_rng(seed).permutation(len(once))])
+    assert not noted(tmp_path, rows + once[:1])  # one is more often: not the whole table
+
+
+def calls(*agents: str, turns: bool = True, traces: int = 20) -> Table:
+    """A trace of each agent's calls, in this order: "one/3" is a call of agent one in its turn 3."""
+    told = [dict(zip(("agent", "turn"), call.split("/"), strict=True)) for call in agents]
+    rows = [{"trace": f"t{trace}", "reward": trace % 2 * 1.0} | call for trace in range(traces) for call in told]
+    return rows if turns else without(rows, "turn")
+
+
+HONEST: dict[str, Table] = {
+    "a solver calls twice": calls("solver/0", "solver/1", turns=False),
+    "a solver calls four times": calls(*["solver/0"] * 4, turns=False),
+    "two rounds of a debate": calls("a/0", "b/0", "c/0", "a/1", "b/1", "c/1", turns=False),
+    "two calls in each turn": calls(*(f"a/{turn // 2}" for turn in range(12))),
+    "calls behind those of others": calls(*(f"{agent}/{turn}" for turn in range(3) for agent in "ababab")),
+    "agents at once": calls(*["a/0", "b/5", "a/0", "b/5", "a/1", "b/6", "a/1", "b/6"]),
+    "one agent, one turn": calls(*["a/0", "b/1", "c/2", "a/0", "b/1", "c/2"]),
+    "one trace in which turns come back": calls(*(f"a/{turn % 9}" for turn in range(18)), traces=1),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_each_call_twice_is_no_copy_where_agents_return_to_no_turn(tmp_path: Path, name: str) -> None:
+    assert not noted(tmp_path, HONEST[name])
+    assert not noted(tmp_path, [row | {"event_reward": -0.1} for row in HONEST[name]])

@@ -174,3 +174,25 @@ def test_no_drawn_batch_of_equal_calls_is_taken_for_copies() -> None:
         columns = {name: np.asarray(cells)[again] for name, cells in columns.items()}
         if len(again) < 1.7 * n:
             assert not copied_rows(built_from_columns(columns)[2]).twice
+
+
+@pytest.mark.parametrize("how", ["shuffled", "appended"])
+def test_a_batch_that_stands_twice_is_told_by_its_turns_where_each_step_costs_the_same(how: str) -> None:
+    """`unbiased` and `paid_once` were 1 and `strict=True` silent: a penalty of each step is no measured number."""
+    once: dict[str, Any] = {name: np.array(cells) for name, cells in measured(1).items()}
+    rows = len(once["trace"])
+    once["event_reward"] = np.full(rows, -0.1)
+    take = np.tile(np.arange(rows), 2)
+    take = np.random.default_rng(66).permutation(take) if how == "shuffled" else take
+    twice = {name: cells[take] for name, cells in once.items()}
+    said = f"{rows} rows that equal earlier ones in every column"
+    with pytest.warns(UserWarning, match=said):
+        metrics = RowAdvantages("rloo")(**twice).metrics
+    assert metrics["credit/copied"] == 0.5 and "credit/condition/unbiased" not in metrics
+    with pytest.raises(credit.CreditError, match=said):
+        RowAdvantages("rloo", strict=True)(**twice)
+    mixed = np.random.default_rng(67).permutation(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = RowAdvantages("rloo", strict=True)(**{name: cells[mixed] for name, cells in once.items()})
+    assert whole.metrics["credit/condition/unbiased"] == 1
