@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from credit.methods.method_row import Method
-from credit.metrics.event_influence import dependencies
 from graphs.structure.edge_order import EdgeOrder
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -30,6 +29,8 @@ def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], gi
     formats = traces.traces["format"].to_numpy(zero_copy_only=False)
     if not (formats == "native").any() or not method.reads_order(options, given, of_agents=True):
         return 0
+    from credit.metrics.event_influence import dependencies  # it loads JAX, and `validate` does not
+
     graph, n = traces.graph, traces.sizes.events
     trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))
     acts = np.flatnonzero(np.asarray(graph.action_mask)[:n])

@@ -88,7 +88,8 @@ class LeadingCause:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
-        chance = ", not beyond chance" if self.beyond_chance is False else ""
+        pooled = ", beyond chance over all traces and not within tasks, where fewer can be compared"
+        chance = pooled if self.beyond_chance is False else ""
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"

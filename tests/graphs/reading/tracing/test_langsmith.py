@@ -200,3 +200,19 @@ def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> 
     (problem,) = traces.problems
     assert (problem.kind, problem.field, problem.trace) == (kind, field, "t")
     assert problem.is_failure == (kind != "no-events")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "failed"),
+    [
+        ({"output": {"type": "tool", "content": "Error: no such column", "status": "error"}}, True),
+        ({"output": {"lc": 1, "kwargs": {"content": "Error: no such column", "status": "error"}}}, True),
+        ({"output": {"type": "tool", "content": "3 rows", "status": "success"}}, False),
+        ({"output": "error"}, False),
+        (None, False),
+    ],
+)
+def test_an_error_that_a_tool_handles_is_an_error_of_its_call(tmp_path: Path, outputs: Any, failed: bool) -> None:
+    """Runs of tools with `handle_tool_error` have no `error`: the message that they return says so."""
+    record = only(write(tmp_path, [ROOT, run("a", "tool", "t", "sql", outputs=outputs, error=None)]))
+    assert ("error" in record.columns.get("status", [])) == failed
