@@ -258,7 +258,7 @@ _READERS = (
              "the user's tools are the assistant's"),
     Mutation(_FORMATS + "langfuse/observations.py", '== "create_agent"', '== "create"', "an agent starts itself"),
     Mutation(_FORMATS + "otlp/dialects.py", '_UUID.sub("", word)', "word", "each run has agents of other names"),
-    Mutation(_FORMATS + "langfuse/observations.py", 'span.failed, span.fault = stated.level == "ERROR"', "span.failed, span.fault = False",
+    Mutation(_FORMATS + "langfuse/observations.py", 'span.fault = stated.level == "ERROR"', "span.fault = False",
              "errors and safety events are not seen"),
     Mutation(_FORMATS + "rllm.py", "if len(episode.trajectories) > 1 and trajectory.reward is not None", "if False",
              "trajectories have no outcomes of their own"),
