@@ -15,7 +15,17 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.snr_logs import ROOM, Log, Streams, draw_log, fitted, outcome_noise, plain_graph
+from credit.bench.snr_logs import (
+    ROOM,
+    TRACES,
+    Log,
+    Streams,
+    draw_log,
+    fitted,
+    fitted_traces,
+    outcome_noise,
+    plain_graph,
+)
 from credit.bench.snr_theory import Setting
 from estimators.base import REASONS, Credit, finish
 from graphs.errors import CreditError
@@ -193,7 +203,7 @@ def _siblings(rng: np.random.Generator, w: Setting, left: np.ndarray, sign: np.n
     row = np.arange(outcome.size)
     credit = estimators.c3(
         plain_graph(outcome.size, 1, 1, alternatives * replays),
-        fitted(outcome),
+        fitted_traces(outcome),
         context=fitted(row // (alternatives * replays), np.int32),
         node=fitted(row // replays, np.int32),
     )
@@ -255,7 +265,7 @@ def control(known: bool) -> Drawer:
                 graph,
                 log.reward,
                 [_claim(graph, fitted(amount))],
-                baseline=np.zeros(ROOM, np.float32) if known else None,
+                baseline=np.zeros(TRACES, np.float32) if known else None,
             ).credit
             advantage = np.asarray(credit.advantage)[: len(count)]
             yield _sums(advantage, count, count * sums.ravel(), w.group * (probes + 1), w.group)

@@ -13,7 +13,7 @@ trace number i is the same run, whatever the form of the log and the size of a b
 Outcomes have normal noise, or that of another world: of heavy tails, or your own function `f(rng, shape)`. There a
 trace has one draw, which its parts share evenly.
 
-Every log is padded to `ROOM` events, agents and traces, so a method compiles once for all T.
+Every log is padded to `ROOM` events and agents, and `TRACES` traces, so a method compiles once for all T.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ from graphs.padding import Sizes, pad, pad_array
 __all__ = [
     "PARTS",
     "ROOM",
+    "TRACES",
     "WORLDS",
     "Log",
     "Noise",
     "Streams",
     "draw_log",
     "fitted",
+    "fitted_traces",
     "noise_of",
     "outcome_noise",
     "plain_graph",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 ROOM = 1 << 15  # larger logs cost more memory a draw, smaller ones more calls
+TRACES = ROOM + 8  # no length is that of another axis: one number a trace would pass for one an event
 
 PARTS = 10  # parts that the decisions of a trace are drawn in, and the most agents among whom they are split
 
@@ -158,7 +161,7 @@ class Streams(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Log:
-    """A batch of traces in groups of K, padded: E = A = T = `ROOM`.
+    """A batch of traces in groups of K, padded: E = A = `ROOM`, T = `TRACES`.
 
     Attributes:
       graph: all events are actions; no edges.
@@ -205,12 +208,17 @@ def plain_graph(traces: int, agents: int, actions: int, group: int) -> EventGrap
         group_ids=(np.arange(traces) // group).astype(np.int32),
         trace_mask=np.ones(traces, bool),
     )
-    return pad(graph, Sizes(events=ROOM, edges=8, agents=ROOM, traces=ROOM))
+    return pad(graph, Sizes(events=ROOM, edges=8, agents=ROOM, traces=TRACES))
 
 
 def fitted(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
-    """Values of real events or traces, padded."""
+    """Values of real events, padded."""
     return pad_array(values.astype(dtype).ravel(), ROOM)
+
+
+def fitted_traces(values: np.ndarray) -> np.ndarray:
+    """Values of real traces, padded."""
+    return pad_array(values.astype(np.float32).ravel(), TRACES)
 
 
 def draw_log(
@@ -255,4 +263,4 @@ def draw_log(
     part = np.zeros(signed.shape)
     part[:, :, -1] = earned.reshape(traces, agents, -1).sum(axis=2)
     graph = plain_graph(traces, agents, actions, w.group)
-    return Log(graph, traces, fitted(part), fitted(reward), pad_array(count, ROOM), fitted(signed, np.float64))
+    return Log(graph, traces, fitted(part), fitted_traces(reward), pad_array(count, ROOM), fitted(signed, np.float64))

@@ -29,7 +29,7 @@ from credit.bench.snr_draws import (
     replayed_critic,
     values,
 )
-from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted
+from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted, fitted_traces
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import own_method
 from credit.methods.published import find_method, home_of, is_named
@@ -318,6 +318,6 @@ def _with_evidence(fn: Callable[..., Credit], needs: tuple[str, ...], log: Log, 
         "propensity": lambda: fitted(np.full(n, 0.5)),
         "tokens": lambda: fitted(np.ones(n), np.int32),
         "stage": lambda: fitted(np.arange(n) % length * PARTS // length, np.int32),
-        "greedy_reward": lambda: fitted(np.full(log.traces, w.signal * length)),
+        "greedy_reward": lambda: fitted_traces(np.full(log.traces, w.signal * length)),
     }
     return fn(log.graph, log.reward, **{need: arrays[need]() for need in needs})

@@ -582,3 +582,16 @@ def test_what_does_not_depend_on_the_noise_is_refused_in_another_world() -> None
     assert [line.scheme for line in report.refused] == ["success, slope 1"]
     assert "has no noise of its own that world 'heavy' could change" in report.refused[0].why
     assert report.json()["world"] == "heavy"
+
+
+def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs were padded to as many traces as events, and a baseline without `[graph.trace_ids]` beat rloo."""
+    (tmp_path / "flat.py").write_text(
+        "import dataclasses\n"
+        "from estimators import rloo\n"
+        "def half(graph, reward, *, event_reward=None):\n"
+        "    return dataclasses.replace(rloo(graph, reward), baseline=reward * 0.5)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    done = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "-m", "flat:half"])
+    assert done.exit_code == 1 and "baseline has shape" in done.stderr
