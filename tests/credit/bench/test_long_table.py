@@ -274,6 +274,37 @@ def test_runs_of_other_settings_stand_in_other_columns(tmp_path: Path) -> None:
     )
 
 
+def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path) -> None:
+    """`max_rl` had `0.134 (0.123 to 0.146)` where `bench snr` says that 59 % were refused, and areas no mark."""
+    rest = (0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0)
+    points = [Point("max_rl", "max_rl", t, 8, 0.25, 0.125, 0.375, *rest, a, "no") for t, a in ((10, 0.41), (30, 1.0))]
+    save_numbers(of_run(of_snr(Report(points, [], {})), "snr", lambda number: {}), tmp_path / "snr.csv")
+    row = {"task": "t", "signal": "max_rl", "learning_rate": 0.2, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3, "seed": 0}  # fmt: skip
+    trained = of_training(cells([row, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
+    save_numbers(of_run(trained, "train", lambda number: {}), tmp_path / "train.csv")
+    bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
+            (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
+            for name, value in zip(("bias", "answered"), shares, strict=True)]  # fmt: skip
+    save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
+    expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
+                "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
+                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5"}  # fmt: skip
+    files = [tmp_path / f"{bench}.csv" for bench in ("bias", "snr", "train")]
+    for output in ("all.csv", "all.tex"):
+        found = _table(*files, "-o", tmp_path / output)
+        assert found["rows"] == [expected, dict.fromkeys(expected, "–") | {"method": "rloo", "area": "0.5 at edge"}]
+        assert any(line.startswith("area: ") and "at edge: the smallest" in line for line in found["legend"])
+    assert pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist() == found["rows"]
+    text = (tmp_path / "all.tex").read_text()
+    assert r"0.25, 59 \% refused &" in text and r"0.5 at edge \\" in text
+    screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
+    assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
+    of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
+    assert not any("refused" in cell for cell in of_others.values())
+
+
 def test_quantities_of_one_name_are_those_of_their_benchmark(tmp_path: Path) -> None:
     """A slope of `bench snr` conflicted with one of `bench truth`, and was explained as that."""
     files = []
