@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from credit.cli.shared.outputs import save_table
 __all__ = ["table"]
 
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
+COUNTS = ("cost", "events to 90 %")
+"""Quantities without a fraction, of which training may not reach one."""
 LEGENDS = {
     (bench, quantity): text
     for bench, of in (
@@ -256,7 +259,7 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
     number = Measured(
         **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
     )
-    ends = [rounded(x, exact=ROUNDING) for x in (number.value, number.low, number.high)]
-    if number.is_absent:
-        return number._replace(shown=LEFT_OUT)
-    return number if math.isnan(number.low) else number._replace(shown="{} ({} to {})".format(*ends))
+    if math.isnan(number.value):
+        return number._replace(shown=LEFT_OUT * number.is_absent)
+    show = bench_train.count_text if number.quantity in COUNTS else partial(rounded, exact=ROUNDING)
+    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))

@@ -305,6 +305,29 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     assert not any("refused" in cell for cell in of_others.values())
 
 
+def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> None:
+    """Events to 90 % were `6.62e+03 (2.3e+03 to inf)`, where `bench train` has 6,624 (2,304 to not reached)."""
+    counts = {
+        "one": (6624.0, 2304.0, math.inf),
+        "none": (math.inf,) * 3,
+        "two": (1e4,),
+        "all": (math.inf, 4e3, math.inf),
+    }
+    numbers = [Measured(name, "events to 90 %", *ends, world="t") for name, ends in counts.items()]
+    save_numbers(of_run(numbers, "train", lambda number: {}), tmp_path / "train.csv")
+    cost = [Measured("one", "cost", 1024.0, world="normal")]
+    save_numbers(of_run(cost, "snr", lambda number: {}), tmp_path / "snr.jsonl")
+    found = _table(
+        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex"
+    )
+    assert [tuple(row.values()) for row in found["rows"]] == [
+        ("one", "6,624 (2,304 to not reached)", "1,024"), ("none", "not reached", "–"), ("two", "10,000", "–"),
+        ("all", "not reached (4,000 to not reached)", "–"),
+    ]  # fmt: skip
+    text = (tmp_path / "t.tex").read_text()
+    assert text.count(r"{\scriptsize (") == 2 and "all & not reached & --" in text
+
+
 def test_quantities_of_one_name_are_those_of_their_benchmark(tmp_path: Path) -> None:
     """A slope of `bench snr` conflicted with one of `bench truth`, and was explained as that."""
     files = []
