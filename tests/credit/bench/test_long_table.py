@@ -307,13 +307,10 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
 
 def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> None:
     """Events to 90 % were `6.62e+03 (2.3e+03 to inf)`, where `bench train` has 6,624 (2,304 to not reached)."""
-    counts = {
-        "one": (6624.0, 2304.0, math.inf),
-        "none": (math.inf,) * 3,
-        "two": (1e4,),
-        "all": (math.inf, 4e3, math.inf),
-    }
-    numbers = [Measured(name, "events to 90 %", *ends, world="t") for name, ends in counts.items()]
+    none = math.nan
+    counts = {"one": (6624.0, 2304.0, math.inf), "none": (math.inf,) * 3, "two": (1e4, none, none),
+              "all": (math.inf, 4e3, math.inf)}  # fmt: skip
+    numbers = [Measured(name, "events to 90 %", x, low, high, world="t") for name, (x, low, high) in counts.items()]
     save_numbers(of_run(numbers, "train", lambda number: {}), tmp_path / "train.csv")
     cost = [Measured("one", "cost", 1024.0, world="normal")]
     save_numbers(of_run(cost, "snr", lambda number: {}), tmp_path / "snr.jsonl")
