@@ -21,6 +21,7 @@ __all__ = [
     "absent_caption",
     "absent_lines",
     "main_reason",
+    "refused_beside",
     "refused_caption",
     "refused_line",
     "refused_share",
@@ -180,6 +181,16 @@ def refused_caption(answered: Iterable[tuple[str, float]]) -> str:
         least[name] = min(share, least.get(name, 1.0))
     told = ", ".join(f"{refused_share(share)} of {name}" for name, share in least.items() if share < 1)
     return f"refused: up to {told}" if told else ""
+
+
+def refused_beside(answered: float) -> str:
+    """What stands behind a number that not all decisions have; "" where all were answered.
+
+    Examples:
+      >>> refused_beside(0.25), refused_beside(1.0)
+      (', 75 % refused', '')
+    """
+    return f", {refused_share(answered)} refused" if answered < 1 else ""
 
 
 def refused_share(answered: float) -> str:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit import __version__
-from credit.bench.refusals import main_reason, refused_line, refused_share
+from credit.bench.refusals import main_reason, refused_beside, refused_line
 from credit.bench.rounding import rounded
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
@@ -122,8 +122,7 @@ class Point:
 
     def text(self) -> str:
         """SNR, the half width of its band, to a digit that the band leaves standing, and the share that was refused."""
-        refused = "" if self.answered == 1 else f", {refused_share(self.answered)} refused"
-        return f"{self.snr:.3g} ({self.high - self.snr:.1g}){refused}"
+        return f"{self.snr:.3g} ({self.high - self.snr:.1g}){refused_beside(self.answered)}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
-from credit.cli.benchmarks.bench_train import _alike, _edge, _events, _within
+from credit.cli.benchmarks.bench_train import _alike, _edge, count_text, within
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
@@ -585,8 +585,8 @@ def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
 def test_what_no_seed_reached_has_no_interval_of_it() -> None:
     """The table had "not reached (not reached to not reached)"."""
     far = float("inf")
-    assert _within(far, (far, far), _events) == "not reached"
-    assert _within(far, (500.0, far), _events) == "not reached (500 to not reached)"
+    assert within(far, (far, far), count_text) == "not reached"
+    assert within(far, (500.0, far), count_text) == "not reached (500 to not reached)"
 
 
 def test_what_cannot_be_trained_is_left_out_by_name(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from credit.cli.benchmarks.long_table import (
     LEFT_OUT,
     MARKS,
     OPTIONS,
+    SETTINGS,
     Measured,
     cells_by_column,
     condition,
@@ -31,6 +33,8 @@ from credit.cli.shared.outputs import save_table
 __all__ = ["table"]
 
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
+COUNTS = ("cost", "events to 90 %")
+"""Quantities without a fraction, of which training may not reach one."""
 LEGENDS = {
     (bench, quantity): text
     for bench, of in (
@@ -79,7 +83,7 @@ def table(
     """
     from credit.bench.refusals import Absent, absent_caption
 
-    found = [(number, where) for number, where in _read(files) if not number.less]
+    found = _described([(number, where) for number, where in _read(files) if not number.less])
     heads = _heads(number for number, _ in found)
     chosen = _chosen(quantities, heads)
     shown = _agreed([one for key in chosen for one in found if _key(one[0]) == key], methods)
@@ -125,6 +129,28 @@ def table(
     lines = [f"{method} has no {head}: {why}" for method, head, why in absent]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         stdout().print(words(line), soft_wrap=True)
+
+
+def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, str]]:
+    """The numbers, each with what `SETTINGS` of its run say of it: the share that was refused, and marks."""
+    from credit.bench.refusals import refused_beside
+
+    def run(number: Measured) -> tuple[Any, ...]:
+        return number.method, number.bench, number.settings, *place(number)[1:]
+
+    answered = {run(number): number.value for number, _ in found if number.quantity == "answered"}
+    marks = {run(number): number.mark for number, _ in found if number.quantity == "rate"}
+
+    def described(number: Measured) -> Measured:
+        if number.quantity in (*SETTINGS, "closed form") or number.is_absent:
+            return number
+        share, mark = answered.get(run(number), 1.0), marks.get(run(number), "")
+        if math.isnan(number.value):
+            return number._replace(shown="" if share else "refused")
+        shown = number._replace(mark="").cell + refused_beside(share)
+        return number._replace(shown=shown, mark=" ".join(filter(None, [mark, number.mark])))
+
+    return [(described(number), where) for number, where in found]
 
 
 def _save(rows: list[dict[str, str]], output: Path, text: str) -> None:
@@ -233,7 +259,7 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
     number = Measured(
         **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
     )
-    ends = [rounded(x, exact=ROUNDING) for x in (number.value, number.low, number.high)]
-    if number.is_absent:
-        return number._replace(shown=LEFT_OUT)
-    return number if math.isnan(number.low) else number._replace(shown="{} ({} to {})".format(*ends))
+    if math.isnan(number.value):
+        return number._replace(shown=LEFT_OUT * number.is_absent)
+    show = bench_train.count_text if number.quantity in COUNTS else partial(rounded, exact=ROUNDING)
+    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from credit.bench.training.training_comparison import Cell
     from credit.bench.training.training_loop import TrainingSettings
 
-__all__ = ["train"]
+__all__ = ["count_text", "train", "within"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
@@ -288,11 +288,11 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
         )  # fmt: skip
         found += [
             one("rate", cell.learning_rate, shown=f"{cell.learning_rate:g}", mark=_edge(cell.learning_rate, rates)),
-            one("area", cell.area_median, *cell.area_interval, shown=_within(cell.area_median, cell.area_interval)),
+            one("area", cell.area_median, *cell.area_interval, shown=within(cell.area_median, cell.area_interval)),
             one("final", cell.final_median, *cell.final_interval,
-                shown=_within(cell.final_median, cell.final_interval)),
+                shown=within(cell.final_median, cell.final_interval)),
             one("events to 90 %", cell.events_to_90, *cell.events_interval,
-                shown=_within(cell.events_to_90, cell.events_interval, _events)),
+                shown=within(cell.events_to_90, cell.events_interval, count_text)),
         ]  # fmt: skip
         if cell.signal == base:
             continue
@@ -300,13 +300,13 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
         ahead = f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}"
         found += [
             one("area", cell.difference_median, *cell.difference_interval, less=base, mark=mark,
-                shown=_within(cell.difference_median, cell.difference_interval, _difference)),
+                shown=within(cell.difference_median, cell.difference_interval, _difference)),
             one("ahead", cell.ahead, shown=ahead),
         ]  # fmt: skip
         found += [
             one("area at one rate", at.difference_median, *at.difference_interval, less=base,
                 learning_rate=at.learning_rate,
-                shown=f"{_within(at.difference_median, at.difference_interval, _difference)} {at.ahead}")
+                shown=f"{within(at.difference_median, at.difference_interval, _difference)} {at.ahead}")
             for at in cell.at_rates
         ]  # fmt: skip
     return found
@@ -357,14 +357,14 @@ def _difference(value: float) -> str:
     return text if float(text.lstrip("<> ")) else "0"
 
 
-def _within(middle: float, interval: Sequence[float], show: Callable[[float], str] = _share) -> str:
+def within(middle: float, interval: Sequence[float], show: Callable[[float], str] = _share) -> str:
     """A median with its interval, where there is one; that of what no seed reached says nothing more."""
     if not math.isfinite(interval[0]):
         return show(middle)
     return f"{show(middle)} ({show(interval[0])} to {show(interval[1])})"
 
 
-def _events(number: float) -> str:
+def count_text(number: float) -> str:
     return f"{number:,.0f}" if math.isfinite(number) else "not reached"
 
 
@@ -457,7 +457,7 @@ def _by_length(
     for row in rows:
         table.add_row(*map(words, (
             f"{row['decisions']}", f"{row['luck']:g}", row["signal"], f"{row['rate']:g}",
-            _within(row["events_to_90"], row["events_interval"], _events),
+            within(row["events_to_90"], row["events_interval"], count_text),
         )))  # fmt: skip
     stdout().print(table)
     rate = (

@@ -24,6 +24,7 @@ __all__ = [
     "LEFT_OUT",
     "MARKS",
     "OPTIONS",
+    "SETTINGS",
     "Measured",
     "cells_by_column",
     "condition",
@@ -373,7 +374,7 @@ class _Column(NamedTuple):
 
 
 def _stacked(cell: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(\S+) (\(.* to .*\))(.*)", cell)
+    found = re.fullmatch(r"(.+?) (\(.* to .*\))(.*)", cell)
     return (found[1] + found[3], found[2]) if found else (cell, "")
 
 

@@ -274,6 +274,57 @@ def test_runs_of_other_settings_stand_in_other_columns(tmp_path: Path) -> None:
     )
 
 
+def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path) -> None:
+    """`max_rl` had `0.134 (0.123 to 0.146)` where `bench snr` says that 59 % were refused, and areas no mark."""
+    rest = (0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0)
+    points = [Point("max_rl", "max_rl", t, 8, 0.25, 0.125, 0.375, *rest, a, "no") for t, a in ((10, 0.41), (30, 1.0))]
+    save_numbers(of_run(of_snr(Report(points, [], {})), "snr", lambda number: {}), tmp_path / "snr.csv")
+    row = {"task": "t", "signal": "max_rl", "learning_rate": 0.2, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3, "seed": 0}  # fmt: skip
+    trained = of_training(cells([row, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
+    save_numbers(of_run(trained, "train", lambda number: {}), tmp_path / "train.csv")
+    bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
+            (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
+            for name, value in zip(("bias", "answered"), shares, strict=True)]  # fmt: skip
+    save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
+    expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
+                "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
+                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5"}  # fmt: skip
+    files = [tmp_path / f"{bench}.csv" for bench in ("bias", "snr", "train")]
+    for output in ("all.csv", "all.tex"):
+        found = _table(*files, "-o", tmp_path / output)
+        assert found["rows"] == [expected, dict.fromkeys(expected, "–") | {"method": "rloo", "area": "0.5 at edge"}]
+        assert any(line.startswith("area: ") and "at edge: the smallest" in line for line in found["legend"])
+    assert pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist() == found["rows"]
+    text = (tmp_path / "all.tex").read_text()
+    assert r"0.25, 59 \% refused &" in text and r"0.5 at edge \\" in text
+    screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
+    assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
+    of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
+    assert not any("refused" in cell for cell in of_others.values())
+
+
+def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> None:
+    """Events to 90 % were `6.62e+03 (2.3e+03 to inf)`, where `bench train` has 6,624 (2,304 to not reached)."""
+    none = math.nan
+    counts = {"one": (6624.0, 2304.0, math.inf), "none": (math.inf,) * 3, "two": (1e4, none, none),
+              "all": (math.inf, 4e3, math.inf)}  # fmt: skip
+    numbers = [Measured(name, "events to 90 %", x, low, high, world="t") for name, (x, low, high) in counts.items()]
+    save_numbers(of_run(numbers, "train", lambda number: {}), tmp_path / "train.csv")
+    cost = [Measured("one", "cost", 1024.0, world="normal")]
+    save_numbers(of_run(cost, "snr", lambda number: {}), tmp_path / "snr.jsonl")
+    found = _table(
+        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex"
+    )
+    assert [tuple(row.values()) for row in found["rows"]] == [
+        ("one", "6,624 (2,304 to not reached)", "1,024"), ("none", "not reached", "–"), ("two", "10,000", "–"),
+        ("all", "not reached (4,000 to not reached)", "–"),
+    ]  # fmt: skip
+    text = (tmp_path / "t.tex").read_text()
+    assert text.count(r"{\scriptsize (") == 2 and "all & not reached & --" in text
+
+
 def test_quantities_of_one_name_are_those_of_their_benchmark(tmp_path: Path) -> None:
     """A slope of `bench snr` conflicted with one of `bench truth`, and was explained as that."""
     files = []
