@@ -365,6 +365,7 @@ def within(middle: float, interval: Sequence[float], show: Callable[[float], str
 
 
 def count_text(number: float) -> str:
+    """A number of events in words: "not reached" of one that no run reached."""
     return f"{number:,.0f}" if math.isfinite(number) else "not reached"
 
 
