@@ -88,8 +88,9 @@ UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
 UNPAID = (UNCOUNTED, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
-LIKE = 0.95
-"""The part of one side's traces with a cost over that of the other, below which costs are not compared."""
+LIKE = 0.8
+"""The part of one side's traces with a cost over that of the other, below which costs are not compared. Calls that fail
+without a count are a few of each side; a price that is missing takes most of one."""
 OF_UNSTATED = "a model of it"
 """What it is that none prices, where the log states no name."""
 EARLY = "the trace ends early, as others do that lack lines"
