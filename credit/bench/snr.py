@@ -178,7 +178,7 @@ class Difference(NamedTuple):
     traces: int
 
     def text(self) -> str:
-        """The difference and the half width of its band, with ‡ of draws of its own; "equal" up to single precision."""
+        """The difference and half the width of its band. ‡ marks unshared draws; "equal" is up to single precision."""
         apart = "" if self.traces else " ‡"
         if abs(self.difference) < ROUNDING and not max(abs(self.low), abs(self.high)) >= ROUNDING:
             return f"equal{apart}"

@@ -1,4 +1,7 @@
-"""Failed against succeeded traces in one number: within tasks that have both; else, without sides, between tasks."""
+"""Failed against succeeded traces in one number, within tasks that have both, or else between tasks.
+
+Between tasks nothing is compared where there are sides: a task of one side would stand against one of the other.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,6 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
     kept = both[unit]
     if judged.unit is None:
         alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
-        # A task of one kind would be compared with tasks of the other side, too.
         within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
     return ComparedKinds(failed, told, unit, task, kept, within)

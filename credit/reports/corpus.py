@@ -78,7 +78,7 @@ class Survey:
       rounded: those among `teaching` whose differences of returns, or baselines, single precision changes by more than
         1 %.
       singletons: groups of one trace: there is nothing to compare it with.
-      without_task: runs that name no task, each in a group of its own (`runs_without_task`).
+      without_task: runs that name no task (`runs_without_task`). Each is alone in its group.
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
       unscored_groups: groups of several traces of which fewer than two have an outcome and an action.

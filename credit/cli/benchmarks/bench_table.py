@@ -78,8 +78,8 @@ def table(
 ) -> None:
     """Put what several benchmarks found of the same methods into one table, a line a method.
 
-    FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX. What runs of other
-    settings found stands in columns of its own.
+    FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX. Runs of other settings
+    have other columns.
     """
     from credit.bench.refusals import Absent, absent_caption
 

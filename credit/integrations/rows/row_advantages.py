@@ -329,7 +329,7 @@ class RowAdvantages:
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
             a trace states.
           trained_version: the version of the policy that is trained, no less than any of `policy_version`; a mapping
-            from names of agents, where each has a policy with versions of its own, such as one that is trained less
+            from names of agents, where each agent's policy is versioned apart, such as one that is trained less
             often. Default: the newest of the batch counts as trained, or every row where none states a version; a batch
             that is wholly older then counts as new.
           log_ratio: log π of the policy that is trained, less that of the policy that sampled the row: [N], of the
