@@ -13,6 +13,7 @@ import numpy as np
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.taking_part import taking_part
@@ -573,7 +574,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     for what, at, tells in ends(traces, calls):
         yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
-    complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
+    bare = action & ~counts & ~failed_model_calls(traces)
+    complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.bincount(trace[counts], tokens.array[: n.events][counts], n.traces)
