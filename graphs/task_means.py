@@ -29,6 +29,8 @@ __all__ = [
     "mean_interval",
     "mean_of_tasks",
     "median_interval",
+    "shift_interval",
+    "signed_ranks",
     "task_mean",
 ]
 
@@ -349,6 +351,52 @@ def median_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]
 
 def _between(outer: float, inner: float, part: float) -> float:
     return float(outer + part * (inner - outer)) if np.isfinite([outer, inner]).all() else float(outer)
+
+
+def shift_interval(values: np.ndarray) -> tuple[float, tuple[float, float]]:
+    """The median of the means of two of these numbers, one of them with itself, too, and its 95 % interval.
+
+    One number that is far off moves it little, as it does a median. Of normal numbers its variance is a twentieth more
+    than a mean's, and a median's is half more. The interval leaves 0 out where the test of `signed_ranks` has a p
+    below 0.05.
+
+    Args:
+      values: [n], 6 or more.
+
+    Reference: Hodges and Lehmann 1963, Estimates of location based on rank tests; Tukey 1949.
+
+    Examples:
+      >>> middle, (low, high) = shift_interval(np.array([1.0, 2, 3, 4, 5, 6, 7, 100]))
+      >>> round(middle, 6), round(low, 6), round(high, 6)
+      (4.5, 2.0, 52.5)
+    """
+    from scipy.special import ndtri  # comes with JAX; slow to import
+
+    x, n = np.sort(values), len(values)
+    every, spread = n * (n + 1) / 2, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    out = max(math.floor(every / 2 + float(ndtri(0.025)) * spread - 0.5), 0)  # means that lie beyond each end
+    below = np.array([out, (every - 1) // 2, every // 2, every - 1 - out])  # how many lie below what is sought
+    low, high = np.full(4, x[0]), np.full(4, x[-1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        pairs = np.searchsorted(x, 2 * middle[:, None] - x, "right").sum(axis=1)
+        enough = (pairs + np.searchsorted(x, middle, "right")) / 2 > below
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return float(high[1] + high[2]) / 2, (float(high[0]), float(high[3]))
+
+
+def signed_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks of absolute numbers from 1, equal ones with the mean of theirs, with the signs of the numbers.
+
+    Reference: Wilcoxon 1945, Individual comparisons by ranking methods.
+
+    Examples:
+      >>> signed_ranks(np.array([-3.0, 1.0, 3.0])).tolist()
+      [-2.5, 1.0, 2.5]
+    """
+    size, ordered = np.abs(values), np.sort(np.abs(values))
+    twice: np.ndarray = np.searchsorted(ordered, size, "left") + np.searchsorted(ordered, size, "right") + 1
+    return np.asarray(np.sign(values) * twice / 2)
 
 
 def holm(

@@ -51,7 +51,8 @@ from graphs.task_means import (
     fact_of,
     holm,
     mean_interval,
-    median_interval,
+    shift_interval,
+    signed_ranks,
     task_mean,
 )
 from graphs.text import WITHOUT_ROW, apart, counted, excerpt, near_names, percent, printable
@@ -152,10 +153,12 @@ class SideRatio:
     """How many times an amount of the first side the second has.
 
     Attributes:
-      value: the median over tasks that differ of the ratios of their means where tasks are paired, else geometric
-        means' ratio. Where one side has `MANY_MORE` traces a task, the means over traces are geometric ones too: the
-        mean of 8 log-normal numbers is above a ninth in 65 % of cases.
-      low, high: its 95 % interval (`median_interval`, `difference_interval` of logarithms).
+      value: where tasks are paired, the middle of the ratios of their means, of those that differ (`shift_interval`);
+        else geometric means' ratio. Where one side has `MANY_MORE` traces a task, the means over traces are geometric
+        ones too: the mean of 8 log-normal numbers is above a ninth in 65 % of cases.
+      low, high: its 95 % interval (`shift_interval`, `difference_interval` of logarithms), of what is tested. That of
+        a median beside a test of the mean held 98 % where nothing differed, and 1.55 times as much stood out in 74 % of
+        pairs of 40 tasks, now in 91 %.
       seen: the least ratio above 1 that the test of the logarithms would find in 4 of 5 cases, at 5 % over `rows`; None
         where all tasks differ by one ratio.
     """
@@ -174,7 +177,7 @@ class Needed:
       error: the standard error of the difference.
       freedom: of Student's distribution of it.
       dealt: its standard error over dealings of runs within their tasks, by which uneven ones are tested, too; else 0.
-      half: half its interval, which must leave 0 out, too, and may be that of a median.
+      half: half its interval, which must leave 0 out, too.
       turns: the greatest difference that outcomes that are missing may turn, by as many as are missing now.
     """
 
@@ -333,7 +336,7 @@ class SideDifference:
             of_means = self.second / self.first
             # A few large tasks move means.
             but = "" if _alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
-            place = "in the median task" if self.paired else "by geometric means over tasks"
+            place = "in the typical task" if self.paired else "by geometric means over tasks"
             times = f" ({but}×{_short(self.ratio.value)} {place})"
         return f"{_to(self.first, self.second)}{times}" + (f": {why}" if why else "")
 
@@ -1349,9 +1352,9 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     Metrics that are one another on a straight line are one test, of the first. An outcome that some traces lack does
     not stand out where its difference would end or turn if these had the least, or the greatest, of the others.
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
-    this is of logarithms, and their ratios have the intervals, unless a task that differs has 0 on one side: then
-    pairs of fewer than `LEAST_OF_ANY` tasks have none. Those of log-normal amounts, of which 10 to 60 % are 0 on one
-    side, held 92 to 97 %.
+    this is of logarithms, of pairs by their signed ranks, and their ratios have the intervals, unless a task that
+    differs has 0 on one side: then pairs of fewer than `LEAST_OF_ANY` tasks have none. Those of log-normal amounts, of
+    which 10 to 60 % are 0 on one side, held 92 to 97 %.
 
     Args:
       traces: what was read.
@@ -1488,6 +1491,8 @@ def _compared(
     name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
 ) -> SideDifference | None:
     """One metric; None where a side has no number of a known task."""
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
     measured, means = metric.value, []
     untold = np.zeros(len(side), bool) if untold is None else untold
     metric = _told(metric, untold)
@@ -1514,18 +1519,20 @@ def _compared(
         if as_ratio:
             x, y = _logarithms(value, sides, task)
             as_ratio = bool(np.isfinite(np.concatenate([x, y])[np.tile(differs, 2)]).all())
-            apart = np.subtract(y, x, out=np.zeros(len(shared)), where=differs) if as_ratio else apart
-        apart = np.where(differs, apart, 0.0)
+        apart = y[differs] - x[differs] if as_ratio else np.where(differs, apart, 0.0)
         if differing >= LEAST_TASKS:
-            error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
+            error, freedom = _spread(apart) / len(apart) ** 0.5, len(apart) - 1.0
+            test = flipped(signed_ranks(apart.round(12)) if as_ratio else apart)
             if uneven:  # differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1
                 amounts = _over_tasks(value[kept], task[kept]) if as_ratio else value[kept]
                 by_trace = _dealt_within(amounts, side[kept], task[kept])
                 test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
-                by_dealing = _dealing_error(amounts, side[kept], task[kept])
-            change = float(np.median(apart[differs]) if as_ratio else apart.mean())
+                by_dealing = _dealing_error(amounts, side[kept], task[kept]) * len(shared) / len(apart)
+            change = float(apart.mean())
             if as_ratio:
-                ends = median_interval(apart[differs])
+                change, ends = shift_interval(apart)
+                half = (ends[1] - ends[0]) / 2
+                error = half / float(stdtrit(freedom, 1 - LEVEL / 2)) if half > ROUNDING else error  # most are alike
             elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
                 ends = mean_interval(apart)
         elif differing:

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from graphs.dealing import Dealt, dealt
-from graphs.task_means import holm, mean_interval, task_mean
+from graphs.dealing import Dealt, dealt, flipped
+from graphs.task_means import holm, mean_interval, shift_interval, signed_ranks, task_mean
 
 LEVEL = 0.05
 
@@ -79,3 +79,17 @@ def test_skewed_numbers_on_both_sides_are_covered() -> None:
         low, high = mean_interval(rng.exponential(size=int(rng.integers(8, 21))) - 1)
         held.append(low <= 0 <= high)
     assert 0.925 < np.mean(held) < 0.965  # Student's holds .91
+
+
+def test_the_middle_of_pairs_and_its_interval_are_those_of_all_means_of_two() -> None:
+    """The interval leaves 0 out where Wilcoxon's test says so, but for few that are at the level itself."""
+    rng, unlike = np.random.default_rng(0), 0
+    for _ in range(200):
+        x = rng.normal(0.3, 1, int(rng.integers(8, 30))).round(int(rng.integers(1, 9)))
+        middle, (low, high) = shift_interval(x)
+        means = np.sort(((x[:, None] + x) / 2)[np.triu_indices(len(x))])
+        out = int(np.sum(means < low - 1e-9))
+        assert middle == pytest.approx(np.median(means), abs=1e-9) and low == pytest.approx(means[out], abs=1e-9)
+        assert high == pytest.approx(means[-1 - int(np.sum(means > high + 1e-9))], abs=1e-9)
+        unlike += (flipped(signed_ranks(x)).p < LEVEL) != (not low <= 0 <= high)
+    assert unlike <= 4

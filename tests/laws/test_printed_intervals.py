@@ -23,6 +23,7 @@ from graphs.task_means import (
     difference_interval,
     mean_of_tasks,
     median_interval,
+    shift_interval,
     task_mean,
 )
 
@@ -100,6 +101,10 @@ def drawn(rng: np.random.Generator, place: str, draw: Draw, mean: float, median:
         truth, (low, high) = median, median_interval(draw(rng, tasks))
     elif place == "sides of other tasks":
         truth, (low, high) = 0.0, difference_interval(draw(rng, tasks + 20), draw(rng, 40))
+    elif place == "amounts of tasks on both sides":  # whose ratios are all different
+        apart = draw(rng, tasks + 3) - draw(rng, tasks + 3)
+        different = len(np.unique(apart)) == len(apart)
+        truth, (low, high) = 0.0, shift_interval(apart)[1] if different else (math.nan, math.nan)
     elif place == "failed tasks against succeeded":
         truth, (_, low, high) = 0.5, chance_above(draw(rng, tasks), draw(rng, 40))
     else:  # ± of decisions and of aggregation: 1.96 of it
@@ -113,6 +118,7 @@ def drawn(rng: np.random.Generator, place: str, draw: Draw, mean: float, median:
 
 
 PLACES = ("agents against the rest", "means of metrics", "medians of amounts", "sides of other tasks",
+          "amounts of tasks on both sides",
           "failed tasks against succeeded", "errors of decisions")  # fmt: skip
 
 

@@ -225,16 +225,13 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     compared = {row.metric for row in found.rows}
 
     def add(row: SideDifference) -> None:
-        interval = row.without
+        interval, of = row.without, "typical" if row.paired else "geometric"
         if row.low is not None and row.high is not None:
             interval = " to ".join(apart((row.low, row.high), _signed, 3))
         elif row.ratio is not None:
-            of = "median" if row.paired else "geometric"
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             interval = f"{of} ×{ratio} ({low} to {high})"
-        seen = (
-            amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"geometric ×{amount(row.ratio.seen)}"
-        )
+        seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
         star, tasks = (
             "*" if row.stands_out else "†" if row.moved else "",
@@ -267,8 +264,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
                       f"{LEAST_OF_ANY} tasks on."),
         ("†", "†: an end of the interval was moved to no difference, which the test does not reject."),
-        ("median ×", f"median ×2: {second} has twice what {first} has in the median of the tasks that differ. One "
-                     "large task may move the means, and the difference, the other way."),
+        ("typical ×", f"typical ×2: {second} has twice what {first} has in the typical task that differs, by Hodges "
+                      "and Lehmann. One large task may move the means, and the difference, the other way."),
         ("geometric ×", f"geometric ×2: {second} has twice what {first} has by geometric means over tasks, which are "
                         "tested. One large task may move the means, and the difference, the other way."),
         ("", "would be seen, where there is an interval: a difference that would have a * in 4 of 5 cases, with as "

@@ -211,14 +211,14 @@
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
-    const ratio = (row, value, low, high) => `${row.paired ? "median" : "geometric"} ×${value} (${low} to ${high})`;
+    const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
     const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "–");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
       ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
-      ["would be seen", (r) => (r.ratio?.seen ? `geometric ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
+      ["would be seen", (r) => (r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),
@@ -230,7 +230,7 @@
       explained(columns, rows, ["", "Means over tasks, each the mean of its traces; paired: tasks that both sides have, each compared with itself."],
         ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ; the test is of these alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
         ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["median ×", `Median ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the median of the tasks that differ. A large task may move the means the other way.`],
+        ["typical ×", `Typical ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the typical task that differs, by Hodges and Lehmann. A large task may move the means the other way.`],
         ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
         ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
         ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
