@@ -15,6 +15,7 @@ from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -28,7 +29,7 @@ from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
-__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
+__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
@@ -37,7 +38,7 @@ UNMENDED = "failed calls that never succeeded"
 """A run that gets by its errors has as many errors, and none of these."""
 
 OWNED = ("errors", UNMENDED, "retries", "loops")
-"""Numbers of which it is asked whose they are."""
+"""What numbers are called of which it is asked whose they are."""
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
@@ -48,19 +49,6 @@ FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 
 Models = tuple[tuple[str, int, int], ...]
 """By model: its name, how many traces failed, and of how many."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Owner:
-    """A tool or an agent that more than half of a difference is of; `failed` and `succeeded` as of `Difference`.
-
-    Means of all tools add up to the number's own, as do those of all agents.
-    """
-
-    kind: str
-    name: str
-    failed: float
-    succeeded: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +68,7 @@ class Difference:
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
-      owners: of `OWNED` numbers that stand out, whose they are, where the log has several tools or agents.
+      owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
     """
 
     what: str
@@ -93,7 +81,7 @@ class Difference:
     least: float
     tasks: int
     same_as: str = ""
-    owners: tuple[Owner, ...] = ()
+    owners: Owners = dataclasses.field(default_factory=Owners)
 
     @property
     def stands_out(self) -> bool:
@@ -204,8 +192,7 @@ class OutcomeDifferences:
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
-                    whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
-                    whose = f", mostly of {whose}" if whose else ""
+                    whose = f", {whose}" if (whose := row.owners.told()) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
@@ -264,8 +251,8 @@ class OutcomeDifferences:
         kinds = " ".join([kinds, *self._of_these()])
         owned = []
         for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({_against(one)})" for one in row.owners]
-            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
+            whose = row.owners.told(_against)
+            owned += [f"The difference in {row.what} is {whose}."] if whose else []
         return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
 
     def _taken(self) -> str:
@@ -362,7 +349,7 @@ class OutcomeDifferences:
         for row in self.rows:
             if row.stands_out and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
-        told = [f"{row.what} ({_against(row)})" for row in rows.values()]
+        told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
@@ -385,9 +372,9 @@ class OutcomeDifferences:
         ]
 
 
-def _against(one: Difference | Owner) -> str:
+def _against(failed: float, succeeded: float) -> str:
     """The means of failed and of succeeded traces."""
-    return " against ".join(apart((one.failed, one.succeeded), amount, 3))
+    return " against ".join(apart((failed, succeeded), amount, 3))
 
 
 def outcome_differences(
@@ -439,7 +426,7 @@ def outcome_differences(
     failed, told, unit, task, kept, within = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
-    of_calls = _of_calls(calls)
+    of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
@@ -463,10 +450,11 @@ def outcome_differences(
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
-            kinds = [scored[kind] for kind in shown_of[row.what]]
-            units = [unit[kind] for kind in shown_of[row.what]]
-            owners = _owners(traces, of_calls[row.what], calls, kinds, units, row.failed - row.succeeded)
-            rows[i] = dataclasses.replace(row, owners=owners)
+            weights = np.zeros((2, traces.sizes.traces))
+            for weight, kind in zip(weights, shown_of[row.what], strict=True):
+                weight[scored[kind]] = _weights(unit[kind], task[kind])
+            whose = owners(traces, calls, of_calls[row.what], weights)
+            rows[i] = dataclasses.replace(row, owners=whose)
 
     def order(row: Difference) -> tuple[bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
@@ -552,6 +540,15 @@ def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
     return float((np.bincount(of, value) / np.bincount(of)).mean()) if len(value) else math.nan
 
 
+def _weights(unit: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """How much each trace counts in `_mean`."""
+    _, first, of = np.unique(unit, return_index=True, return_inverse=True)
+    _, place = np.unique(task[first], return_inverse=True)
+    groups = np.bincount(place)
+    weights: np.ndarray = 1 / (np.bincount(of) * groups[place] * len(groups))[of]
+    return weights
+
+
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
     """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it."""
     graph, n = traces.graph, traces.sizes
@@ -563,8 +560,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
-    states, of_calls = has_statuses(traces), _of_calls(calls)
-    yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
+    states, wrong = has_statuses(traces), np.flatnonzero(calls.counted)
+    yield "errors", np.where(states, count(wrong), np.nan)
     yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
@@ -592,7 +589,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
                 yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
-    wrong = of_calls["errors"]
     erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
     if len({*erring}) > 1:  # of one alone, errors are its errors
         for name in _frequent(erring, trace[wrong], int(states.sum())):
@@ -607,40 +603,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
-
-
-def _of_calls(calls: ToolCalls) -> dict[str, np.ndarray]:
-    """The events of `OWNED`."""
-    loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    rows = np.flatnonzero(calls.counted), calls.unmended, calls.rows[calls.retry], loops
-    return dict(zip(OWNED, rows, strict=True))
-
-
-def _owners(
-    traces: Traces,
-    rows: np.ndarray,
-    calls: ToolCalls,
-    kinds: list[np.ndarray],
-    units: list[np.ndarray],
-    difference: float,
-) -> tuple[Owner, ...]:
-    """The tool and the agent, of several, that more than half of a difference between kinds of traces is of."""
-    trace, task = np.asarray(traces.graph.trace_ids), task_ids(traces)
-    agent = np.asarray(traces.graph.agent_ids)
-    agents: list[str] = traces.agents["name"].to_pylist()
-    tools: list[str | None] = traces.events["tool"].to_pylist()
-    acting = {agents[one] for one in set(agent[: traces.sizes.events].tolist())}
-    several = {"tool": {tools[row] for row in calls.rows.tolist()}, "agent": acting}
-    named = {"tool": [tools[row] for row in rows.tolist()], "agent": [agents[one] for one in agent[rows].tolist()]}
-    found = []
-    for kind, names in named.items():
-        for name in dict.fromkeys(names) if len(several[kind]) > 1 else ():
-            its = trace[rows[[one == name for one in names]]]
-            count = np.bincount(its, minlength=traces.sizes.traces).astype(np.float64)
-            bad, good = (_mean(count[kind], of, task[kind]) for kind, of in zip(kinds, units, strict=True))
-            if name and (bad - good) / difference > 0.5:
-                found.append(Owner(kind, name, bad, good))
-    return tuple(found)
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:
