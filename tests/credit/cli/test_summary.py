@@ -449,7 +449,7 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
-    stated = "costs.money, as the log states it of 2 traces: 0.5"
+    stated = "costs.money, as the log states it of all 2 traces: 0.5"
     shown = run("summary", log).stdout.splitlines()
     assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
     shown = run("summary", log, "--prices", table).stdout.splitlines()
