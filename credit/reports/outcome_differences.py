@@ -21,7 +21,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
@@ -116,7 +116,8 @@ class OutcomeDifferences:
         likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of the task.
       agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
         acts: its name and `models`, the largest difference first.
-      unread: what `unread_outcomes` and `unscored_ends` say of traces whose outcomes are not among these; "" of none.
+      unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
+        or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
@@ -136,6 +137,7 @@ class OutcomeDifferences:
     agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     unread: str = ""
+    unscored: str = ""
     of_task: bool = False
     apart: bool = False
     systems: Models = ()
@@ -176,7 +178,7 @@ class OutcomeDifferences:
         """How many traces failed, and of how many that is not known."""
         known = self.failed + self.succeeded
         has = "trace has" if self.without == 1 else "traces have"
-        rest = f" {self.without} {has} no outcome." if self.without else ""
+        rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
         if self.of_task:
             return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
@@ -222,7 +224,8 @@ class OutcomeDifferences:
         return said
 
     def _unread(self) -> list[str]:
-        return [f"{self.unread}."] if self.unread else []
+        lost = "; ".join(filter(None, (self.unread, self.unscored)))
+        return [f"{lost}."] if lost else []
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, and what was not read, in sentences."""
@@ -413,15 +416,15 @@ def outcome_differences(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
     judged = judged_traces(traces, success_at, side)
-    lost = *unread_outcomes(traces, success_at), *unscored_ends(traces, success_at, calls=calls)
-    unread = "; ".join(map(str, lost))
+    unread = unread_line(unread_outcomes(traces, success_at))
+    unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known = np.asarray(traces.reward, np.float64)[scored]
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
+        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
@@ -491,7 +494,7 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
+        unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
         without=traces.sizes.traces - len(scored),
         failing="" if of_task else judged.failing,
     )  # fmt: skip
