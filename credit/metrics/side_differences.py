@@ -548,7 +548,7 @@ class SideComparison:
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
-        told |= {"lines": self.lines(), "agents_of": self.agents_of}
+        told |= {"paid": self.success_cost(), "lines": self.lines(), "agents_of": self.agents_of}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["agents"] = [dataclasses.asdict(one) for one in self.agents]
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
@@ -603,6 +603,11 @@ class SideComparison:
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []
         return "; ".join(told)
+
+    def success_cost(self) -> str:
+        """What a success cost on each side; "" where no money is known."""
+        cost = success_line(self.paid, self.paid_tasks)
+        return cost and f"{cost}; not tested"
 
     def by_agent(self) -> str:
         """Which agents a difference of money comes from, or of tokens where no money is known; "" without any."""
@@ -732,11 +737,10 @@ class SideComparison:
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"{self._head()}{self.changed()}.")
+        lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}."] if (but := self.but()) else []
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        if cost := success_line(self.paid, self.paid_tasks):
-            lines.append(f"{cost[0].upper()}{cost[1:]}; not tested.")
         for origin in (self.by_owner(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         lines += [self._compared_traces()] if self.rows else []

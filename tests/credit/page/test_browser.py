@@ -622,9 +622,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
+        "Money for a success: 14.25, over all traces with an outcome.",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
-        "Money for a success: 14.25, over all traces with an outcome. 9.5 of 14.25 "
-        "money at the given prices (67 %) went into failed traces.",
+        "9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
         "What differs: Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to "
         "compare.",
@@ -812,6 +812,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         shown(page)
         told = page.locator("#lead p").all_inner_texts()
         assert "Where it comes from: money of a trace +100, by agent: reviewer +100; agents not tested." in told
+        assert told[1].startswith(
+            "Money for a success: old 206.2, new 481.2, in the 11 tasks with outcomes on both sides"
+        )
         (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
         assert caveat.startswith("Success is of 11 of 12 and 11 of 12 traces; with all outcomes, it differs by ")
         assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
