@@ -522,6 +522,15 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
 
 
+def test_the_event_at_which_a_run_stops_at_a_limit_says_so(tmp_path: Path) -> None:
+    """ "The run stops at a limit" led to a message like any other, which said nothing of one."""
+    ended = tool_log("a", "q", None, [("search", None)] * 4) | {"metrics": {"ended_at_limit": 1.0}}
+    log = write(tmp_path / "x.jsonl", [ended])
+    command = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("run: credit "))
+    printed = run(*command.split()[2:]).stdout
+    assert printed.partition("→")[2].count("the run stops at a limit") == 1 == printed.count("a limit")
+
+
 def test_a_number_is_a_place_where_ids_are_numbers_too(tmp_path: Path) -> None:
     """In tau-bench's logs ids are numbers: the number that the triage prints led to another event."""
     events = [{"id": str(i + 1), "type": "message", "agent": "a", "t": i} for i in range(4)]

@@ -694,6 +694,19 @@ def test_what_to_look_at_opens_where_not_all_traces_fit(
         assert axe.Axe().run(page).response["violations"] == [] and opened.complaints == []
 
 
+def test_the_receipt_of_a_run_that_stops_at_a_limit_says_so(window: Any, tmp_path: Path) -> None:
+    """ "The run stops at a limit" led to a message like any other, which said nothing of one."""
+    records = [called(number) | {"rewards": {}, "metrics": {"ended_at_limit": 1.0}} for number in range(2)]
+    write_page(Findings.of(read(tmp_path, records), {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=SIZES[0]) as opened:
+        shown(opened.page)
+        opened.page.locator("#triage p button").first.click()
+        receipt = opened.page.locator("#explorer .receipt").first
+        until(opened.page, "document.querySelector('#explorer .receipt h3')")
+        assert "early end\tthe run stops at a limit" in receipt.inner_text()
+        assert opened.complaints == []
+
+
 def test_links_lead_to_their_sections_though_charts_above_are_drawn_on_the_way(window: Any, tmp_path: Path) -> None:
     """In a log of 3,000 traces they ended 550 to 1,250 pixels above: a smooth way keeps the end that it began with."""
     events = [{"id": f"e{k}", "type": "message", "agent": "ab"[k % 2], "tokens": 5} for k in range(6)]
