@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -570,8 +571,9 @@ class SideComparison:
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
             rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
-            names = [" ".join(filter(None, (ASKED[row.metric], " and ".join(row.owners.words())))) for row in rose]
-            for shown in range(len(names), 0, -1):
+            plain = [ASKED[row.metric] for row in rose]
+            whose = [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
+            for names, shown in itertools.product((whose, plain), range(len(rose), 0, -1)):
                 said = f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}"
                 if len(f"{self._head()}{'; '.join([*told, said])}".split()) <= MOST_WORDS:
                     told.append(said)
