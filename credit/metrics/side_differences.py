@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, price_gaps, stated_costs, token_counts, whole_costs
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, token_counts, whole_costs
 from credit.metrics.side_agents import AgentDifference, agent_differences, side_weights
-from credit.metrics.success_costs import SuccessCost, success_costs, success_line
+from credit.metrics.success_costs import SuccessCost, known_costs, success_costs, success_line
 from credit.metrics.trace_metrics import OF_CREDIT, PARTS
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.durations import begins, date_text
 from credit.reports.endings import ended_early
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.taking_part import taking_part
@@ -1348,9 +1349,13 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
-    if "costs.money" in traces.evidence:
-        logged = stated_costs(traces, "money")[:m]
-        found["logged_money"] = numbered(logged, (np.isnan(logged), UNSTATED_COST))
+    if {"costs.money", "money"} & {*traces.evidence}:
+        logged, whole = known_costs(traces, "logged_money")
+        stated = whole_costs(traces).get("money", np.full(m, np.nan))
+        # A reader states no sum where a call lacks its money; one that failed cost nothing.
+        whole &= np.isfinite(stated) | (np.bincount(trace, failed_model_calls(traces), m) > 0)
+        if whole.any():
+            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST))
     return (
         found
         | {

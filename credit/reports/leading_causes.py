@@ -51,6 +51,8 @@ class LeadingCause:
       kinds: what failed and succeeded traces are called.
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
+        tasks.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -73,6 +75,7 @@ class LeadingCause:
     lacking: int = 0
     untold: int = 0
     beyond_chance: bool | None = None
+    pairs: tuple[int, int] = (0, 0)
     of_sides: tuple[int, ...] = ()
 
     def told(self) -> str:
@@ -89,8 +92,10 @@ class LeadingCause:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
-        pooled = ", beyond chance over all traces and not within tasks, where fewer can be compared"
-        chance = pooled if self.beyond_chance is False else ""
+        pairs, tasks = self.pairs
+        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
+        within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
+        chance = f" ({within}: harder tasks may be why)" if self.beyond_chance is False else ""
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -158,9 +163,10 @@ def leading_causes(
                for one, some in zip(every, having, strict=True)]  # fmt: skip
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    if judged.both:
+    kinds = compared_kinds(traces, judged) if judged.both else None
+    if kinds is not None:
         sure = _beyond_chance(
-            compared_kinds(traces, judged),
+            kinds,
             [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
         )
         size: list[tuple[float, ...]] = [
@@ -204,6 +210,7 @@ def leading_causes(
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having[i]), side),
             beyond_chance=size[i][0] > 0 if judged.both else None,
+            pairs=(0, 0) if kinds is None else kinds.pairs(),
         )
         for i, row, text in zip(named, first, said, strict=True)
     )

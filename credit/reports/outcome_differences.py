@@ -13,6 +13,7 @@ import numpy as np
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
@@ -66,7 +67,8 @@ class Difference:
         a p; NaN where too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
-      tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
+      tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
+        they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
     """
@@ -104,6 +106,9 @@ class OutcomeDifferences:
       of_task: as of `JudgedTraces`.
       apart: whether only traces of one group are compared, and groups are finer than tasks: those of one model and
         system. A system that succeeds more often and does more of something would else make success of it.
+      mixed: whether those of several models or systems are, each beside its own (`credit.reports.compared_kinds`).
+      pairs: how many pairs of a failed and a succeeded trace are compared within tasks.
+      wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
@@ -144,6 +149,9 @@ class OutcomeDifferences:
     failing: str = ""
     sided: bool = False
     without: int = 0
+    mixed: bool = False
+    pairs: int = 0
+    wider: tuple[int, int] = (0, 0)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -243,10 +251,16 @@ class OutcomeDifferences:
             return [*taken, *self._verdict(), *self._by_model()]
         kinds = self._taken()
         if self.within and not self._crossed:
-            kinds += f" Compared within {counted(self.tasks, 'task')} with both"
+            bad, good = self.kinds
+            pairs = f"{counted(self.pairs, 'pair')} of a {bad} and a {good} trace"
+            kinds += f" Compared within {counted(self.tasks, 'task')} with both, {pairs}"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
-            kinds += f"{alike}{of_side if self.sided else ''}."
+            beside = ", each relative to traces of its own model and system" if self.mixed else ""
+            kinds += f"{alike}{of_side if self.sided else ''}{beside}."
+            if self.wider[0] > self.pairs:
+                pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
+                kinds += f" `--group-by task` compares traces of several models and systems, too: {pairs}."
         elif self.tasks:
             kinds += (
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
@@ -332,7 +346,7 @@ class OutcomeDifferences:
         lines = []
         every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
         for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
-            mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.apart) else ""
+            mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.within) else ""
             mixes = mixes if _unlike(models) else ""
             shown = [
                 f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
@@ -394,9 +408,10 @@ def outcome_differences(
     half, a group gives v_g = U_g / (n_g m_g), a task the mean of its groups, and the chance is the mean over tasks. The
     test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
     (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
-    there are fewer, a task's groups count as one. Where there are fewer still, tasks of one kind are compared instead,
-    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With
-    sides nothing is compared then: a task of one side would be compared with a task of the other.
+    there are fewer, a task's groups count as one, and a trace is ranked relative to others of its model and system
+    (`credit.reports.compared_kinds`). Where there are fewer still, tasks of one kind are compared instead, each with
+    the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With sides
+    nothing is compared then: a task of one side would be compared with a task of the other.
 
     Args:
       traces: what was read.
@@ -426,7 +441,7 @@ def outcome_differences(
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
     compared = compared_kinds(traces, judged)
-    failed, told, unit, task, kept, within = compared
+    failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
@@ -470,6 +485,10 @@ def outcome_differences(
     lost = kept & lacking[scored]
     lacking_of = int((lost & failed).sum()), int((lost & ~failed).sum())
     compared_of = int((kept & failed).sum()), int((kept & ~failed).sum())
+    of_any = compared
+    if apart and of_task:
+        lower, both = below_their_own(known, judged.stratum)
+        of_any = compared._replace(failed=lower, told=both)
     compared_rows, asked, below = scored[kept], kept | apart, failed
     if of_task and apart:  # a worse half of each group says nothing of the groups
         below, asked = below_their_own(known, task)
@@ -495,7 +514,8 @@ def outcome_differences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
         unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
-        without=traces.sizes.traces - len(scored),
+        without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
+        wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing,
     )  # fmt: skip
 
@@ -573,7 +593,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     for what, at, tells in ends(traces, calls):
         yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
-    complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
+    bare = action & ~counts & ~failed_model_calls(traces)
+    complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.bincount(trace[counts], tokens.array[: n.events][counts], n.traces)
