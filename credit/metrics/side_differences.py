@@ -557,22 +557,30 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer, with its head in `MOST_WORDS` words: success, then what else changed beyond chance."""
+        """The answer: success, then what else changed beyond chance: one metric each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {_to(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        for way, up in (("up", True), ("down", False)):
-            names = [ASKED[row.metric] for row in asked
-                     if row.stands_out and row.metric not in FIRST and row.rises == up]  # fmt: skip
-            for shown in range(len(names), 0, -1):
-                said = f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}"
-                if len(f"{self._head()}{'; '.join([*told, said])}".split()) <= MOST_WORDS:
-                    told.append(said)
+        ways: dict[str, list[str]] = {}
+        for row in sorted(asked, key=lambda row: not row.rises):
+            if row.stands_out and row.metric not in FIRST:
+                ways.setdefault("up" if row.rises else "down", []).append(ASKED[row.metric])
+        shown = dict.fromkeys(ways, 1)
+
+        def answer() -> str:
+            named = {way: names[: shown[way]] + ["…"] * (shown[way] < len(names)) for way, names in ways.items()}
+            return "; ".join([*told, *(f"{way}: {', '.join(names)}" for way, names in named.items())])
+
+        for way, names in ways.items():
+            while shown[way] < len(names):
+                shown[way] += 1
+                if len(f"{self._head()}{answer()}".split()) > MOST_WORDS:
+                    shown[way] -= 1
                     break
-        return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+        return answer() or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""

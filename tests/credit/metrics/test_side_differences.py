@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -1352,3 +1353,24 @@ def test_models_of_calls_are_those_of_a_trace_that_states_none(tmp_path: Path) -
     """One row `unknown` stood there, while `credit costs` knew the models of all calls."""
     rows = json.loads(run("metrics", halves(tmp_path, dated=True), "--by", "model", "--json").stdout)["metrics"]
     assert {row["unit"] for row in rows} == {"big + small"}
+
+
+def test_the_answer_names_each_way_that_something_changed() -> None:
+    """Money that fell to 0.73 was not told, as five words more did not fit: `up: tokens generated, ...` stood alone."""
+    names = [name for name in ASKED if name != "outcome"]
+    for rises in itertools.product((False, True), repeat=len(names)):
+        rows = []
+        for name, up in zip(names, rises, strict=True):
+            first, second = (1.0, 2.0) if up else (2.0, 1.0)
+            low, high = sorted((0.9 * (second - first), 1.1 * (second - first)))
+            counts = 30, (60, 60), True, 30, {}, (60, 60)
+            rows.append(SideDifference(name, first, second, second - first, low, high, 1e-4, 1e-9, 0.5, *counts))
+        found = SideComparison(Sides(("old", "new"), np.tile([0, 1], 60), ("old", "new")), rows, [], [], np.zeros(120))
+        for way, up in (("up", True), ("down", False)):
+            of_way = [ASKED[name] for name, rose in zip(names[1:], rises[1:], strict=True) if rose == up]
+            told = [part for part in found.changed().split("; ") if part.startswith(f"{way}: ")]
+            assert len(told) == bool(of_way)
+            for part in told:
+                said = part.removeprefix(f"{way}: ").split(", ")
+                left = ["…"] if len(said) < len(of_way) or said[-1] == "…" else []
+                assert said == of_way[: len(said) - len(left)] + left and said[0] == of_way[0]

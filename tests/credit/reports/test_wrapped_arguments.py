@@ -28,7 +28,7 @@ def logged(inputs: Any) -> list[dict[str, Any]]:
     }  # fmt: skip
     said = {"generations": [[{"text": "", "message": {"lc": 1, "type": "constructor", "kwargs": message}}]]}
     last = {"generations": [[{"text": "Sent.", "message": {"kwargs": {"content": "Sent."}}}]]}
-    runs = [{"id": "t", "name": "root", "run_type": "chain", "trace_id": "t"}]
+    runs: list[dict[str, Any]] = [{"id": "t", "name": "root", "run_type": "chain", "trace_id": "t"}]
     runs.append(node | {"id": "a", "name": "a", "run_type": "chain", "parent_run_id": "t"})
     for i in range(2):
         runs.append(node | {"id": f"m{i}", "name": "m", "run_type": "llm", "parent_run_id": "a", "outputs": said})
