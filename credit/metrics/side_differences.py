@@ -126,8 +126,8 @@ AT_ONCE = 0.25
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
 MODEL_OF_AGENT = "the model of an agent"
-EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
-APART = "expected two folders that are apart, of logs"
+EXPECTED = "expected two folders or files A,B, a table, `system`, `model` or `before=DATE`"
+APART = "expected two folders or files that are apart, of logs"
 MANY_MORE = 1.5
 """Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
 MOST_WORDS = 25
@@ -453,9 +453,9 @@ class Sides:
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
         """The sides that a person names, or None for none.
 
-        Two folders with a comma between them; `system` or `model` for what the log states, where it states two, and
-        `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are not named
-        in order come in that of their first dates, without these in that of names or of the table's rows.
+        Two folders or files with a comma between them; `system` or `model` for what the log states, where it states
+        two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are
+        not named in order come in that of their first dates, without these in that of names or of the table's rows.
 
         Returns:
           The traces, whose problems name rows of traces that were not read, and their sides.
@@ -943,9 +943,15 @@ def _apart(
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
+    of_sides = {
+        word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
+        for word, names in kinds.items()
+    }
+    made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
+    if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
+        made_by.add("system")  # a version of the team, which is in a folder of its own, say
     for word, names in kinds.items():
-        whole = [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
-        if whole == [{name} for name in sides.names]:  # it makes the sides
+        if word in made_by:
             continue
         for name, has in names.items():
             row = _compared("", numbered(has), sides.side, task)  # a model may be called tokens

@@ -732,16 +732,34 @@ def test_folders_are_sides(tmp_path: Path) -> None:
     shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
     assert "1 trace without a side" in shown.stdout, shown.output
     for sides, words in (
-        (f"{old},{tmp_path}/none", f"{tmp_path}/none does not exist; expected two folders"),
+        (f"{old},{tmp_path}/none", f"{tmp_path}/none does not exist; expected two folders or files A,B"),
         (f"{old},{tmp_path}/empty", "no trace that was read is from"),
-        (f"{old},{old}", "one lies in the other; expected two folders that are apart"),
+        (f"{old},{old}", "one lies in the other; expected two folders or files that are apart"),
         (f"{tmp_path},{new}", "one lies in the other"),
         (f"{new},{tmp_path}", "one lies in the other"),  # this compared one part of the corpus with the rest
     ):
         wrong = run("metrics", tmp_path, "--sides", sides)
         assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
     wrong = run("metrics", tmp_path, "--sides", f"{old},{new},{old}")
-    assert wrong.exit_code == 1 and "; expected two folders A,B, a table" in wrong.stderr
+    assert wrong.exit_code == 1 and "; expected two folders or files A,B, a table" in wrong.stderr
+
+
+def test_files_are_sides_and_a_system_of_each_is_no_other_difference(tmp_path: Path) -> None:
+    """`no system has traces on both sides, so what it does cannot be told`: it is the version that is compared."""
+    both = {"system": ("v1", "v2"), "model": ("small", "large")}
+
+    def told(sides: str, *marks: str) -> str:
+        for number, name in enumerate(("old", "new")):
+            marked = {word: both[word][number] for word in marks}
+            write(tmp_path / f"{name}.jsonl", [trace(f"{name}{i}", f"q{i}", float(i > 6)) | marked for i in range(12)])
+        found = json.loads(run("metrics", tmp_path, "--sides", sides, "--json").stdout)
+        assert {row["metric"]: row["traces"] for row in found["differences"]}["success"] == [12, 12]
+        return str(found["but"])
+
+    files = f"{tmp_path / 'old.jsonl'},{tmp_path / 'new.jsonl'}"
+    assert "system, too" not in told(files, "system")
+    assert "model, too" in told(files, *both) and "system, too" not in told(files, *both)
+    assert "system, too" in told("model", *both) and "model, too" not in told("model", *both)
 
 
 def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
