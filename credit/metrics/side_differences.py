@@ -129,8 +129,8 @@ AT_ONCE = 0.25
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
 MODEL_OF_AGENT = "the model of an agent"
-EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
-APART = "expected two folders that are apart, of logs"
+EXPECTED = "expected two folders or files A,B, a table, `system`, `model` or `before=DATE`"
+APART = "expected two folders or files that are apart, of logs"
 MANY_MORE = 1.5
 """Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
 MOST_WORDS = 25
@@ -458,9 +458,9 @@ class Sides:
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
         """The sides that a person names, or None for none.
 
-        Two folders with a comma between them; `system` or `model` for what the log states, where it states two, and
-        `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are not named
-        in order come in that of their first dates, without these in that of names or of the table's rows.
+        Two folders or files with a comma between them; `system` or `model` for what the log states, where it states
+        two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are
+        not named in order come in that of their first dates, without these in that of names or of the table's rows.
 
         Returns:
           The traces, whose problems name rows of traces that were not read, and their sides.
@@ -562,23 +562,28 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer, with its head in `MOST_WORDS` words: success, then what else changed beyond chance."""
+        """The answer: success, then what else changed beyond chance: one metric each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {_to(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        ways: dict[str, list[str]] = {}  # what is said of each, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
             rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
             plain = [ASKED[row.metric] for row in rose]
             whose = [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
             for names, shown in itertools.product((whose, plain), range(len(rose), 0, -1)):
-                said = f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}"
-                if len(f"{self._head()}{'; '.join([*told, said])}".split()) <= MOST_WORDS:
-                    told.append(said)
+                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+        said = {way: every[-1] for way, every in ways.items()}
+        for way, every in ways.items():
+            for one in every:
+                if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
+                    said[way] = one
                     break
+        told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def numbers(self) -> str:
@@ -972,9 +977,15 @@ def _apart(
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
+    of_sides = {
+        word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
+        for word, names in kinds.items()
+    }
+    made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
+    if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
+        made_by.add("system")  # a version of the team, which is in a folder of its own, say
     for word, names in kinds.items():
-        whole = [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
-        if whole == [{name} for name in sides.names]:  # it makes the sides
+        if word in made_by:
             continue
         for name, has in names.items():
             row = _compared("", numbered(has), sides.side, task)  # a model may be called tokens

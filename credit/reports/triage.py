@@ -176,12 +176,12 @@ class Triage:
             return ""
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         bad, good = self.kinds
-        early = "The most common early end of traces of neither kind comes first, then causes"
         return (
             f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
             f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
-            f"{early if none[0] else 'Causes come'} by the lower end of the one-sided 95 % interval of the difference, "
-            f"where that is above 0, then the more serious ones; causes no more common in {bad} ones come last."
+            "Causes come by the lower end of the one-sided 95 % interval of the difference, where that is above 0, "
+            f"then the more serious ones{', those with – among them' if any(none) else ''}; causes no more common in "
+            f"{bad} ones come last."
         )
 
 
@@ -213,8 +213,8 @@ def triage(
       A cause is a way to end, or a kind of errors or loops of an agent and a tool, however often they came in a trace.
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
-      their shares where that is above 0, then in the order above; those of no larger share of failed ones come last.
-      Before all comes the way to end of most traces of neither kind, if it is of no other.
+      their shares where that is above 0, then in the order above, those of neither kind of traces among them; those of
+      no larger share of failed ones come last.
 
     Examples:
       >>> import credit
@@ -435,14 +435,12 @@ def _suspects(
     common = {cause: (int(failed[having].sum()), int(succeeded[having].sum())) for cause, having in where.items()}
 
     apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
-    ways = [cause for cause, of in causes.items() if of[0].of_all and common[cause] == (0, 0)]
-    untold = max(ways, key=lambda cause: len(where[cause]), default=None)  # these may be why there is no outcome
 
     def place(cause: tuple[str, str, str]) -> tuple[int, float]:
         """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
         bad, good = common[cause]
         if not apart or not bad + good:
-            return -int(apart and cause == untold), 0.0
+            return 0, 0.0
         above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
         return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
 
