@@ -514,7 +514,8 @@ class SideComparison:
       agents: what each adds to the difference of the row `agents_of`, where several cost something, or one with other
         models.
       agents_of: "money", "logged_money" or "tokens"; "" without agents.
-      apart_in: what `apart` is about, each once.
+      apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
+        before one of the first.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       judged: "success" or "outcome"; "" without outcomes.
@@ -535,7 +536,7 @@ class SideComparison:
     paid_tasks: int = 0
     agents: tuple[AgentDifference, ...] = ()
     agents_of: str = ""
-    apart_in: tuple[str, ...] = ()
+    apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
@@ -718,7 +719,8 @@ class SideComparison:
         bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
         said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""
-        said += [f"The sides differ in {' and '.join(self.apart_in[:MOST_TOLD])}, too{alone}."] * bool(self.apart_in)
+        parts = [f"{word} ({printable(name, 60)})" for word, name in self.apart_in.items()][:MOST_TOLD]
+        said += [f"The sides differ in {' and '.join(parts)}, too{alone}."] * bool(parts)
         said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
         unread = sum(row.traces for row in self.unread)
         said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
@@ -966,7 +968,7 @@ def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str,
 
 def _apart(
     traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
 
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
@@ -1014,7 +1016,8 @@ def _apart(
         said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
-    return tuple(said), tuple(told)
+    most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
+    return tuple(said), {word: row.metric for word, row in most.items()}
 
 
 def _within(

@@ -187,7 +187,13 @@ def leading_causes(
             named.append(i)
             told |= having[i]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
-    first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
+    # The example is a failed trace where there is one, of the side of whose traces more have the cause.
+    sided = np.zeros(traces.sizes.traces, np.int64) if side is None else side + 1
+    part = [(np.bincount(sided, some) / np.bincount(sided).clip(1))[sided] for some in having]
+    first = [
+        min(of, key=lambda row: (not judged.failed[trace[row]], -part[i][trace[row]]))
+        for i, of in zip(named, rows, strict=True)
+    ]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     return tuple(
         LeadingCause(

@@ -99,9 +99,10 @@ def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarr
     names, name = ranked(traces.agents["name"].to_pylist())
     called: list[str | None] = traces.events["tool"].to_pylist()
     owner, of_team = calls.owners[rows], frozenset(calls.rows.tolist())
-    of_rows = [called[row] or UNNAMED if row in of_team else OUTSIDE for row in owner.tolist()]
+    of_rows = [called[row] or (UNNAMED if row in of_team else OUTSIDE) for row in owner.tolist()]
     tools, tool = ranked([*of_rows, *(called[row] or UNNAMED for row in calls.rows.tolist())])
-    by_tool, by_agent = len(tools) > 1, len(np.unique(name[agent_of[: traces.sizes.events]])) > 1
+    # One tool is named, too: what is outside of it could fail as well. One agent is the whole team.
+    by_tool, by_agent = bool({*tools} - {OUTSIDE, UNNAMED}), len(np.unique(name[agent_of[: traces.sizes.events]])) > 1
     first, second = (of[trace[rows]] for of in weights)
     whole = float((second - first).sum())
     if not whole:

@@ -218,8 +218,10 @@ def test_a_model_that_one_agent_changed_is_named(tmp_path: Path) -> None:
         sides.append(f"t{i},{('before', 'after')[i % 2]}")
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
     table.write_text("\n".join(sides))
-    changed = json.loads(run("metrics", log, "--sides", table, "--json").stdout)["but"]
+    sides = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
+    changed = sides["but"]
     assert changed.startswith("the sides differ in the model of an agent, too (reviewer: big in 0 % ")
+    assert "The sides differ in the model of an agent (reviewer: big), too." in sides["caveats"]
     assert "lead" not in changed and "differ in model" not in changed
 
 

@@ -221,6 +221,14 @@ def test_one_breakage_is_named_once_whether_its_calls_were_repeated(tmp_path: Pa
     assert traces.events["status"][traces.events["event"].to_pylist().index(cause.event)].as_py() == "error"
 
 
+def test_the_example_is_of_the_side_that_has_more(tmp_path: Path) -> None:
+    """A tool that broke in the new version was shown by its first failed trace, which was of the old one."""
+    rows = [run(i, ["index"] if i % 4 == 1 or i == 0 else [], rewards={"team": float(i % 4 > 1)}) for i in range(40)]
+    traces = logs(tmp_path, rows)
+    (cause,) = leading_causes(traces, side=np.arange(40) % 2)
+    assert cause.of_sides == (1, 10) and cause.trace == "t1"
+
+
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
     """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
     rows = []

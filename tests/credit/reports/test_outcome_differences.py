@@ -75,12 +75,11 @@ def test_no_owner_is_named_where_none_has_most(tmp_path: Path) -> None:
     assert "The difference in errors is spread over tools and agents." in found.lines()
 
 
-def test_a_single_tool_or_agent_is_not_named(tmp_path: Path) -> None:
+def test_the_only_tool_of_a_log_is_named(tmp_path: Path) -> None:
+    """What is outside of it could fail as well."""
     found = failing(tmp_path, {("a", "sh"): 3}, {("a", "sh"): 0})
     errors = next(row for row in found.rows if row.what == "errors")
-    assert [(one.tool, one.agent) for one in errors.owners.named] == [
-        ("", "a")
-    ]  # there is one tool, but a second agent
+    assert [(one.tool, one.agent) for one in errors.owners.named] == [("sh", "a")]
     assert errors.failed == pytest.approx(3)
 
 
@@ -118,7 +117,7 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     assert found.same()[0].startswith("Same information as errors: traces with ")
     assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.lines()}
     (told,) = re.findall("More in failed ones: (.*)[.]$", found.headline())
-    assert told == "errors (2 against 1, mostly of agent bob); events (5 against 3.08)"
+    assert told == "errors (2 against 1, mostly of tool edit by bob); events (5 against 3.08)"
     tail = dataclasses.replace(rows["events"], failed=5.0, succeeded=9.0, same_as="")  # of one very long success
     assert "events (but 5 against 9)" in dataclasses.replace(found, rows=(tail,)).headline()
     folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}

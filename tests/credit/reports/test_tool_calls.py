@@ -490,3 +490,28 @@ def test_long_arguments_that_a_result_repeats_leave_its_error(tmp_path: Path) ->
     log.write_text(json.dumps(record))
     (one,) = triage(credit.read(log)).suspects
     assert one.text.startswith("boom ← x x ") and len(one.text) < 80
+
+
+def test_calls_have_their_results_where_no_edge_tells(tmp_path: Path) -> None:
+    """A log without edges had no retries, and its failed calls were loops and events outside of tool calls."""
+    steps: list[Step] = [("a", "f", "x", "no"), ("b", "g", "y", None), ("a", "f", "x", "no"), ("a", "f", "x", None)]
+    edged = read(tmp_path, steps)
+    log = tmp_path / "log.jsonl"
+    bare = json.loads(log.read_text()) | {"edges": []}
+    order = [0, 2, 1, 3, 4, 5, 6, 7]  # agents run at once; one agent's call and its result follow one another
+    bare["events"] = [bare["events"][i] for i in order]
+    log.write_text(json.dumps(bare))
+    loose = ToolCalls(credit.read(log))
+    assert [order[row] for row in loose.owners] == [int(ToolCalls(edged).owners[row]) for row in order]
+    assert loose.retry_counts().tolist() == [2.0] and not loose.open.any()
+
+
+def test_calls_at_once_without_edges_have_no_results(tmp_path: Path) -> None:
+    """Which of two results is which call's is not told, so neither call is open or has one."""
+    read(tmp_path, [("a", "f", "x", "no"), ("a", "f", "z", None), ("a", "g", "x", None)])
+    log = tmp_path / "log.jsonl"
+    bare = json.loads(log.read_text()) | {"edges": []}
+    bare["events"] = [bare["events"][i] for i in (0, 2, 1, 3, 4, 5)]
+    log.write_text(json.dumps(bare))
+    calls = ToolCalls(credit.read(log))
+    assert calls.results.tolist() == [5] and calls.calls.tolist() == [4] and not calls.open.any()
