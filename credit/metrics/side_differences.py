@@ -1226,15 +1226,16 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     Raises:
       CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
+    files = traces.traces["file"].to_pylist()
     for folder in folders:
         if not Path(folder).exists():
-            raise CreditError(f"{folder} does not exist; {EXPECTED}")
+            near = near_names(folder, files, count="Files that were read ({})")
+            raise CreditError(f"{folder} does not exist; {EXPECTED}. {near}")
     if len(folders) != 2:
         raise CreditError(f"sides are {', '.join(folders)}; {EXPECTED}")
     places = [Path(folder).resolve() for folder in folders]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
-    files = traces.traces["file"].to_pylist()
     inside = _sides_of_files(places, files)
     side = np.array([inside[file] for file in files], np.int64)
     for number, folder in enumerate(folders):

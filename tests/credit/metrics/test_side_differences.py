@@ -760,6 +760,8 @@ def test_files_are_sides_and_a_system_of_each_is_no_other_difference(tmp_path: P
     assert "system, too" not in told(files, "system")
     assert "model, too" in told(files, *both) and "system, too" not in told(files, *both)
     assert "system, too" in told("model", *both) and "model, too" not in told("model", *both)
+    wrong = run("metrics", tmp_path, "--sides", f"{tmp_path / 'old'},{tmp_path / 'new'}").stderr
+    assert f"or `before=DATE`. Did you mean {tmp_path / 'old.jsonl'} or " in wrong
 
 
 def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
