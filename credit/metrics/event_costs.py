@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import silent_agents
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
@@ -305,14 +306,17 @@ def read_prices(path: str | Path) -> Prices:
 def token_counts(traces: Traces, name: str, *, of_team: bool = True, hidden: bool = True) -> np.ndarray:
     """A count of each real event, float64 [events]; 0 outside the team unless `of_team` is False.
 
-    Without one it is NaN of an action, and at the last event of an agent that was spawned and has no action: what it
-    did is not in the log. It is 0 of others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN
-    at the team's first event without a count, or at its first, unless `hidden` is False: so its own count is told.
+    Without one it is NaN of an action, unless it is one of `failed_model_calls` and the log has the count of others,
+    and at the last event of an agent that was spawned and has no action: what it did is not in the log. It is 0 of
+    others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN at the team's first event without a
+    count, or at its first, unless `hidden` is False: so its own count is told.
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
     agent, silent = np.asarray(graph.agent_ids)[:n], silent_agents(traces)
-    absent = np.where(np.asarray(graph.action_mask)[:n], np.nan, 0.0)
+    bare = np.asarray(graph.action_mask)[:n]
+    bare = bare & ~failed_model_calls(traces) if stated is not None and stated.mask.any() else bare
+    absent = np.where(bare, np.nan, 0.0)
     theirs = np.flatnonzero(silent[agent])
     last = np.zeros(len(silent), np.int64)
     last[agent[theirs]] = theirs  # the last assignment counts

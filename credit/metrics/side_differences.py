@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, price_gaps, stated_costs, token_counts, whole_costs
-from credit.metrics.side_agents import AgentDifference, agent_differences
-from credit.metrics.success_costs import SuccessCost, success_costs, success_line
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, token_counts, whole_costs
+from credit.metrics.side_agents import AgentDifference, agent_differences, side_weights
+from credit.metrics.success_costs import SuccessCost, known_costs, success_costs, success_line
 from credit.metrics.trace_metrics import OF_CREDIT, PARTS
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.durations import begins, date_text
 from credit.reports.endings import ended_early
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -228,6 +231,7 @@ class SideDifference:
       same_as: the first metric whose numbers are these on a straight line (`fact_of`), so that both are one test;
         "" without.
       untold: how many traces of each side are of no known task (`untold_tasks`); they are in `asked` and `refused`.
+      owners: of errors and loops that stand out, whose the difference is, in these means.
       least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.
@@ -269,6 +273,7 @@ class SideDifference:
     alone: float | None = None
     same_as: str = ""
     untold: tuple[int, int] = (0, 0)
+    owners: Owners = dataclasses.field(default_factory=Owners)
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
 
@@ -547,8 +552,8 @@ class SideComparison:
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
-        told |= {"lines": self.lines(), "agents_of": self.agents_of}
-        told |= {"by_agent": self.by_agent(), "origin": self.origin()}
+        told |= {"paid": self.success_cost(), "lines": self.lines(), "agents_of": self.agents_of}
+        told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["agents"] = [dataclasses.asdict(one) for one in self.agents]
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -566,23 +571,22 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        ways: dict[str, list[str]] = {}
-        for row in sorted(asked, key=lambda row: not row.rises):
-            if row.stands_out and row.metric not in FIRST:
-                ways.setdefault("up" if row.rises else "down", []).append(ASKED[row.metric])
-        shown = dict.fromkeys(ways, 1)
-
-        def answer() -> str:
-            named = {way: names[: shown[way]] + ["…"] * (shown[way] < len(names)) for way, names in ways.items()}
-            return "; ".join([*told, *(f"{way}: {', '.join(names)}" for way, names in named.items())])
-
-        for way, names in ways.items():
-            while shown[way] < len(names):
-                shown[way] += 1
-                if len(f"{self._head()}{answer()}".split()) > MOST_WORDS:
-                    shown[way] -= 1
+        ways: dict[str, list[str]] = {}  # what is said of each, the fullest first
+        for way, up in (("up", True), ("down", False)):
+            rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
+            rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
+            plain = [ASKED[row.metric] for row in rose]
+            whose = [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
+            for names, shown in itertools.product((whose, plain), range(len(rose), 0, -1)):
+                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+        said = {way: every[-1] for way, every in ways.items()}
+        for way, every in ways.items():
+            for one in every:
+                if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
+                    said[way] = one
                     break
-        return answer() or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+        told += said.values()
+        return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -610,6 +614,11 @@ class SideComparison:
             told += [f"numbers{of} in {part}"] if part else []
         return "; ".join(told)
 
+    def success_cost(self) -> str:
+        """What a success cost on each side; "" where no money is known."""
+        cost = success_line(self.paid, self.paid_tasks)
+        return cost and f"{cost}; not tested"
+
     def by_agent(self) -> str:
         """Which agents a difference of money comes from, or of tokens where no money is known; "" without any."""
         row = next((row for row in self.rows if row.metric == self.agents_of), None)
@@ -631,11 +640,31 @@ class SideComparison:
                 told = split
         return f"{head}{', '.join(told)}; agents not tested"
 
+    def by_owner(self) -> str:
+        """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
+        told: dict[str, str] = {}
+        more: dict[str, list[str]] = {}
+        for row in self.rows:
+            whose, name = row.owners.told(), ASKED.get(row.metric, row.metric.replace("_", " "))
+            if whose in told:
+                more.setdefault(whose, []).append(name)
+            elif whose:
+                told[whose] = f"{name} of a trace {_to(row.first, row.second)}, {row.owners.told(_to)}"
+        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(whose, []))) else ''}"
+                         for whose, said in told.items())  # fmt: skip
+
     def origin(self) -> str:
-        """`by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; "" without any."""
+        """`by_owner`, and `by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; ""
+        without any."""
         told = [self.by_agent()] if any(row.metric == self.agents_of and row.stands_out for row in self.rows) else []
         name, why = self._uncosted()
-        return "; ".join([*([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []), *told])
+        return "; ".join(
+            [
+                *filter(None, [self.by_owner()]),
+                *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
+                *told,
+            ]
+        )
 
     def but(self) -> str:
         """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
@@ -718,12 +747,12 @@ class SideComparison:
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"{self._head()}{self.changed()}.")
+        lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}."] if (but := self.but()) else []
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        if cost := success_line(self.paid, self.paid_tasks):
-            lines.append(f"{cost[0].upper()}{cost[1:]}; not tested.")
-        lines += [f"{agents[0].upper()}{agents[1:]}."] if (agents := self.by_agent()) else []
+        for origin in (self.by_owner(), self.by_agent()):
+            lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -814,7 +843,12 @@ def compare_sides(
     rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    task, known = task_ids(traces), np.isfinite(measured["success"].value)
+    task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
+    events = owned_events(calls)
+    for i, row in enumerate(rows):
+        if row.stands_out and row.metric in events:
+            weights = side_weights(_told(whole[row.metric], untold).value, sides.side, task)
+            rows[i] = dataclasses.replace(row, owners=owners(traces, calls, events[row.metric], weights))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
@@ -1329,9 +1363,13 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
-    if "costs.money" in traces.evidence:
-        logged = stated_costs(traces, "money")[:m]
-        found["logged_money"] = numbered(logged, (np.isnan(logged), UNSTATED_COST))
+    if {"costs.money", "money"} & {*traces.evidence}:
+        logged, whole = known_costs(traces, "logged_money")
+        stated = whole_costs(traces).get("money", np.full(m, np.nan))
+        # A reader states no sum where a call lacks its money; one that failed cost nothing.
+        whole &= np.isfinite(stated) | (np.bincount(trace, failed_model_calls(traces), m) > 0)
+        if whole.any():
+            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST))
     return (
         found
         | {

@@ -12,6 +12,7 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
@@ -216,7 +217,9 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
     amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
     managing = among(decision_kind(traces.graph)[:n], OF_TEAM)
-    chosen, of_team, uncounted = map(np.flatnonzero, (action, action & managing, action & ~known))
+    chosen, of_team, uncounted = map(
+        np.flatnonzero, (action, action & managing, action & ~known & ~failed_model_calls(traces))
+    )
     total, protocol = (np.bincount(of_event[rows], amount[rows], m) for rows in (chosen, of_team))
     untyped = (facts.counts.members > 1) & (np.bincount(of_event[managing], minlength=m) == 0)
     refused = (

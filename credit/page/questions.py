@@ -18,6 +18,7 @@ from credit.metrics.failed_costs import failed_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
+from credit.reports.failed_model_calls import failed_without_count
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.text import counted
@@ -45,8 +46,8 @@ def questions(
 
     Returns:
       "doctor": a dict for each check; "costs_by": the unit of "costs"; "priced": whether costs have money; "total":
-      their sum; "stated": what the log states of traces (`stated_sums`); "gaps" of the prices and what was "paid" for a
-      success, and what went into "failed" traces, in sentences; "unpriced": some models without a price; the others
+      their sum; "stated": what the log states of traces (`stated_sums`); "gaps" of counts and prices, what was "paid"
+      for a success and what went into "failed" traces, in sentences; "unpriced": some models without a price; others
       {"rows": dicts, "without": why there is none, or what they lack}.
     """
     by, parts = _costs_of_parts(traces, prices)
@@ -71,9 +72,11 @@ def questions(
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
     gaps, failed = None if prices is None else price_gaps(traces, prices), failed_cost(traces, prices, success_at)
+    uncounted = failed_without_count(traces)
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
-        "gaps": gaps.lines() if gaps else [], "unpriced": gaps.unpriced_names() if gaps else "",
+        "gaps": [*([uncounted] if uncounted else []), *(gaps.lines() if gaps else [])],
+        "unpriced": gaps.unpriced_names() if gaps else "",
         "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",
         "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
     }  # fmt: skip

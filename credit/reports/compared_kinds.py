@@ -1,6 +1,12 @@
 """Failed against succeeded traces in one number, within tasks that have both, or else between tasks.
 
 Between tasks nothing is compared where there are sides: a task of one side would stand against one of the other.
+
+Where traces of several models or systems are compared with one another, each is ranked beside others of its own: one
+that fails more often and is longer would make length a sign of failure. Of 150 pairs of versions of 40 tasks, with two
+models that differ in both and one run of each, 79 % had such a star, now 1 %. It is not enough where a model is longer
+in just the tasks in which it fails more often: up to 11 % of stars with a correlation of a half, and 39 % of 0.9, of 1
+and 2 runs. So traces of one model and system alone are compared where there are enough, which has 2 to 7 % everywhere.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ class ComparedKinds(NamedTuple):
       task: the task of each.
       kept: whether it is compared.
       within: whether traces of one unit are compared; otherwise tasks of one kind are.
+      model: the model and system of each, as a number; -1 where the log does not state them.
     """
 
     failed: np.ndarray
@@ -37,6 +44,22 @@ class ComparedKinds(NamedTuple):
     task: np.ndarray
     kept: np.ndarray
     within: bool
+    model: np.ndarray
+
+    @property
+    def mixed(self) -> bool:
+        """Whether traces of several models or systems are compared with one another."""
+        return self.within and bool(_several(self.unit[self.kept], self.model[self.kept]).any())
+
+    def pairs(self, unit: np.ndarray | None = None) -> tuple[int, int]:
+        """How many pairs of a failed and a succeeded trace units have, and how many tasks have some.
+
+        Args:
+          unit: another one of each trace, such as its task on one side.
+        """
+        unit = self.unit if unit is None else unit
+        each = np.bincount(unit, self.told & self.failed) * np.bincount(unit, self.told & ~self.failed)
+        return int(each.sum()), len(np.unique(self.task[each[unit] > 0]))
 
     def test(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
         """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on.
@@ -45,7 +68,8 @@ class ComparedKinds(NamedTuple):
           value: of each trace with an outcome; NaN where it has none.
         """
         rows = np.isfinite(value) & self.kept
-        return _compared(value[rows], self.failed[rows], self.unit[rows], self.task[rows], self.within)
+        failed, unit, task, model = (of[rows] for of in (self.failed, self.unit, self.task, self.model))
+        return _compared(value[rows], failed, unit, task, model, self.within)
 
 
 def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
@@ -68,11 +92,48 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
         alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
         within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
-    return ComparedKinds(failed, told, unit, task, kept, within)
+    return ComparedKinds(failed, told, unit, task, kept, within, _models(traces)[scored])
+
+
+def _models(traces: Traces) -> np.ndarray:
+    """A number for each model with its system, -1 where a trace does not state the model and others do: int [traces].
+
+    A run that was killed may state none, and is no model that always fails.
+    """
+    names = [[name or "" for name in traces.traces[of].to_pylist()] for of in ("model", "system")]
+    model, (_, found) = np.array(names[0], str), np.unique(np.array(names, str), axis=1, return_inverse=True)
+    return np.where((model == "") & (model != "").any(), -1, found.ravel())
+
+
+def _several(unit: np.ndarray, model: np.ndarray) -> np.ndarray:
+    """Whether the unit of each trace has several models: bool [n]."""
+    met = np.unique(np.stack([unit, model])[:, model >= 0], axis=1)
+    several: np.ndarray = (np.bincount(met[0], minlength=unit.max(initial=-1) + 1) > 1)[unit]
+    return several
+
+
+def _beside_its_model(rank: np.ndarray, unit: np.ndarray, model: np.ndarray) -> np.ndarray:
+    """Ranks less what a model adds to them within units, by least squares over units whose ranks vary.
+
+    Reference: Freedman and Lane 1983, A nonstochastic interpretation of reported significance levels.
+    """
+    size = np.bincount(unit)
+    off = rank / size[unit] - (np.bincount(unit, rank) / size**2)[unit]
+    rows = np.flatnonzero(_several(unit, model) & (np.bincount(unit, off**2) > 1e-12)[unit] & (model >= 0))
+    if not len(rows):
+        return rank
+    of, models = unit[rows], np.unique(model[rows])
+    has = (model[rows, None] == models).astype(np.float64)
+    many = np.maximum(np.bincount(of, minlength=len(size)), 1)
+    inside = has - np.stack([np.bincount(of, column, len(size)) / many for column in has.T], axis=1)[of]
+    added = has @ np.linalg.lstsq(inside.T @ inside, inside.T @ off[rows], rcond=None)[0]
+    beside = rank.copy()
+    beside[rows] -= ((added - (np.bincount(of, added, len(size)) / many)[of]) * size[of]).round(9)
+    return beside
 
 
 def _compared(
-    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, within: bool
+    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, model: np.ndarray, within: bool
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
     if not within:  # a task becomes one number, and all tasks one stratum
@@ -87,13 +148,15 @@ def _compared(
     usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
     pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, unit)
     if within:
-        above = ((np.bincount(unit, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
+        beside = _beside_its_model(rank, unit, model)
         _, of = np.unique(task[first][usable], return_inverse=True)
         groups = np.bincount(of)
-        pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
-        above = np.bincount(of, above, len(groups)) / groups
+        shares = (((np.bincount(unit, one * failed) - n * (n - 1) / 2) / pairs)[usable] for one in (rank, beside))
+        plain, above = (np.bincount(of, share, len(groups)) / groups for share in shares)
         chance, low, high, _ = task_mean(above, 0.5)
-        enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
+        enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero((plain != 0.5) | (above != 0.5)))
+        pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
+        rank = beside
     if not enough:
         return chance, nan, nan, nan, nan, tasks
     p, least = dealt(rank / pairs[unit], failed, unit)

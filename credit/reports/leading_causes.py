@@ -38,7 +38,8 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent that never succeeded, its loops, or how runs end.
+      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
+        of other calls, or how runs end.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
@@ -50,6 +51,8 @@ class LeadingCause:
       kinds: what failed and succeeded traces are called.
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
+        tasks.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -72,6 +75,7 @@ class LeadingCause:
     lacking: int = 0
     untold: int = 0
     beyond_chance: bool | None = None
+    pairs: tuple[int, int] = (0, 0)
     of_sides: tuple[int, ...] = ()
 
     def told(self) -> str:
@@ -88,8 +92,10 @@ class LeadingCause:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
-        pooled = ", beyond chance over all traces and not within tasks, where fewer can be compared"
-        chance = pooled if self.beyond_chance is False else ""
+        pairs, tasks = self.pairs
+        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
+        within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
+        chance = f" ({within}: harder tasks may be why)" if self.beyond_chance is False else ""
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -157,9 +163,10 @@ def leading_causes(
                for one, some in zip(every, having, strict=True)]  # fmt: skip
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    if judged.both:
+    kinds = compared_kinds(traces, judged) if judged.both else None
+    if kinds is not None:
         sure = _beyond_chance(
-            compared_kinds(traces, judged),
+            kinds,
             [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
         )
         size: list[tuple[float, ...]] = [
@@ -203,6 +210,7 @@ def leading_causes(
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having[i]), side),
             beyond_chance=size[i][0] > 0 if judged.both else None,
+            pairs=(0, 0) if kinds is None else kinds.pairs(),
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
@@ -237,17 +245,25 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
-    looping = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    failure = np.full(len(agent), -1)
+    wrong = np.flatnonzero(calls.errors)
+    failure[calls.owners[wrong]] = wrong
+    # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
+    loops = [(loop.rows[0], failure[list(loop.rows)]) for loop in calls.loops]
+    broken = [int(of[of >= 0][0]) for _, of in loops if 2 * np.sum(of >= 0) > len(of)]
+    looping = [row for row, of in loops if 2 * np.sum(of >= 0) <= len(of)]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
+    none = np.zeros(0, np.int64)
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
-        ("loops of {}", "", looping, whole, looping[:0]),
-        ("errors", " outside of tool calls", alone, failing, alone[:0]),
+        ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
+        ("loops of {}", "", np.array(looping, np.int64), whole, none),
+        ("errors", " outside of tool calls", alone, failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
-        for row in rows.tolist():
-            of.setdefault(tools[calls.call_of(row)] or "", {}).setdefault(names[agent[row]], []).append(row)
+        for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
+            of.setdefault(tools[call] or "", {}).setdefault(names[agent[call]], []).append(row)
         for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
             for name, its in by.items():

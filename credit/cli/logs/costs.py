@@ -81,6 +81,7 @@ def costs(
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
+    from credit.reports.failed_model_calls import failed_without_count
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
@@ -97,7 +98,7 @@ def costs(
     else:
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
         _print(stdout(), summed, groups, by, None if prices is None else gaps)
-        for line in stated_lines(stated, traces.sizes.traces):
+        for line in filter(None, [failed_without_count(traces), *stated_lines(stated, traces.sizes.traces)]):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
@@ -105,10 +106,12 @@ def costs(
 def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
     """A line for each cost that the log states of whole traces."""
     known = {name: amount for name, amount in stated.items() if amount.total is not None}
-    return [
-        f"costs.{name}, as the log states it of {counted(traces - amount.missing, 'trace')}: {printed(amount.total, 6)}"
-        for name, amount in known.items()
-    ]
+    every = counted(traces, "trace")
+    lines = []
+    for name, amount in known.items():
+        of = f"{traces - amount.missing} of {every}" if amount.missing else f"all {every}" if traces > 1 else every
+        lines.append(f"costs.{name}, as the log states it of {of}: {printed(amount.total, 6)}")
+    return lines
 
 
 def total_line(total: CostRow, stated: dict[str, Amount]) -> str:

@@ -122,6 +122,7 @@ def metrics(
     from credit.metrics.side_differences import compare_sides, same_in_all, with_costs
     from credit.metrics.success_costs import success_costs, success_line
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
+    from credit.reports.failed_model_calls import failed_without_count
     from credit.reports.tasks import runs_without_task
     from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
@@ -154,10 +155,11 @@ def metrics(
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
-            alone = f"tasks: {counted(runs, 'run')} without a task, each one of its own in the means" if runs else ""
+            alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()
+        lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)

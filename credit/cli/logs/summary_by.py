@@ -117,6 +117,7 @@ def summary(
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
     from credit.metrics.success_costs import success_line
+    from credit.reports.failed_model_calls import failed_without_count
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
@@ -195,7 +196,8 @@ def summary(
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
         shares = [failed.told() if failed else "", success_line(bought), result.slowest]
-        costs = [total_line(total, stated), *shares, *gaps, *stated_lines(stated, len(ids)), *ends]
+        costs = [total_line(total, stated), failed_without_count(traces), *shares, *gaps]
+        costs += [*stated_lines(stated, len(ids)), *ends]
         worst = told_causes(causes)
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:

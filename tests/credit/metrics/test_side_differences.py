@@ -288,6 +288,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
+        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides; not "
+        "tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the median task); tokens generated 21 to 22 "

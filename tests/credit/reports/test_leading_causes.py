@@ -179,7 +179,8 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
     assert cause.beyond_chance is False
     assert cause.told() == (
         "failed calls of index by coder that never succeeded (index is down) in 8 of 28 failed traces and 0 of 20 "
-        "succeeded ones, beyond chance over all traces and not within tasks, where fewer can be compared"
+        "succeeded ones (within tasks, 40 pairs of a failed and a succeeded trace in 10 tasks, it is no more than "
+        "chance: harder tasks may be why)"
     )
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
@@ -200,6 +201,24 @@ def test_one_set_of_runs_is_named_once(tmp_path: Path) -> None:
     side = np.arange(60) // 30
     again = leading_causes(read(tmp_path), side=side)
     assert [one.of_sides for one in again] == [(10, 10), (5, 5)] and not any(one.of_sides for one in found)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_one_breakage_is_named_once_whether_its_calls_were_repeated(tmp_path: Path, judged: bool) -> None:
+    """A tool that was down was "loops of index" in 20 runs, which did not say so, and "failed calls" in 10 others."""
+    rows = []
+    for number in range(60):
+        row = run(number, ["index"] if number % 6 == 0 else [])
+        if number % 6 in (2, 4):
+            calls = [run(number, [], ["index"])["events"][i] for i in (1, 2, 1, 2, 1, 2, 3, 4)]  # 3 fail, one succeeds
+            row["events"] = [event | {"id": f"{event['id'][0]}.{k // 2}"} for k, event in enumerate(calls)]
+            row["edges"] = [{"src": f"c.{k}", "dst": f"r.{k}", "type": "return"} for k in range(4)]
+        rows.append(row | ({"rewards": {"team": float(number % 2)}} if judged else {}))
+    traces = logs(tmp_path, rows)
+    (cause,) = leading_causes(traces)
+    words = "failed calls of index by coder, the same 3 times or more in a row (index is down) in 20 of "
+    assert cause.told() == words + ("30 failed traces and 0 of 30 succeeded ones" if judged else "60 traces")
+    assert traces.events["status"][traces.events["event"].to_pylist().index(cause.event)].as_py() == "error"
 
 
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:

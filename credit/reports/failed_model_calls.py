@@ -1,0 +1,66 @@
+"""Model calls that failed, as at a rate limit: without a count, they count as 0 tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credit.reports.event_errors import error_mask
+from credit.reports.outside_team import outside_team
+from graphs.event_graph import EventType
+from graphs.structure.forest import real_edges
+from graphs.structure.host_ids import among
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["failed_model_calls", "failed_without_count"]
+
+_CALLED = (EventType.TOOL_CALL, EventType.SPAWN)
+
+
+def failed_model_calls(traces: Traces) -> np.ndarray:
+    """Whether a real event is a model call that failed and asked for nothing: bool [events].
+
+    It is an action, no call of a tool and no spawn, whose status the log calls an error, and which led to neither.
+    Providers count no tokens of a call that they refuse. One that timed out may have been counted all the same.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()})
+      >>> _ = [record.event(f"e{i}", 3, "a", action=True, status=status) for i, status in enumerate(("error", None))]
+      >>> failed_model_calls(assemble([record])).tolist()
+      [True, False]
+    """
+    graph, n = traces.graph, traces.sizes.events
+    called = among(np.asarray(graph.event_type)[:n], _CALLED)
+    failed: np.ndarray = np.asarray(graph.action_mask)[:n] & error_mask(traces) & ~called
+    if failed.any():
+        senders, receivers = real_edges(graph)
+        failed[senders[called[receivers]]] = False
+    return failed
+
+
+def failed_without_count(traces: Traces) -> str:
+    """How many of the team's model calls without a count of tokens failed, and what they count as; "" of none.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> failed_without_count(rows.traces)
+      ''
+    """
+    tokens = traces.evidence.get("tokens")
+    if tokens is None or not tokens.mask.any():
+        return ""
+    n = traces.sizes.events
+    bare = np.asarray(traces.graph.action_mask)[:n] & ~tokens.mask[:n] & ~outside_team(traces)
+    failed, every = int(np.sum(bare & failed_model_calls(traces))), int(bare.sum())
+    verb = "counts" if failed == 1 else "count"
+    return (
+        (
+            f"{failed} of {counted(every, 'call')} without a count of tokens failed and {verb} as 0 tokens; "
+            "a provider may have billed those that timed out"
+        )
+        if failed
+        else ""
+    )
