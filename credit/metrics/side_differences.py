@@ -100,7 +100,8 @@ EARLY = "the trace ends early, as others do that lack lines"
 """Why one is left out of a comparison of whole traces."""
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
-STARRED_SIDES = "all rows but success and outcome, which are tested on their own"
+STARRED_SIDES = "three parts, each alone: success and outcome, what follows these, and other metrics"
+"""Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 ASKED = {
     "success": "success",
     "outcome": "outcome",
@@ -207,7 +208,8 @@ class SideDifference:
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike; None where too few have a number or differ. What a change is judged by,
-        `FIRST`, is tested on its own, and all other metrics by Holm's method among themselves.
+        `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and all that
+        `is_other`.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
         direction that is harder to see; None where there is no interval.
@@ -1261,15 +1263,16 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     Raises:
       CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
+    files = traces.traces["file"].to_pylist()
     for folder in folders:
         if not Path(folder).exists():
-            raise CreditError(f"{folder} does not exist; {EXPECTED}")
+            near = near_names(folder, files, count="Files that were read ({})")
+            raise CreditError(f"{folder} does not exist; {EXPECTED}. {near}")
     if len(folders) != 2:
         raise CreditError(f"sides are {', '.join(folders)}; {EXPECTED}")
     places = [Path(folder).resolve() for folder in folders]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
-    files = traces.traces["file"].to_pylist()
     inside = _sides_of_files(places, files)
     side = np.array([inside[file] for file in files], np.int64)
     for number, folder in enumerate(folders):
@@ -1420,21 +1423,18 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     task, asked, untold = task_ids(traces), side >= 0, _untold(traces, metrics, side)
     found = [_compared(name, metric, side, task, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
-    of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
-    for one in known:
-        of_first[one.metric in FIRST].append(one)
-    rows: dict[str, SideDifference] = {}
-    for family in of_first.values():
-        heads: dict[str | bytes, str] = {}
-        facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in family]
-        for one, fact in zip(family, facts, strict=True):
-            heads.setdefault(fact, one.metric)
-        tests = sum(one.p is not None and heads[fact] == one.metric for one, fact in zip(family, facts, strict=True))
-        p_values = holm([math.nan if one.p is None else one.p for one in family], facts)
-        for one, fact, p in zip(family, facts, p_values, strict=True):
-            same = heads[fact] if heads[fact] != one.metric else ""
-            rows[one.metric] = dataclasses.replace(one.corrected(p, tests), same_as=same)
-    return [rows[one.metric] for one in known]
+    family = [(one.metric not in FIRST) + one.is_other for one in known]
+    facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in known]
+    first = {facts[i]: i for i in sorted(range(len(known)), key=lambda i: (family[i], i), reverse=True)}
+    corrected: dict[int, tuple[float, int]] = {}
+    for part in set(family):
+        heads = [i for i in first.values() if family[i] == part]
+        p_values = [math.nan if (p := known[i].p) is None else p for i in heads]
+        tests = sum(not math.isnan(p) for p in p_values)
+        corrected |= {i: (p, tests) for i, p in zip(heads, holm(p_values), strict=True)}
+    rows = [one.corrected(*corrected[first[fact]]) for one, fact in zip(known, facts, strict=True)]
+    same = ["" if first[fact] == i else known[first[fact]].metric for i, fact in enumerate(facts)]
+    return [dataclasses.replace(row, same_as=of) for row, of in zip(rows, same, strict=True)]
 
 
 def _untold(traces: Traces, metrics: Mapping[str, TraceMetric], side: np.ndarray) -> np.ndarray:

@@ -235,7 +235,7 @@
         ["median ×", `Median ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the median of the tasks that differ. A large task may move the means the other way.`],
         ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
         ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
-        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "three parts, each alone: success and outcome, what follows these, and other metrics", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {

@@ -18,6 +18,7 @@ from credit.metrics.event_costs import Price, Prices, read_prices
 from credit.metrics.side_agents import agent_differences
 from credit.metrics.side_differences import (
     ASKED,
+    ASKED_NEXT,
     COSTS,
     MOST_WORDS,
     SILENT,
@@ -508,19 +509,18 @@ def test_numbers_that_rise_as_one_are_one_test() -> None:
     traces = traces_of([f"q{i // 2}" for i in range(16)])
     rows = {row.metric: row for row in side_differences(traces, metrics, side)}
     assert [row.same_as for row in rows.values()] == ["", *["tool_calls"] * 3, *[""] * 4]
-    assert {row.rows for row in rows.values()} == {5} and all(rows[name].stands_out for name in ("tool_calls", "y"))
+    assert [row.rows for row in rows.values()] == [1] * 4 + [4] * 4
+    assert all(rows[name].stands_out for name in ("tool_calls", "critical_steps", "y"))
 
 
 def test_what_no_interval_has_is_corrected_all_the_same() -> None:
     """Errors were "within chance" beside seconds "not beyond chance after correction", with p .023 each before it."""
     side, rng = np.tile([0, 1], 12), np.random.default_rng(1)
     errors = ((side == 0) != (np.arange(24) // 2 < 1)) * (1.0 + np.arange(24) // 8)  # of 12 tasks, 11 have fewer
-    metrics = {"errors": numbered(errors)} | {str(i): numbered(rng.random(24)) for i in range(20)}
+    metrics = {"critical_steps": numbered(errors)} | {str(i): numbered(rng.random(24)) for i in range(20)}
     rows = {row.metric: row for row in side_differences(traces_of([f"q{i // 2}" for i in range(24)]), metrics, side)}
-    assert (
-        rows["errors"].without == "has zeros"
-        and rows["errors"].why() == "not beyond chance after correction for 21 rows"
-    )
+    row = rows["critical_steps"]
+    assert row.without == "has zeros" and row.why() == "not beyond chance after correction for 21 rows"
 
 
 def test_a_ratio_of_means_outside_the_interval_is_said() -> None:
@@ -764,6 +764,8 @@ def test_files_are_sides_and_a_system_of_each_is_no_other_difference(tmp_path: P
     assert "system, too" not in told(files, "system")
     assert "model, too" in told(files, *both) and "system, too" not in told(files, *both)
     assert "system, too" in told("model", *both) and "model, too" not in told("model", *both)
+    wrong = run("metrics", tmp_path, "--sides", f"{tmp_path / 'old'},{tmp_path / 'new'}").stderr
+    assert f"or `before=DATE`. Did you mean {tmp_path / 'old.jsonl'} or " in wrong
 
 
 def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
@@ -1396,3 +1398,51 @@ def test_the_answer_names_each_way_that_something_changed() -> None:
                 said = part.removeprefix(f"{way}: ").split(", ")
                 left = ["…"] if len(said) < len(of_way) or said[-1] == "…" else []
                 assert said == of_way[: len(said) - len(left)] + left and said[0] == of_way[0]
+
+
+def drawn_metrics(rng: np.random.Generator, tasks: int) -> dict[str, TraceMetric]:
+    """Metrics of two runs of each task, which depend on each other as those of a team do, and not on the side."""
+    hard, size = np.repeat(rng.normal(size=tasks), 2), np.exp(0.5 * rng.normal(size=2 * tasks))
+    good = rng.random(2 * tasks) < 1 / (1 + np.exp(hard))
+    errors, calls = rng.poisson(0.3 * size), 1.0 + rng.poisson(3 * size)
+    found = {"success": good, "tokens": size * np.exp(hard), "input_tokens": size**2, "errors": errors}
+    found |= {"unmended_errors": rng.binomial(errors, 0.4), "tool_calls": calls, "loops": errors // 2}
+    found |= {"wall_clock": size + calls, "logged_money": size * rng.random(2 * tasks)}
+    found |= {"speed_up": 1 + rng.random(2 * tasks) / calls, "team_mean": 1 + rng.random(2 * tasks)}
+    found |= {"message_redundancy": rng.beta(1, 3, 2 * tasks), "team_births": 1.0 + rng.poisson(1, 2 * tasks)}
+    return {name: numbered(np.asarray(value, float)) for name, value in found.items()}
+
+
+def test_what_is_asked_of_a_change_has_its_stars_whatever_else_a_format_knows() -> None:
+    """`unmended_errors` had a star in Langfuse's form of 120 traces, and none in LangSmith's, which knows the team."""
+    rng = np.random.default_rng(3)
+    traces, side = traces_of([f"q{i // 2}" for i in range(48)]), np.tile([0, 1], 24)
+    metrics = drawn_metrics(rng, 24)
+    metrics["unmended_errors"] = numbered(np.where(side, metrics["tokens"].value, 0) > 1)
+    alone = {name: metric for name, metric in metrics.items() if name in {*ASKED, *ASKED_NEXT}}
+    whole, bare = (
+        {row.metric: (row.p, row.rows, row.stands_out) for row in side_differences(traces, some, side)}
+        for some in (metrics, alone)
+    )
+    assert whole.keys() - bare.keys() == metrics.keys() - alone.keys()
+    assert {name: whole[name] for name in bare} == bare
+    assert whole["success"][1] == 1 and whole["tokens"][1] > 1 and whole["team_mean"][1] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [True, False])
+def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_within_each_part(shared: bool) -> None:
+    rng, times = np.random.default_rng(5), 400
+    traces = traces_of([f"q{i // 2 if shared else i}" for i in range(48)])
+    stars = {"success": 0, "asked": 0, "other": 0}
+    for _ in range(times):
+        side = np.tile([0, 1], 24) if shared else rng.integers(0, 2, 48)
+        rows = side_differences(traces, drawn_metrics(rng, 24), side)
+        parts = {
+            ("success" if row.metric == "success" else "other" if row.is_other else "asked")
+            for row in rows
+            if row.stands_out
+        }
+        for part in parts:
+            stars[part] += 1
+    assert all(count <= 0.05 * times for count in stars.values()), stars
