@@ -58,12 +58,13 @@ def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
            "updates": 3}  # fmt: skip
     compared = cells([row | {"seed": i, "signal": s} for s in ("rloo", "mine:b") for i in range(2)])
     trained = of_training(compared, 4, (0.1, 0.2))
-    assert [n.quantity for n in trained if n.method == "rloo"] == ["rate", "area", "final", "events to 90 %"]
-    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "rloo", ""]
+    of_rloo = [n.quantity for n in trained if n.method == "rloo"]
+    assert of_rloo == ["rate", "area", "final", "events to 90 %", "answered"]
+    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "", "rloo", ""]
     assert trained[-1].quantity == "ahead" and {n.mark for n in trained if n.quantity == "rate"} == {"at edge"}
     save_numbers([*numbers, *trained], tmp_path / "all.csv")
     written = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
-    assert len(written) == 14 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
+    assert len(written) == 16 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
 
 
 def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
@@ -282,7 +283,8 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     row = {"task": "t", "signal": "max_rl", "learning_rate": 0.2, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
            "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
            "updates": 3, "seed": 0}  # fmt: skip
-    trained = of_training(cells([row, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
+    part = {"answered": 0.25, "refused": "no"}
+    trained = of_training(cells([row | part, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
     save_numbers(of_run(trained, "train", lambda number: {}), tmp_path / "train.csv")
     bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
             (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
@@ -290,7 +292,7 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
     expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
                 "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
-                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5"}  # fmt: skip
+                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5, 75 % refused"}  # fmt: skip
     files = [tmp_path / f"{bench}.csv" for bench in ("bias", "snr", "train")]
     for output in ("all.csv", "all.tex"):
         found = _table(*files, "-o", tmp_path / output)
