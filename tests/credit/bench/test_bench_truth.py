@@ -339,6 +339,7 @@ def test_what_answers_nothing_is_refused_and_compared_with_nobody(tmp_path: Path
     assert {row["method"] for row in rows if not row["why"]} == {"gae"} and not any(row["less"] for row in rows)
 
 
+@pytest.mark.slow
 def test_methods_of_replays_and_of_true_values_are_measured(drawn: Draw) -> None:
     """`bench truth -m c3` was refused: the logs had neither contexts nor nodes."""
     found = {name: score(drawn, name) for name in ("c3", "coma", "difference_reward", "rloo")}
