@@ -41,6 +41,7 @@ LEGENDS = {
     "final": f"the share at the end, {_OF_SHARE}",
     "events to 90 %": f"evidence included, {_OF_SHARE}",
     "answered": "part of the decisions that have an advantage, of the seed with the least; 1 is all",
+    "less": "on the same seeds, median over seeds",
     "ahead": f"{AHEAD} than that of the first method",
 }
 LEGEND = (
@@ -59,6 +60,12 @@ OTHER = (
     ". †: not the rate of the first method, so that the difference may come of the choice; `--common-rates` compares "
     "all at one"
 )
+MARKS = {
+    "at edge": EDGE.removeprefix("; at edge: "),
+    "*": MARK.partition(",")[0].removeprefix("; * "),
+    "†": OTHER.removeprefix(". †: "),
+}
+"""What is printed beside numbers of whatever run."""
 COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
 SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
