@@ -584,6 +584,8 @@ def test_a_method_that_needs_more_others_is_told_the_size_of_group(
     call = ["bench", "bias", "-m", f"needs_three:{name}", "--world", "stop-rewards"]
     two = CliRunner().invoke(cli, [*call, "-o", "two.csv"])
     assert "refused / refused" in two.stdout and two.stderr.count("; --group-size 4 has more") == 1, two.output
+    refused = measure(f"needs_three:{name}", "stop-rewards", 2)  # its bias was 1, as of a gradient of 0
+    assert refused.answered == 0 and np.isnan([refused.bias, refused.variance, refused.relative, refused.sign]).all()
     with open("two.csv", newline="") as file:
         assert {row["why"] for row in csv.DictReader(file)} == {REASONS[reason]}
     four = CliRunner().invoke(cli, [*call, "--group-size", "4"])
