@@ -412,7 +412,7 @@ def test_words_that_stand_for_no_name_are_no_agent(tmp_path: Path, column: str) 
 def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     """A column `task` or `log_ratio` was passed over without a word."""
     for name in "ab":
-        (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q,1,1,{name}\n")
+        (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q{name},1,1,{name}\n")
     (problem,) = read(tmp_path).problems
     assert (problem.kind, problem.value, problem.is_failure) == ("unread-columns", "'task, log_ratio, trace_id'", False)
     assert problem.file == str(tmp_path / "a.csv")
