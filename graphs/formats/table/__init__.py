@@ -15,7 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
+from graphs.formats.table.cells import EVIDENCE, LISTS, REWARD, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
 from graphs.formats.table.rows_again import note_of_copies
@@ -25,7 +25,7 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
+from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -320,7 +320,7 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        reward = convert("reward", number, "a number")
+        reward = convert("reward", *REWARD)
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward

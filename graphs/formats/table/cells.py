@@ -16,7 +16,7 @@ from graphs.traces.missing_names import no_ids
 from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
-__all__ = ["EVIDENCE", "LISTS", "moment", "truth"]
+__all__ = ["EVIDENCE", "LISTS", "REWARD", "moment", "truth"]
 
 
 def moment(value: Any) -> float | None:
@@ -55,6 +55,15 @@ def _ids(key: str) -> Callable[[Any], str | None]:
     return convert
 
 
+def _reward(value: Any) -> float | None:
+    """A number; a truth is 1 or 0, as in every format."""
+    amount = number(value)
+    return _flag(value) if amount is None else amount
+
+
+REWARD: tuple[Callable[[Any], Any], str] = (_reward, "a number, or true or false for 1 and 0")
+"""How cells of rewards are read, and what is expected of them."""
+
 _NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
@@ -64,6 +73,8 @@ _NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     name: (_ids(name), f"{WRITTEN_EXACTLY}, or an empty cell")
     if key.kind == "id"
+    else REWARD
+    if name.endswith("reward")
     else _NUMBERS["flag" if name in FLAGS else key.kind]
     for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items()
 }
