@@ -188,7 +188,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
         "traces": 2,
         "calls": 6,
         "errors": 1,
-        "retries": None,
+        "retries": 1,
         "loops": 1,
         "tokens": 10 + 11 + 12 + 13 + 14 + 10,
     }
@@ -215,7 +215,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
         "traces": 14,
         "calls": 28,
         "errors": 14,
-        "retries": None,
+        "retries": 14,
         "loops": 0,
         "seconds": None,
         "lacks_lines": False,
