@@ -180,22 +180,39 @@ def _of_coins(values: np.ndarray) -> tuple[float, float]:
 def difference_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """The 95 % interval of the mean of `second` less that of `first`, one number each of independent clusters.
 
-    With mean m₁ and interval l₁ to u₁ of the one and m₂, l₂ and u₂ of the other it reaches from
-    d − √((m₂ − l₂)² + (u₁ − m₁)²) to d + √((u₂ − m₂)² + (m₁ − l₁)²), d = m₂ − m₁. So a kind of few clusters without a
-    rare number has the spread that its numbers may have: Welch's interval of 20 and 200 chances of 5 % held 63 %. There
-    is none, and NaN, where numbers of a kind are equal, unless all of both are from 0 to 1, and these at an end.
+    It is Welch's, d ± t e with d = m₂ − m₁ and e² = s₁² / n₁ + s₂² / n₂, and reaches over that with the first term of a
+    correction for skewness, d + e (± t + (g₂ s₂³ / n₂² − g₁ s₁³ / n₁²) (1 + 2 t²) / (6 e³)), as `mean_interval` does.
+    To join intervals of both means held 98 to 99.8 % of successes of 8 to 20 tasks of 1 to 4 runs a side, and found a
+    change from 0.5 to 0.9 in 54 % of pairs of 20 tasks, now 93 %.
 
-    Reference: Newcombe 1998; Zou and Donner 2008, Construction of confidence limits about effect measures.
+    A kind whose numbers are all 0 or 1, as where a rare one was not seen, has the spread that a chance may have. With
+    intervals l₁ to u₁ and l₂ to u₂ of the means it reaches from d − √((m₂ − l₂)² + (u₁ − m₁)²) to
+    d + √((u₂ − m₂)² + (m₁ − l₁)²). Welch's of 20 and 200 chances of 5 % held 63 %. There is none, and NaN, where other
+    numbers of a kind are equal.
+
+    Reference: Welch 1947; Zhou and Dinh 2005, Nonparametric confidence intervals for the one- and two-sample problems;
+    Newcombe 1998; Zou and Donner 2008, Construction of confidence limits about effect measures.
 
     Examples:
       >>> low, high = difference_interval(np.zeros(20), np.array([1.0] * 10 + [0.0] * 190))
       >>> round(low, 3), round(high, 3)
       (-0.069, 0.087)
     """
+    apart, kinds = float(np.mean(second) - np.mean(first)), (first, second)
     parts = min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1
-    (low, high), (lower, higher) = (_of_parts(kind) if parts else mean_interval(kind) for kind in (first, second))
-    one, other = float(np.mean(first)), float(np.mean(second))
-    return other - one - math.hypot(other - lower, high - one), other - one + math.hypot(higher - other, one - low)
+    if parts and any(map(_are_coins, kinds)):
+        (low, high), (lower, higher) = map(_of_parts, kinds)
+        one, other = float(np.mean(first)), float(np.mean(second))
+        return apart - math.hypot(other - lower, high - one), apart + math.hypot(higher - other, one - low)
+    if any(np.ptp(kind) <= ROUNDING * np.abs(kind).max() for kind in kinds):
+        return math.nan, math.nan
+    squares = [float(kind.var(ddof=1)) / len(kind) for kind in kinds]
+    error = sum(squares) ** 0.5
+    degrees = error**4 / sum(square**2 / (len(kind) - 1) for square, kind in zip(squares, kinds, strict=True))
+    low, high = _around(apart, error, degrees)
+    tails = [_skewness(kind) * square**1.5 / len(kind) ** 0.5 for square, kind in zip(squares, kinds, strict=True)]
+    moved = (tails[1] - tails[0]) / error**2 * (1 + 2 * ((high - apart) / error) ** 2) / 6
+    return low + min(moved, 0.0), high + max(moved, 0.0)
 
 
 def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:

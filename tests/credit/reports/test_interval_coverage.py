@@ -234,6 +234,24 @@ def test_differences_of_unlike_numbers_of_tasks_are_covered(world: str) -> None:
         within(((low <= truth) & (truth <= high)).tolist(), (world, first), rare=part * min(first, second) < 25)
 
 
+@pytest.mark.parametrize("tasks", [12, 20, 40])
+def test_successes_of_few_runs_of_tasks_of_one_side_are_covered_and_told_apart(tasks: int) -> None:
+    """98 to 99.8 % held no difference, and a change from 0.5 to 0.9 of 20 tasks a side was left out by 54 %."""
+    rng, held, found = np.random.default_rng(24), [], []
+
+    def success(mean: float) -> np.ndarray:
+        runs = rng.integers(1, 5, tasks)
+        return np.asarray(rng.binomial(runs, rng.beta(2 * mean, 2 - 2 * mean, tasks)) / runs)
+
+    for _ in range(600):
+        for chance in (0.3, 0.5):
+            low, high = difference_interval(success(chance), success(chance))
+            held.append(low <= 0 <= high)
+        found.append(difference_interval(success(0.5), success(0.9))[0] > 0)
+    within(held, tasks, rare=False)
+    assert np.mean(found) > {12: 0.65, 20: 0.88, 40: 0.99}[tasks]
+
+
 ABOVE: dict[str, tuple[Draw, Draw, float, float]] = {
     "alike": (MEANS["normal"][0], MEANS["normal"][0], 0.5, 1),
     "more": (lambda rng, n: 1 + rng.normal(size=n), MEANS["normal"][0], float(ndtr(0.5**0.5)), 1),
