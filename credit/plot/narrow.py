@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis, Tick
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
@@ -62,22 +63,31 @@ def make_room(figure: Figure) -> None:
 
 
 def _arrange(figure: Figure) -> bool:
-    """Move, stack, wrap and shrink until the panels have room, and say whether they have."""
+    """Move, stack, wrap and shrink until the panels have room, and say whether they have.
+
+    The last ways take the least place that there is, so that a size with room has room in whatever is larger.
+    """
     width, height = figure.get_size_inches()
-    lines = {text: text.get_text() for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)}
-    if _fits(figure):
-        if not _crowded(figure):
+    texts = [text for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)]
+    lines = {text: (text.get_text(), float(text.get_fontsize())) for text in texts}
+    numbers = {axis: [float(label.get_fontsize()) for label in axis.get_ticklabels()]
+               for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
+    beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"])
+              for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
+    if _fits(figure) and not _crowded(figure):
+        return True
+    ways = [(True, np.inf)] * bool(height > width) + [(False, SMALL)] * 2 + [(True, SMALL)] * 2
+    for stacked, points in ways:  # twice: broken lines may take the room
+        for axes, (spec, labelled) in (_below_each_other(figure) if stacked else beside).items():
+            axes.set_subplotspec(spec)
+            axes.tick_params(labelleft=labelled)
+        for text, (line, size) in lines.items():  # as they were: what was tried broke and shrank them
+            text.set_text(line)
+            text.set_fontsize(min(points, size))
+        for axis, sizes in numbers.items():
+            axis.set_tick_params(labelsize=min([points, *sizes]))
+        if _fits(figure) and not _crowded(figure):
             return True
-        _restore(lines, SMALL)
-        return _fits(figure) and not _crowded(figure)
-    if height > width:
-        _stack(figure)
-        if _fits(figure):
-            return True
-    for _ in range(2):  # the broken lines may take the room
-        _restore(lines, SMALL)
-        if _fits(figure):
-            return not _crowded(figure)
     return False
 
 
@@ -86,13 +96,6 @@ def _labels(figure: Figure) -> list[list[Text]]:
     kinds = zip(*((axes.xaxis.label, axes.yaxis.label, axes.title) for axes in figure.axes), strict=True)
     shown = ([text for text in of_kind if text.get_text()] for of_kind in kinds)
     return [of_kind for of_kind in shown if of_kind]
-
-
-def _restore(lines: dict[Text, str], points: float) -> None:
-    """Give texts the lines that they had, in type of no more than so many points."""
-    for text, before in lines.items():
-        text.set_text(before)
-        text.set_fontsize(min(points, float(text.get_fontsize())))
 
 
 def _fits(figure: Figure) -> bool:
@@ -129,15 +132,13 @@ def _size_with_room(figure: Figure) -> str:
     return "a larger size, or fewer panels"
 
 
-def _stack(figure: Figure) -> None:
-    """Set panels that stand side by side below each other."""
+def _below_each_other(figure: Figure) -> dict[Axes, tuple[SubplotSpec, bool]]:
+    """Where panels stand that have a row each, and whether it has its names."""
     from matplotlib.gridspec import GridSpec
 
-    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    panels = [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
     rows = GridSpec(len(panels), 1, figure=figure)
-    for row, axes in enumerate(panels):
-        axes.set_subplotspec(rows[row])
-        axes.tick_params(labelleft=True)
+    return {axes: (rows[row], True) for row, axes in enumerate(panels)}
 
 
 def _place_legends(figure: Figure) -> None:

@@ -100,6 +100,17 @@ def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
         assert not any(panel.overlaps(inner) for panel in panels)
 
 
+def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
+    """Of 4.1 inches the legend of seven methods and what it says took half."""
+    heights = []
+    for methods, absent in ((1, []), (7, []), (7, ABSENT[:1])):
+        figure = training(methods, 2, absent)
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_window_extent().height)
+        assert figure.legends[0].get_window_extent().height < 0.4 * figure.bbox.height
+    assert heights == pytest.approx([heights[0]] * 3, rel=0.1)
+
+
 @pytest.mark.parametrize("least", [1e-32, -1e-12, 0.0])
 @pytest.mark.parametrize("others", [(0.3,), (1.7, 6.0), (2e-7, 40.0), ()])
 def test_a_score_of_0_up_to_rounding_has_a_place_in_its_panel(least: float, others: tuple[float, ...]) -> None:
