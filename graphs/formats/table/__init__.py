@@ -133,7 +133,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
                 for name in others:
                     unread.setdefault(name, source.name)
-                for ours in ("group", "agent", "reward"):
+                for ours in ("group", "agent", "reward", "policy_version"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
             fallen = []
@@ -302,6 +302,7 @@ class _Table:
             first, first_line = self.stated.setdefault((record.trace_id, ours, of), (amount, line))
             if first != amount and not (first != first and amount != amount):
                 expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
+                expected += "; those of rows are event_reward, of agents agent_reward" * (ours == "reward")
                 raise TraceError(
                     Problem(
                         f"inconsistent-{ours}",

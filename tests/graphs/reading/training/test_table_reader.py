@@ -317,6 +317,15 @@ def test_truths_of_rewards_are_1_and_0(name: str, tmp_path: Path) -> None:
     assert traces.reward[:2].tolist() == [1, 0] and traces.evidence["event_reward"].array[:2].tolist() == [0, 1]
 
 
+def test_rewards_that_rows_or_agents_earned_are_told_their_column(tmp_path: Path) -> None:
+    """A column `reward` of steps was refused, and nothing said where its numbers belong."""
+    path = write(b"trace,reward\na,0\na,1\nb,0\n", tmp_path)
+    (problem,) = read(path).problems
+    assert problem.expected == (
+        "0.0 as in row 2: one reward a trace; those of rows are event_reward, of agents agent_reward"
+    )
+
+
 def test_nan_in_evidence_is_absent(tmp_path: Path) -> None:
     traces = read(write(b"trace,reward,value\na,1,nan\na,1,2\n", tmp_path))
     assert traces.evidence["value"].mask[:2].tolist() == [False, True]
@@ -438,6 +447,7 @@ def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     ("header", "option"),
     [("trace,task,reward,agent", "--columns group=task"), ("trace,speaker,reward,group", "--columns agent=speaker"),
      ("trace,question_id,reward,worker", "--columns group=question_id,agent=worker"),
+     ("trace,global_step,reward,group", "--columns policy_version=global_step"),
      ("trace,step,reward,agent", "--columns"), ("trace,task,reward,uid", "--columns")],
 )  # fmt: skip
 def test_a_likely_column_of_tasks_or_agents_is_named_by_its_option(tmp_path: Path, header: str, option: str) -> None:
