@@ -15,7 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.table.cells import EVIDENCE, LISTS, REWARD, moment, truth
+from graphs.formats.table.cells import EVIDENCE, LISTS, MOMENT, REWARD, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
 from graphs.formats.table.rows_again import note_of_copies
@@ -354,7 +354,7 @@ class _Table:
         kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
-        time = convert("time", moment, "a finite number, 0 or more")
+        time = convert("time", *MOMENT)
         evidence = {
             name: convert(name, *EVIDENCE[name])
             for name, key in EVENT_EVIDENCE.items()

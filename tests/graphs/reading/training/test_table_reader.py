@@ -303,6 +303,22 @@ def test_a_bad_cell_refuses_its_trace_and_no_other(column: str, value: Any, kind
         assert problem.field == column
 
 
+@pytest.mark.parametrize("kind", ["text", "us", "ns"])
+def test_dates_with_their_times_are_seconds(kind: str, tmp_path: Path) -> None:
+    """A table whose clock wrote dates was refused whole."""
+    dates = ["2026-01-01T00:00:01.5Z", "2026-01-01T00:00:04Z", "2026-01-01T00:00:02Z"]
+    column = pa.array(dates)
+    if kind != "text":
+        column = column.cast(pa.timestamp(kind, "UTC"))
+    table = pa.table({"trace": ["a"] * 3, "reward": [1.0] * 3, "time": column})
+    pq.write_table(table, tmp_path / "x.parquet")
+    traces = read(tmp_path / "x.parquet")
+    assert np.diff(np.asarray(traces.events["time"])).tolist() == [2.5, -2.0]
+    assert [problem.kind for problem in traces.problems] == ["unordered-rows"]
+    zones = write(b"trace,reward,time\na,1,2026-01-01T00:00:01Z\na,1,2026-01-01T00:00:02\nb,0,noon\nc,0,1\n", tmp_path)
+    assert [(p.kind, p.trace) for p in read(zones).problems] == [("bad-type", "b"), ("mixed-zones", "a")]
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
 def test_truths_of_rewards_are_1_and_0(name: str, tmp_path: Path) -> None:
     """They were refused, where `from_columns` and five formats read them."""
