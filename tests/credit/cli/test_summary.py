@@ -194,7 +194,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     }
     first = plain["suspects"][0]
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5)
-    assert first["why"] == "error of search; a later call of the tool succeeded"
+    assert first["why"] == "error of search; the same call succeeded later"
     assert any("the same call of search 4 times in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
