@@ -80,7 +80,9 @@ def comparison(methods: int, places: int, absent: list[Absent]) -> Any:
 
 @pytest.mark.parametrize("draw", [training, bias, truth, snr, calibration, comparison])
 @pytest.mark.parametrize("methods, places", [(1, 1), (7, 1), (18, 3)])
-@pytest.mark.parametrize("absent", [[], ABSENT], ids=["all", "absent"])
+@pytest.mark.parametrize(
+    "absent", [pytest.param(ABSENT, id="absent"), pytest.param([], id="all", marks=pytest.mark.slow)]
+)
 def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
     draw: Any, methods: int, places: int, absent: list[Absent]
 ) -> None:
