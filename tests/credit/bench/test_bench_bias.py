@@ -592,13 +592,21 @@ def test_a_method_that_needs_more_others_is_told_the_size_of_group(
     assert "refused" not in four.stdout and "has more" not in four.stderr
 
 
-def test_groups_too_many_to_order_are_drawn_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "methods",
+    [
+        ("middle_of:middle", "rloo"),
+        pytest.param(("grpo", "ccpo", "c3, equal choices one node"), marks=pytest.mark.slow),
+    ],
+)
+def test_groups_too_many_to_order_are_drawn_in_any_order(
+    methods: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One world of two had 12⁵ groups of five: the figure was drawn without it, with exit status 0."""
     from credit.bench import bias
 
     (tmp_path / "middle_of.py").write_text(MIDDLE)
     monkeypatch.chdir(tmp_path)
-    methods = ("middle_of:middle", "rloo", "grpo", "ccpo", "c3, equal choices one node")
 
     def measured() -> list[Row]:
         bias._draws.cache_clear()

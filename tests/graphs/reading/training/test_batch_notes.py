@@ -98,7 +98,10 @@ def test_the_note_on_versions_counts_traces_that_are_compared(
     assert mixed.shown == bool(missing) + bool(late)
 
 
-def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_all", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(
+    of_all: bool, of_each_kind: set[str], tmp_path: Path
+) -> None:
     """By every method that takes a key."""
     rows = [(f"t{i}", agent, 1 + i // 2, i % 2) for i in range(4) for agent in "sc"]
     text = "".join(f"{t},q,{agent},{version},{reward}\n" for t, agent, version, reward in rows)
@@ -109,6 +112,8 @@ def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(tmp_path: P
     assert len(logged.problems) == 1 and not split.problems
     keyed, states = set(), availability(logged)
     for name in (name for name in METHODS if states[name].state == "computable"):
+        if not of_all and name not in {*of_each_kind, "rloo", "hierarchical_grpo"}:
+            continue
         apart = run(split, name)
         if takes_key(METHODS[name].fn):
             keyed.add(name)
