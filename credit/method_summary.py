@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, doubts_of_log
 from credit.methods.absent_outcomes import action_counts, left_out
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
@@ -27,7 +28,7 @@ from credit.reports.trace_returns import (
     outweighed,
     precision_note,
 )
-from credit.untold_order import said_of_order, untold_traces
+from credit.untold_order import said_of_order, tied_traces, untold_traces
 from credit.values_at_once import rounds_of_log, said_of_rounds
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
@@ -77,6 +78,7 @@ class Summary:
         self.alike: dict[str, str] | None = None  # columns that tell nothing apart, and what each leaves alike
         self.evidence: collections.Counter[str] = collections.Counter()  # how many events or traces have each key
         self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
+        self.doubts: dict[str, None] = {}  # what leaves the bias of a method open, and is not among the counts
         self.odd: dict[str, str] = {}  # traces left out for outcomes of agents alone, as of `said_of_odd`
 
     def add(
@@ -100,8 +102,12 @@ class Summary:
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
         again = sum(problem.count for problem in traces.problems if problem.kind == REPEATED_ROWS)
         self.counts.update({"with own outcome": int(credit.own_outcome), "again": again})  # the first is of batches
-        untold = untold_traces(traces, find_method(method), options, traces.evidence)
-        self.counts.update({"of untold order": untold, "unordered": fallen, "valid": int(valid.sum()), "alone": alone})
+        of_order = traces, find_method(method), options, traces.evidence
+        untold, tied = untold_traces(*of_order), tied_traces(*of_order)
+        self.counts.update({"of untold order": untold, "at one time": tied})
+        self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
+        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold or tied else set())  # said of the order
+        self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
         self.counts.update({"of another reward": _of_another_reward(traces)})
         outcomes = action_counts(traces)
@@ -160,6 +166,7 @@ class Summary:
         self.large += other.large
         self.elsewhere.update(other.elsewhere)
         self.odd.update(other.odd)
+        self.doubts |= other.doubts
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
@@ -202,7 +209,7 @@ class Summary:
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
             "large": [list(part) for part in self.large], "unresolved": self.unresolved, "rounded": self.rounded,
             "elsewhere": self.elsewhere, "evidence": dict(self.evidence), "alike": self.alike,
-            "odd": self.odd,
+            "odd": self.odd, "doubts": list(self.doubts),
         }  # fmt: skip
 
     @classmethod
@@ -218,6 +225,7 @@ class Summary:
         summary.rounded += plain["rounded"]
         summary.elsewhere.update(plain["elsewhere"])
         summary.odd.update(plain["odd"])
+        summary.doubts = dict.fromkeys(plain["doubts"])
         summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
@@ -260,6 +268,20 @@ class Summary:
             else [],
         }
 
+    def _doubts(self, method: str, options: Mapping[str, Any]) -> list[str]:
+        """What leaves open whether a method without a bias has none: traces left out, the order of rows, copies."""
+        count = self.counts
+        doubts = [said for said in ("" if count["of agents"] else left_out(count),
+                                    said_of_odd(self.odd, count["traces"])) if said]  # fmt: skip
+        if count["unordered"] and find_method(method).reads_order(options, +self.evidence):
+            stands = f"in {counted(count['unordered'], 'trace')} one stands behind a later one"
+            doubts.append(f"{method} reads rows in the order of the file, and {stands}")
+        if count["again"]:
+            doubts.append(f"{counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
+        if untold := said_of_order(count["of untold order"], count["at one time"]):
+            doubts.append(f"{method} reads the order of agents, and {untold}")
+        return doubts
+
     def lines(self, method: str, options: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:
         """The summary as text: advantages computed, reasons for missing ones, groups without signal."""
         plain = self.as_json(method, options, given)
@@ -275,8 +297,13 @@ class Summary:
         entry = find_method(method)
         stated = implied(entry.fn, options, of_agents=count["of agents"] > 0)
         unbiased, why = entry.unbiased_with(stated, self.seen)
-        if why:
-            lines.append(f"  the policy gradient {'is biased' if unbiased is False else 'may be biased'}: {why}")
+        if ":" in method:
+            unbiased, why = None, f"that is not known; `credit bench bias --method {method}` computes it"
+        doubts = self._doubts(method, options)
+        if unbiased and (doubts or self.doubts):
+            unbiased, why, doubts = None, "; ".join([*doubts, *self.doubts]), []
+        if not unbiased:
+            lines.append(f"  the policy gradient {'may be biased' if unbiased is None else 'is biased'}: {why}")
         lines += [f"  {counted(count, 'action')} of these: {why}" for why, count in plain["uncompared"].items()]
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
         if entry.scope_of(stated) == ("batch", "by") and len(self.groups_of_task) > 1:
@@ -289,22 +316,12 @@ class Summary:
             of = f"{count['own outcomes']} of {counted(count['traces'], 'trace')}"
             compared = f"{method} compares agents of one name (by {stated['by']}), not traces"
             lines.append(f"  look: agents of {of} have outcomes of their own: {compared}")
-        lost = "" if count["of agents"] else left_out(count)
-        lines += [f"  look: {said}" for said in (lost, said_of_odd(self.odd, count["traces"])) if said]
+        lines += [f"  look: {doubt}" for doubt in doubts]
         lines += [f"  look: {precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
             if name in alike:
                 lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
-        if count["unordered"] and find_method(method).reads_order(options, +self.evidence):
-            traces = counted(count["unordered"], "trace")
-            lines.append(
-                f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"
-            )
-        if count["again"]:
-            lines.append(f"  look: {counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
-        if untold := said_of_order(count["of untold order"]):
-            lines.append(f"  look: {method} reads the order of agents, and {untold}")
         lines += [f"  look: {method} {said_of_rounds(count['at once'])}"] if count["at once"] else []
         lines += [f"  look: {plain['unused_rewards']}"] if plain["unused_rewards"] else []
         for name in plain["unused_evidence"]:

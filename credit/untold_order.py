@@ -1,4 +1,4 @@
-"""Whether a native log tells which of several agents acted first, or leaves that to the order of its list."""
+"""Whether a native log or a table tells which of several agents acted first, or leaves that to its order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphs.structure.edge_order import EdgeOrder
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["said_of_order", "untold_traces"]
+__all__ = ["said_of_order", "tied_traces", "untold_traces"]
 
 
 def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
@@ -31,33 +31,54 @@ def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], gi
         return 0
     from credit.metrics.event_influence import dependencies  # it loads JAX, and `validate` does not
 
+    n = traces.sizes.events
+    before, after = _beside(traces, formats == "native")
+    if not len(after):
+        return 0
+    edges = dependencies(traces)
+    place = np.where(np.asarray(traces.graph.action_mask)[:n], np.arange(1, n + 1), 0)
+    reaches = EdgeOrder(*edges).latest(place)
+    latest = np.zeros(n, np.int64)
+    np.maximum.at(latest, edges[1], reaches[edges[0]])
+    return len(np.unique(np.asarray(traces.graph.trace_ids)[after[latest[after] != before + 1]]))
+
+
+def tied_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
+    """How many traces of tables have rows of several agents at one time, where a method reads who was first.
+
+    Args: as of `untold_traces`.
+    """
+    formats = traces.traces["format"].to_numpy(zero_copy_only=False)
+    if not (formats == "table").any() or not method.reads_order(options, given, of_agents=True):
+        return 0
+    before, after = _beside(traces, formats == "table")
+    time = np.asarray(traces.graph.time)
+    return len(np.unique(np.asarray(traces.graph.trace_ids)[after[time[before] == time[after]]]))
+
+
+def _beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The actions of these traces beside which one of another agent stands, without a common context, and that one."""
     graph, n = traces.graph, traces.sizes.events
     trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))
     acts = np.flatnonzero(np.asarray(graph.action_mask)[:n])
     before, after = acts[:-1], acts[1:]
-    apart = (trace[before] == trace[after]) & (agent[before] != agent[after]) & (formats == "native")[trace[after]]
-    before, after = before[apart], after[apart]
+    apart = (trace[before] == trace[after]) & (agent[before] != agent[after]) & asked[trace[after]]
     if "context" in traces.evidence:
         context = traces.evidence["context"].array
-        apart = (context[before] != context[after]) | (context[after] < 0)
-        before, after = before[apart], after[apart]
-    if not len(after):
-        return 0
-    edges = dependencies(traces)
-    place = np.zeros(n, np.int64)
-    place[acts] = acts + 1
-    reaches = EdgeOrder(*edges).latest(place)
-    latest = np.zeros(n, np.int64)
-    np.maximum.at(latest, edges[1], reaches[edges[0]])
-    return len(np.unique(trace[after[latest[after] != before + 1]]))
+        apart &= (context[before] != context[after]) | (context[after] < 0)
+    return before[apart], after[apart]
 
 
-def said_of_order(count: int) -> str:
-    """What follows where `untold_traces` counts some; "" where it counts none."""
-    if not count:
-        return ""
-    return (
-        f"in {counted(count, 'trace')} no edges tell which of several agents acted first, and the order of the list, "
-        "maybe that in which they ended, is taken; expected an edge to each action from what it followed, and one "
-        "context where agents act at once"
+def said_of_order(untold: int, tied: int) -> str:
+    """What follows where `untold_traces` or `tied_traces` count some; "" where they count none."""
+    context = "one context where agents act at once"
+    of_list = (
+        f"in {counted(untold, 'trace')} no edges tell which of several agents acted first, and the order of the list, "
+        "maybe that in which they ended, is taken; expected an edge to each action from what it followed, and "
+        f"{context}"
     )
+    of_file = (
+        f"in {counted(tied, 'trace')} rows of several agents have one time, and the order of the file, maybe that in "
+        f"which they ended, is taken; expected times that differ, or {context}"
+    )
+    return "; ".join(said for count, said in ((untold, of_list), (tied, of_file)) if count)

@@ -79,7 +79,8 @@ _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1)) 
 class Row:
     """Scores of one method in one world at one size; NaN where a score is not defined (all zeros, all ties).
 
-    All are NaN where the method is left out, as for numbers that are not finite (`credit.bench.refusals`).
+    All but `answered` are NaN where every decision was refused, for which `reasons` has the reason, and all where the
+    method is left out, as for numbers that are not finite (`credit.bench.refusals`).
     """
 
     method: str
@@ -404,6 +405,8 @@ def _pushed(name: str, batch: Batches, world: Micro, factor: float) -> tuple[tup
 
 
 def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
+    if not np.any(enumerated.reason == Reason.VALID):  # a gradient of 0 is no estimate
+        return (*[math.nan] * (len(dataclasses.fields(Row)) - 4), 0.0)
     world, true = draws.world, draws.world.gradient()
     mean = np.tensordot(draws.chance, enumerated.estimate, axes=1)
     length = float(np.linalg.norm(true))

@@ -56,9 +56,9 @@ def markdown(rows: Sequence[Row]) -> str:
             size[row.world] = max(row, size.get(row.world, row), key=lambda row: row.k)
         kept = list(size.values())
         scores = (
-            max(row.bias for row in kept),
+            max(_defined(row.bias for row in kept), default=math.nan),
             min(_defined(row.cosine for row in kept), default=math.nan),
-            sum(row.variance for row in kept) / len(kept),
+            _mean(_defined(row.variance for row in kept)),
             _mean(_defined(row.relative for row in kept)),
             _mean(_defined(row.rank for row in kept)),
             min(row.answered for row in kept),

@@ -26,6 +26,7 @@ OF_EVENTS = (
 """Said of logs whose rewards are all at events: no outcome is not an outcome of 0."""
 
 SHOWN = 5  # channels that are named
+_OTHER = "unscored, reward "  # begins the names of counts by channel
 
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
@@ -82,13 +83,18 @@ def found_instead(traces: Traces) -> str:
 
 
 def action_counts(traces: Traces) -> dict[str, int]:
-    """Traces with an outcome and without, the sum of their actions and of its squares, for `left_out`."""
+    """Traces with an outcome and without, the sum of their actions and of its squares, for `left_out`.
+
+    And how many without have each other reward.
+    """
     graph, n = traces.graph, traces.sizes.traces
     acts = np.asarray(graph.action_mask)[: traces.sizes.events]
     count = np.bincount(np.asarray(graph.trace_ids)[: len(acts)][acts], minlength=n)[:n]
     scored = np.isfinite(np.asarray(traces.reward, np.float64)[:n])
     unscored = ~scored & ~of_agents(traces)
-    return {
+    rows = {f"{_OTHER}{name}": traces.evidence[f"rewards.{name}"].rows for name in traces.reward_channels}
+    others = {name: int(unscored[has].sum()) for name, has in rows.items()}
+    return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
         for side, of in (("scored", count[scored]), ("unscored", count[unscored]))
         for what, number in (("traces", len(of)), ("actions", of.sum()), ("squares", (of**2).sum()))
@@ -109,8 +115,14 @@ give them an outcome, such as 0'
     n, scored = counts["unscored, traces"], counts["scored, traces"]
     if not n or not scored:
         return ""
-    who = "has no outcome, as a killed run" if n == 1 else "have no outcome, as killed runs"
-    said = f"{n} of {counted(n + scored, 'trace')} {who}: left out, with no advantage and in no baseline"
+    who = f"{n} of {counted(n + scored, 'trace')} {'has' if n == 1 else 'have'} no outcome"
+    left = "left out, with no advantage and in no baseline"
+    if other := max((name for name in counts if name.startswith(_OTHER)), key=counts.__getitem__, default=""):
+        which = (
+            f"{counts[other]} of these {'has' if counts[other] == 1 else 'have'} the reward {other[len(_OTHER) :]!r}"
+        )
+        return f"{who}: {left}; {which}, which is not the outcome: log it under one name, or join outcomes by --rewards"
+    said = f"{who}, as {'a killed run' if n == 1 else 'killed runs'}: {left}"
     return f"{said}; {_lengths_apart(counts) or 'if these failed, give them an outcome, such as 0'}"
 
 

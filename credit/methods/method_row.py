@@ -247,7 +247,7 @@ class Method:
         return given.get("along", "trace") == "trace" and not _alike(given["lambda_"], 1.0)
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
-        """`unbiased` under options, and why it is not or is another; None where nobody can say.
+        """`unbiased` under options, and why it is not, or why None: nobody can say. Only True has no reason.
 
         Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone. A mean
         that contains the trace itself shrinks the gradient of what is compared, without a scale, too. Whether a method
@@ -264,8 +264,10 @@ class Method:
           >>> import credit
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,turn", "singleton": "raw"})
           (True, '')
-          >>> credit.METHODS["gae"].unbiased_with({}), credit.METHODS["gae"].unbiased_with({"lambda_": 1.0})
-          ((None, ''), (True, ''))
+          >>> credit.METHODS["gae"].unbiased_with({})
+          (None, 'values that are not the true ones bias it; at lambda_=1 none do')
+          >>> credit.METHODS["gae"].unbiased_with({"lambda_": 1.0})
+          (True, '')
           >>> credit.METHODS["gae"].unbiased_with({"lambda_": 1, "discount": 0.9})
           (False, 'discount=0.9 counts what comes later for less than it is worth')
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,length", "singleton": "raw"})
@@ -297,12 +299,16 @@ class Method:
             return (None if known and decided == "by the log" else False), why
         if other:
             contains = self.compared.baseline == "mean" and given.get("scale") == "none" and {*other} <= _OF_SCALE
-            return (False, _contains("mean", "")) if contains else (None, "")
+            unknown = f"how it is biased is known of {other[0]}={defaults[other[0]]} only"
+            return (False, _contains("mean", "")) if contains else (None, unknown)
         if not known and not self.valued:
-            return False, _contains(self.compared.baseline, self.compared.scale)
+            why = _contains(self.compared.baseline, self.compared.scale)
+            return False, why or f"its number is another than the return: {self.summary}"
         # What is sure comes first.
         found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
-        return (None, but) if found[0] and not known else found
+        unless = "".join(f"; at {name}={at} none do" for name, at in self.unbiased_at.items())
+        wrong = but or f"values that are not the true ones bias it{unless}"
+        return (None, wrong) if found[0] and not known else found
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
         from estimators.options import takes_key

@@ -62,7 +62,7 @@ def load_named(name: str, kind: str) -> Any:
             listed = [
                 known
                 for known, value in vars(within).items()
-                if (callable(value) or (kind != "method" and known[0] != "_")) and not _imported(value, module)
+                if known[0] != "_" and (callable(value) or kind != "method") and not _imported(value, module)
             ]
             owner, _, inner = attribute.partition(".")
             if inner and hasattr(within, owner):

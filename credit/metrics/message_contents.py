@@ -58,12 +58,18 @@ def _without_words(traces: Traces, message: np.ndarray) -> list[int]:
     senders, receivers = senders[made], receivers[made]
     rows = np.unique(np.concatenate([senders, receivers]))
     text = dict(zip(rows.tolist(), event_texts(traces, rows, LONGEST), strict=True))
-    rest = {row: text[row] for row in senders.tolist()}
+    rest = {row: _joined(text[row]) for row in senders.tolist()}
     pairs = zip(senders.tolist(), receivers.tolist(), strict=True)
     for row, asked in sorted(((row, text[call]) for row, call in pairs), key=lambda call: -len(call[1])):
-        # One may be a part of another. A message has all arguments of a call, or the command alone.
-        rest[row] = rest[row].replace(asked if asked in rest[row] else command_of(asked), "", 1)
-    return [row for row, left in rest.items() if text[row] and not left.strip()]
+        # One may be a part of another. A message has all arguments of a call, some twice, or the command alone.
+        whole = _joined(asked)
+        rest[row] = rest[row].replace(whole if whole in rest[row] else _joined(command_of(asked)), "")
+    return [row for row, left in rest.items() if text[row] and not left]
+
+
+def _joined(text: str) -> str:
+    """A text without white space, which arguments that are logged as text have elsewhere than those of an object."""
+    return "".join(text.split())
 
 
 def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:

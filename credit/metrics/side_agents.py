@@ -12,7 +12,7 @@ from graphs.task_means import ROUNDING
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["AgentDifference", "agent_differences"]
+__all__ = ["AgentDifference", "agent_differences", "side_weights"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,30 +75,25 @@ def agent_differences(
     """
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
     trace, (names, name) = np.asarray(graph.trace_ids)[:n], ranked(traces.agents["name"].to_pylist())
-    known = np.isfinite(value) & (side >= 0)
-    shared = np.intersect1d(*(task[known & (side == one)] for one in (0, 1)))
-    kept = known & np.isin(task, shared) if len(shared) else known
+    weights = side_weights(value, side, task)
+    kept = weights.any(axis=0)
     total = np.bincount(trace, cost, m)
     if not np.allclose(total[kept], value[kept], rtol=ROUNDING, atol=0):
         return []
     (model_names, model), acts = event_models(traces), np.asarray(graph.action_mask)[:n]
     means, sums = [], []
     models: list[list[set[str]]] = []
-    for one in (0, 1):
-        rows = np.flatnonzero(kept & (side == one))
-        tasks, of = np.unique(task[rows], return_inverse=True)
-        weight = np.zeros(m)
-        weight[rows] = 1 / np.bincount(of)[of] / len(tasks)
+    for weight in weights:
         events = np.flatnonzero(weight[trace] > 0)
-        agent, weights = name[np.asarray(graph.agent_ids)[events]], weight[trace[events]]
-        means.append(np.bincount(agent, weights * cost[events], len(names)))
+        agent, of_event = name[np.asarray(graph.agent_ids)[events]], weight[trace[events]]
+        means.append(np.bincount(agent, of_event * cost[events], len(names)))
         if kinds is not None:
             flat = kinds[:, :, events].reshape(-1, len(events))
-            sums.append(np.stack([np.bincount(agent, weights * row, len(names)) for row in flat]))
+            sums.append(np.stack([np.bincount(agent, of_event * row, len(names)) for row in flat]))
         models.append([set() for _ in names])
         acting = acts[events]
         for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
-            models[one][number] |= {model_names[which]} - {""}
+            models[-1][number] |= {model_names[which]} - {""}
     parts = _parts(*sums) if sums else [(None, None, None)] * len(names)
     found = zip(names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, strict=True)
     spent = [
@@ -107,6 +102,23 @@ def agent_differences(
         if first or second
     ]
     return sorted(spent, key=lambda one: -abs(one.difference))
+
+
+def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """How much each trace counts in the means of two sides that `side_differences` compares: float [2, traces].
+
+    Args:
+      value, side, task: as of `agent_differences`.
+    """
+    known = np.isfinite(value) & (side >= 0)
+    shared = np.intersect1d(*(task[known & (side == one)] for one in (0, 1)))
+    kept = known & np.isin(task, shared) if len(shared) else known
+    weights = np.zeros((2, len(value)))
+    for one, weight in enumerate(weights):
+        rows = np.flatnonzero(kept & (side == one))
+        tasks, of = np.unique(task[rows], return_inverse=True)
+        weight[rows] = 1 / np.bincount(of)[of] / len(tasks)
+    return weights
 
 
 def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[float | None, float | None, float | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, price_gaps, token_counts, whole_costs
-from credit.metrics.side_agents import AgentDifference, agent_differences
+from credit.metrics.side_agents import AgentDifference, agent_differences, side_weights
 from credit.metrics.success_costs import SuccessCost, known_costs, success_costs, success_line
 from credit.metrics.trace_metrics import OF_CREDIT, PARTS
 from credit.reports.beyond_chance import beyond_chance
@@ -21,6 +22,7 @@ from credit.reports.durations import begins, date_text
 from credit.reports.endings import ended_early
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -99,7 +101,8 @@ EARLY = "the trace ends early, as others do that lack lines"
 """Why one is left out of a comparison of whole traces."""
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
-STARRED_SIDES = "all rows but success and outcome, which are tested on their own"
+STARRED_SIDES = "three parts, each alone: success and outcome, what follows these, and other metrics"
+"""Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 ASKED = {
     "success": "success",
     "outcome": "outcome",
@@ -128,8 +131,8 @@ AT_ONCE = 0.25
 BESIDE = ("model", "system", "format")
 """What is settled before a run, so that traces may be compared within it."""
 MODEL_OF_AGENT = "the model of an agent"
-EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
-APART = "expected two folders that are apart, of logs"
+EXPECTED = "expected two folders or files A,B, a table, `system`, `model` or `before=DATE`"
+APART = "expected two folders or files that are apart, of logs"
 MANY_MORE = 1.5
 """Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
 MOST_WORDS = 25
@@ -208,7 +211,8 @@ class SideDifference:
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike; None where too few have a number or differ. What a change is judged by,
-        `FIRST`, is tested on its own, and all other metrics by Holm's method among themselves.
+        `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and all that
+        `is_other`.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
         direction that is harder to see; None where there is no interval.
@@ -230,6 +234,7 @@ class SideDifference:
       same_as: the first metric whose numbers are these on a straight line (`fact_of`), so that both are one test;
         "" without.
       untold: how many traces of each side are of no known task (`untold_tasks`); they are in `asked` and `refused`.
+      owners: of errors and loops that stand out, whose the difference is, in these means.
       least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.
@@ -271,6 +276,7 @@ class SideDifference:
     alone: float | None = None
     same_as: str = ""
     untold: tuple[int, int] = (0, 0)
+    owners: Owners = dataclasses.field(default_factory=Owners)
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
 
@@ -457,9 +463,9 @@ class Sides:
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
         """The sides that a person names, or None for none.
 
-        Two folders with a comma between them; `system` or `model` for what the log states, where it states two, and
-        `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are not named
-        in order come in that of their first dates, without these in that of names or of the table's rows.
+        Two folders or files with a comma between them; `system` or `model` for what the log states, where it states
+        two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are
+        not named in order come in that of their first dates, without these in that of names or of the table's rows.
 
         Returns:
           The traces, whose problems name rows of traces that were not read, and their sides.
@@ -513,7 +519,8 @@ class SideComparison:
       agents: what each adds to the difference of the row `agents_of`, where several cost something, or one with other
         models.
       agents_of: "money", "logged_money" or "tokens"; "" without agents.
-      apart_in: what `apart` is about, each once.
+      apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
+        before one of the first.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       judged: "success" or "outcome"; "" without outcomes.
@@ -534,7 +541,7 @@ class SideComparison:
     paid_tasks: int = 0
     agents: tuple[AgentDifference, ...] = ()
     agents_of: str = ""
-    apart_in: tuple[str, ...] = ()
+    apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
@@ -549,8 +556,8 @@ class SideComparison:
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
-        told |= {"lines": self.lines(), "agents_of": self.agents_of}
-        told |= {"by_agent": self.by_agent(), "origin": self.origin()}
+        told |= {"paid": self.success_cost(), "lines": self.lines(), "agents_of": self.agents_of}
+        told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["agents"] = [dataclasses.asdict(one) for one in self.agents]
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -561,21 +568,28 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer, with its head in `MOST_WORDS` words: success, then what else changed beyond chance."""
+        """The answer: success, then what else changed beyond chance: one metric each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {_to(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        ways: dict[str, list[str]] = {}  # what is said of each, the fullest first
         for way, up in (("up", True), ("down", False)):
-            names = [ASKED[row.metric] for row in asked
-                     if row.stands_out and row.metric not in FIRST and row.rises == up]  # fmt: skip
-            for shown in range(len(names), 0, -1):
-                said = f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}"
-                if len(f"{self._head()}{'; '.join([*told, said])}".split()) <= MOST_WORDS:
-                    told.append(said)
+            rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
+            rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
+            plain = [ASKED[row.metric] for row in rose]
+            whose = [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
+            for names, shown in itertools.product((whose, plain), range(len(rose), 0, -1)):
+                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+        said = {way: every[-1] for way, every in ways.items()}
+        for way, every in ways.items():
+            for one in every:
+                if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
+                    said[way] = one
                     break
+        told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def numbers(self) -> str:
@@ -604,6 +618,11 @@ class SideComparison:
             told += [f"numbers{of} in {part}"] if part else []
         return "; ".join(told)
 
+    def success_cost(self) -> str:
+        """What a success cost on each side; "" where no money is known."""
+        cost = success_line(self.paid, self.paid_tasks)
+        return cost and f"{cost}; not tested"
+
     def by_agent(self) -> str:
         """Which agents a difference of money comes from, or of tokens where no money is known; "" without any."""
         row = next((row for row in self.rows if row.metric == self.agents_of), None)
@@ -625,11 +644,31 @@ class SideComparison:
                 told = split
         return f"{head}{', '.join(told)}; agents not tested"
 
+    def by_owner(self) -> str:
+        """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
+        told: dict[str, str] = {}
+        more: dict[str, list[str]] = {}
+        for row in self.rows:
+            whose, name = row.owners.told(), ASKED.get(row.metric, row.metric.replace("_", " "))
+            if whose in told:
+                more.setdefault(whose, []).append(name)
+            elif whose:
+                told[whose] = f"{name} of a trace {_to(row.first, row.second)}, {row.owners.told(_to)}"
+        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(whose, []))) else ''}"
+                         for whose, said in told.items())  # fmt: skip
+
     def origin(self) -> str:
-        """`by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; "" without any."""
+        """`by_owner`, and `by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; ""
+        without any."""
         told = [self.by_agent()] if any(row.metric == self.agents_of and row.stands_out for row in self.rows) else []
         name, why = self._uncosted()
-        return "; ".join([*([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []), *told])
+        return "; ".join(
+            [
+                *filter(None, [self.by_owner()]),
+                *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
+                *told,
+            ]
+        )
 
     def but(self) -> str:
         """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
@@ -685,7 +724,8 @@ class SideComparison:
         bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
         said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""
-        said += [f"The sides differ in {' and '.join(self.apart_in[:MOST_TOLD])}, too{alone}."] * bool(self.apart_in)
+        parts = [f"{word} ({printable(name, 60)})" for word, name in self.apart_in.items()][:MOST_TOLD]
+        said += [f"The sides differ in {' and '.join(parts)}, too{alone}."] * bool(parts)
         said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
         unread = sum(row.traces for row in self.unread)
         said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
@@ -712,12 +752,12 @@ class SideComparison:
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines.append(f"{self._head()}{self.changed()}.")
+        lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}."] if (but := self.but()) else []
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        if cost := success_line(self.paid, self.paid_tasks):
-            lines.append(f"{cost[0].upper()}{cost[1:]}; not tested.")
-        lines += [f"{agents[0].upper()}{agents[1:]}."] if (agents := self.by_agent()) else []
+        for origin in (self.by_owner(), self.by_agent()):
+            lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -808,7 +848,12 @@ def compare_sides(
     rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    task, known = task_ids(traces), np.isfinite(measured["success"].value)
+    task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
+    events = owned_events(calls)
+    for i, row in enumerate(rows):
+        if row.stands_out and row.metric in events:
+            weights = side_weights(_told(whole[row.metric], untold).value, sides.side, task)
+            rows[i] = dataclasses.replace(row, owners=owners(traces, calls, events[row.metric], weights))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
@@ -928,7 +973,7 @@ def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str,
 
 def _apart(
     traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
 
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
@@ -939,9 +984,15 @@ def _apart(
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
+    of_sides = {
+        word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
+        for word, names in kinds.items()
+    }
+    made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
+    if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
+        made_by.add("system")  # a version of the team, which is in a folder of its own, say
     for word, names in kinds.items():
-        whole = [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
-        if whole == [{name} for name in sides.names]:  # it makes the sides
+        if word in made_by:
             continue
         for name, has in names.items():
             row = _compared("", numbered(has), sides.side, task)  # a model may be called tokens
@@ -970,7 +1021,8 @@ def _apart(
         said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
-    return tuple(said), tuple(told)
+    most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
+    return tuple(said), {word: row.metric for word, row in most.items()}
 
 
 def _within(
@@ -1214,15 +1266,16 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     Raises:
       CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
+    files = traces.traces["file"].to_pylist()
     for folder in folders:
         if not Path(folder).exists():
-            raise CreditError(f"{folder} does not exist; {EXPECTED}")
+            near = near_names(folder, files, count="Files that were read ({})")
+            raise CreditError(f"{folder} does not exist; {EXPECTED}. {near}")
     if len(folders) != 2:
         raise CreditError(f"sides are {', '.join(folders)}; {EXPECTED}")
     places = [Path(folder).resolve() for folder in folders]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
-    files = traces.traces["file"].to_pylist()
     inside = _sides_of_files(places, files)
     side = np.array([inside[file] for file in files], np.int64)
     for number, folder in enumerate(folders):
@@ -1373,21 +1426,18 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     task, asked, untold = task_ids(traces), side >= 0, _untold(traces, metrics, side)
     found = [_compared(name, metric, side, task, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
-    of_first: dict[bool, list[SideDifference]] = {first: [] for first in (True, False)}
-    for one in known:
-        of_first[one.metric in FIRST].append(one)
-    rows: dict[str, SideDifference] = {}
-    for family in of_first.values():
-        heads: dict[str | bytes, str] = {}
-        facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in family]
-        for one, fact in zip(family, facts, strict=True):
-            heads.setdefault(fact, one.metric)
-        tests = sum(one.p is not None and heads[fact] == one.metric for one, fact in zip(family, facts, strict=True))
-        p_values = holm([math.nan if one.p is None else one.p for one in family], facts)
-        for one, fact, p in zip(family, facts, p_values, strict=True):
-            same = heads[fact] if heads[fact] != one.metric else ""
-            rows[one.metric] = dataclasses.replace(one.corrected(p, tests), same_as=same)
-    return [rows[one.metric] for one in known]
+    family = [(one.metric not in FIRST) + one.is_other for one in known]
+    facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in known]
+    first = {facts[i]: i for i in sorted(range(len(known)), key=lambda i: (family[i], i), reverse=True)}
+    corrected: dict[int, tuple[float, int]] = {}
+    for part in set(family):
+        heads = [i for i in first.values() if family[i] == part]
+        p_values = [math.nan if (p := known[i].p) is None else p for i in heads]
+        tests = sum(not math.isnan(p) for p in p_values)
+        corrected |= {i: (p, tests) for i, p in zip(heads, holm(p_values), strict=True)}
+    rows = [one.corrected(*corrected[first[fact]]) for one, fact in zip(known, facts, strict=True)]
+    same = ["" if first[fact] == i else known[first[fact]].metric for i, fact in enumerate(facts)]
+    return [dataclasses.replace(row, same_as=of) for row, of in zip(rows, same, strict=True)]
 
 
 def _untold(traces: Traces, metrics: Mapping[str, TraceMetric], side: np.ndarray) -> np.ndarray:

@@ -118,8 +118,8 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
     words = {"money": "money for a success", "logged_money": "money as logged for a success"}
     parts, without = [], []
     for metric, what in words.items():
-        of = [one for one in costs if one.metric == metric and one.cost is not None]
-        if of and any(one.cost for one in of):
+        of = [one for one in costs if one.metric == metric and one.traces]
+        if any(one.cost for one in of):
             alone = len({one.unit for one in costs}) == 1
             each = [f"{'' if alone else f'{one.unit} '}{_told(one)}" for one in of]
             parts.append(f"{what}: {', '.join(each)}")
@@ -133,5 +133,7 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
 
 
 def _told(one: SuccessCost) -> str:
-    """What a success cost, or cost at least; "not known" where nothing of it is."""
+    """What a success cost, or cost at least; "not known" where nothing of it is, "no success" where there is none."""
+    if one.cost is None:
+        return "no success"
     return at_least(amount(one.cost, 4), not one.whole) if one.cost or one.whole else "not known"

@@ -187,6 +187,8 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     failed = f"{opening} {unknown}".strip()
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said = {"What was read:": read, "What failed:": failed}
+    what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
+    said |= {f"{what.capitalize()}:": f"{price}."} if price else {}
     causes = " ".join(f"{one['told']} ({one['trace']})." for one in overview["triage"]["causes"])
     said |= {"What went wrong most:": causes} if causes else {}
     if overview["sides"] is not None:

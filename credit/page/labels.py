@@ -18,7 +18,7 @@ from graphs.atomic import atomic_write, locked
 from graphs.errors import CreditError, TraceError, expect
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.outcome_words import CANNOT_TELL
+from graphs.reading.tables.outcome_words import CANNOT_TELL, OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.rows import Row, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
@@ -144,7 +144,7 @@ class Labels:
 
 
 def _outcome(value: object) -> Outcome | None:
-    """What a cell states; None where it is no outcome."""
+    """An outcome; None for what is none."""
     if value == CANNOT_TELL:
         return "cannot tell"
     amount = number(value)
@@ -171,13 +171,14 @@ def _read(path: Path) -> dict[str, Label]:
 
 def _decoded(path: Path, content: bytes) -> dict[str, Label]:
     labels: dict[str, Label] = {}
+    outcomes = OutcomeWords()
     source = Source(str(path), path)
     source.__dict__["data"] = content  # the bytes that were read; the file may have changed since
     try:
         for line, row in read_rows(source):
             if isinstance(row, Lost):
                 raise LabelFileError(f"{path}: {row.problem}; expected a file of labels")
-            label = _label(f"{path}, line {line}", row)
+            label = _label(f"{path}, line {line}", line, row, outcomes)
             if path.suffix == ".csv":
                 label = dataclasses.replace(label, rater=_armed(label.rater), note=_armed(label.note))
             if label.trace in labels:
@@ -187,21 +188,26 @@ def _decoded(path: Path, content: bytes) -> dict[str, Label]:
             labels[label.trace] = label
     except TraceError as error:
         raise LabelFileError(f"{error}; expected a file of labels") from error
+    for mixed in outcomes.problems(str(path)):
+        if mixed.is_failure:
+            raise LabelFileError(f"{path}, line {mixed.line}: reward {mixed.value}; expected {mixed.expected}")
     return labels
 
 
-def _label(place: str, row: Row) -> Label:
+def _label(place: str, line: int, row: Row, outcomes: OutcomeWords) -> Label:
     unknown = [name for name in row if name not in COLUMNS]
     if unknown:
         expected = f"only the columns {', '.join(COLUMNS)}: the file would be rewritten without others"
         raise LabelFileError(f"{place}: column {unknown[0]!r}; expected {expected}")
-    trace, outcome = row.get("trace"), _outcome(row.get("reward"))
-    if trace is None:
+    if row.get("trace") is None:
         raise LabelFileError(f"{place}: no trace; expected the id of a trace")
+    trace = id_text(row["trace"])
+    stated = outcomes.as_number(trace, line, row.get("reward"))
+    outcome = "cannot tell" if outcomes.untold.get(trace) == line else _outcome(stated)
     if outcome is None:
-        raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected {OUTCOMES}")
+        raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected {OUTCOME_CELL}")
     rater, note = (str(row.get(column) or "") for column in ("rater", "note"))
-    return Label(id_text(trace), outcome, rater, note)
+    return Label(trace, outcome, rater, note)
 
 
 def _armed(text: str) -> str:

@@ -48,6 +48,8 @@ TOLD = {
     "but",
     "caveats",
     "numbers",
+    "paid",
+    "by_owner",
     "by_agent",
     "origin",
     "of_tasks",

@@ -32,6 +32,7 @@ __all__ = [
     "grow",
     "key",
     "key_of_series",
+    "lay_out",
     "look",
     "new_figure",
     "plain_axes",
@@ -94,6 +95,19 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def lay_out(figure: Figure) -> None:
+    """Give panels the places that a drawing gives them, in half the time of drawing all that stands on them.
+
+    A renderer of its own for each drawing would measure all texts anew.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if not isinstance(figure.canvas, FigureCanvasAgg):
+        FigureCanvasAgg(figure)  # it keeps its renderer
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+
+
 def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
     """Open axes: no frame at the top and right, small ticks, and a faint grid along "x", "y" or "both"."""
     axes.spines[["top", "right"]].set_visible(False)
@@ -149,7 +163,7 @@ def grow(figure: Figure) -> None:
         width, height = tried.get_size_inches()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            tried.draw_without_rendering()
+            lay_out(tried)
         legend = max((float(one.get_window_extent().height) for one in tried.legends), default=0.0) / tried.dpi
         if any("collapsed" in str(warning.message) for warning in caught):
             needed = height + legend

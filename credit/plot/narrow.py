@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import LEAST_NUMBERS, key
+from credit.plot.canvas import LEAST_NUMBERS, key, lay_out
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis, Tick
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
@@ -62,22 +63,31 @@ def make_room(figure: Figure) -> None:
 
 
 def _arrange(figure: Figure) -> bool:
-    """Move, stack, wrap and shrink until the panels have room, and say whether they have."""
+    """Move, stack, wrap and shrink until the panels have room, and say whether they have.
+
+    The last ways take the least place that there is, so that a size with room has room in whatever is larger.
+    """
     width, height = figure.get_size_inches()
-    lines = {text: text.get_text() for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)}
-    if _fits(figure):
-        if not _crowded(figure):
+    texts = [text for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)]
+    lines = {text: (text.get_text(), float(text.get_fontsize())) for text in texts}
+    numbers = {axis: [float(label.get_fontsize()) for label in axis.get_ticklabels()]
+               for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
+    beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"])
+              for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
+    if _fits(figure) and not _crowded(figure):
+        return True
+    ways = [(True, np.inf)] * bool(height > width) + [(False, SMALL)] * 2 + [(True, SMALL)] * 2
+    for stacked, points in ways:  # twice: broken lines may take the room
+        for axes, (spec, labelled) in (_below_each_other(figure) if stacked else beside).items():
+            axes.set_subplotspec(spec)
+            axes.tick_params(labelleft=labelled)
+        for text, (line, size) in lines.items():  # as they were: what was tried broke and shrank them
+            text.set_text(line)
+            text.set_fontsize(min(points, size))
+        for axis, sizes in numbers.items():
+            axis.set_tick_params(labelsize=min([points, *sizes]))
+        if _fits(figure) and not _crowded(figure):
             return True
-        _restore(lines, SMALL)
-        return _fits(figure) and not _crowded(figure)
-    if height > width:
-        _stack(figure)
-        if _fits(figure):
-            return True
-    for _ in range(2):  # the broken lines may take the room
-        _restore(lines, SMALL)
-        if _fits(figure):
-            return not _crowded(figure)
     return False
 
 
@@ -88,23 +98,16 @@ def _labels(figure: Figure) -> list[list[Text]]:
     return [of_kind for of_kind in shown if of_kind]
 
 
-def _restore(lines: dict[Text, str], points: float) -> None:
-    """Give texts the lines that they had, in type of no more than so many points."""
-    for text, before in lines.items():
-        text.set_text(before)
-        text.set_fontsize(min(points, float(text.get_fontsize())))
-
-
 def _fits(figure: Figure) -> bool:
     """Move and wrap what takes too much room, and say whether the panels have any left."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        _place_legends(figure)
+        changed = _place_legends(figure)
         for _ in range(2):  # wrapping a label changes the room of other axes, and that of names
             for fit in (_shrink_names, _wrap_labels):
-                figure.draw_without_rendering()
-                for axes in figure.axes:
-                    fit(axes)
+                if changed:
+                    lay_out(figure)
+                changed = any([fit(axes) for axes in figure.axes])
         for of_kind in _labels(figure):  # a long word in one of them
             for text in of_kind:
                 text.set_fontsize(min(float(other.get_fontsize()) for other in of_kind))
@@ -129,25 +132,24 @@ def _size_with_room(figure: Figure) -> str:
     return "a larger size, or fewer panels"
 
 
-def _stack(figure: Figure) -> None:
-    """Set panels that stand side by side below each other."""
+def _below_each_other(figure: Figure) -> dict[Axes, tuple[SubplotSpec, bool]]:
+    """Where panels stand that have a row each, and whether it has its names."""
     from matplotlib.gridspec import GridSpec
 
-    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    panels = [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
     rows = GridSpec(len(panels), 1, figure=figure)
-    for row, axes in enumerate(panels):
-        axes.set_subplotspec(rows[row])
-        axes.tick_params(labelleft=True)
+    return {axes: (rows[row], True) for row, axes in enumerate(panels)}
 
 
-def _place_legends(figure: Figure) -> None:
+def _place_legends(figure: Figure) -> bool:
     """Move legends that are too wide below the panels, in as many columns as fit, smaller where they are high."""
-    figure.draw_without_rendering()
-    whole, high = figure.bbox.width, LEGEND * figure.bbox.height
+    lay_out(figure)
+    whole, high, moved = figure.bbox.width, LEGEND * figure.bbox.height, False
     for legend in list(figure.legends):
         width = legend.get_window_extent().width
         if width <= BESIDE * whole:
             continue
+        moved = True
         figure.legends.remove(legend)  # `legend.remove` of a copy looks in the original
         lowest = (np.inf, 1, SMALL)
         for columns, points in _arrangements(len(legend.get_texts()), float(legend.get_texts()[0].get_fontsize())):
@@ -160,6 +162,7 @@ def _place_legends(figure: Figure) -> None:
             figure.legends.remove(below)
         else:
             _below(figure, legend, *lowest[1:])
+    return moved
 
 
 def _below(figure: Figure, legend: Legend, columns: int, points: float) -> Legend:
@@ -182,11 +185,11 @@ def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
             yield from ((columns, points) for columns in range(min(4, labels), 0, -1))
 
 
-def _shrink_names(axes: Axes) -> None:
+def _shrink_names(axes: Axes) -> bool:
     """Set names along the y axis smaller that are long, or higher than the distance from one to the next."""
     labels = [label for label in axes.get_yticklabels() if label.get_visible() and label.get_text()]
     if not labels or axes.figure is None:
-        return
+        return False
     boxes = [label.get_window_extent() for label in labels]
     apart = np.diff(np.sort([(box.y0 + box.y1) / 2 for box in boxes])).min(initial=np.inf)
     share = min(
@@ -195,18 +198,19 @@ def _shrink_names(axes: Axes) -> None:
     if share < 1:
         size = float(labels[0].get_fontsize())
         axes.tick_params(axis="y", which="major", labelsize=max(6.0, size * share))
+    return bool(share < 1)
 
 
-def _wrap_labels(axes: Axes) -> None:
+def _wrap_labels(axes: Axes) -> bool:
     """Break the labels of the axes, and the title, into lines that are no longer than there is room."""
     room = axes.get_window_extent()
     gap = 0.08 * room.width
-    for text, length, along in (
+    lengths = (
         (axes.xaxis.label, room.width + gap, "width"),
         (axes.yaxis.label, room.height, "height"),
         (axes.title, max(room.width + gap, _slot(axes)), "width"),
-    ):
-        _wrap(text, length, along)
+    )
+    return any([_wrap(*of_text) for of_text in lengths])
 
 
 def _slot(axes: Axes) -> float:
@@ -220,11 +224,11 @@ def _slot(axes: Axes) -> float:
     return float(min(0.95 * whole / columns, 1.96 * middle, 1.96 * (whole - middle)))
 
 
-def _wrap(text: Text, length: float, along: str) -> None:
+def _wrap(text: Text, length: float, along: str) -> bool:
     lines = text.get_text().split("\n")
     taken = getattr(text.get_window_extent(), along)
     if not text.get_text() or taken <= length:
-        return
+        return False
     width = max(int(max(map(len, lines)) * length / taken), 6)
     whole = (line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
     broken = [part for line in whole for part in textwrap.wrap(line, width, break_long_words=False)]
@@ -232,6 +236,7 @@ def _wrap(text: Text, length: float, along: str) -> None:
     taken = getattr(text.get_window_extent(), along)
     if taken > length:  # a long word
         text.set_fontsize(max(6.0, float(text.get_fontsize()) * length / taken))
+    return True
 
 
 def _thin_ticks(every: Sequence[Axis]) -> None:

@@ -99,5 +99,5 @@ def _draw_bars(axes: Axes, title: str, names: tuple[str, ...], shares: np.ndarra
     axes.set_xlim(0, 1)
     plain_axes(axes)
     axes.set_title(f"part of Σ|credit − baseline|\n{title}", fontsize=9)
-    where = {"fontsize": 7, "ncols": 2, "loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
+    where = {"fontsize": 7, "ncols": 2, "loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 3}
     key(axes, handles, [label for label, _ in parts], **where)

@@ -106,10 +106,11 @@ def draw_training(
     left_out = absent_caption(absent, shown_name)
     stated = (size, drawn, values, refused, left_out, *lying, EDGE if edge & set(signals) else "")
     title = "; ".join(filter(None, stated))
-    title = textwrap.fill(title, int(11 * figure.get_figwidth()))  # as wide as the figure
+    title = textwrap.fill(title, int(15 * figure.get_figwidth()))  # as wide as the figure
     labels = [names[number] + " ‡" * (signals[number] in edge) for number in handles]
-    key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
-        fontsize=9, title=title, title_fontsize=9)  # fmt: skip
+    above = key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
+                title=title, columnspacing=1.0, handletextpad=0.5)  # fmt: skip
+    figure.set_figheight(figure.get_figheight() + above.get_window_extent().height / figure.dpi)  # not from the panels
     grow(figure)
     return figure
 

@@ -26,8 +26,8 @@ its first event and after its last one; it cannot take less than its events span
 
 LATEST = 1e11
 """A time above it is no date in seconds: the year would be 5138. In milliseconds every date since 1973 is above it."""
-SHORTEST = 1e-6
-"""A wait below it is none: float64 rounds seconds since 1970 by up to 2.4e-7."""
+DIGITS = 6
+"""Decimals of seconds that are told: float64 rounds those since 1970 by up to 1.2e-7, so that equal waits differed."""
 EARLIEST = 1e8
 """A time below it, of March 1973, is no date: clocks of runs begin at 0."""
 
@@ -183,7 +183,9 @@ def durations(facts: EventFacts) -> Durations:
         for numbers in (event, added, absent, idle, begun):
             numbers[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, whole) - waits, np.nan)
-    work = np.bincount(trace, event, m)
+    for numbers in (event, added, absent, idle, wall):
+        np.round(numbers, DIGITS, out=numbers)
+    work = np.round(np.bincount(trace, event, m), DIGITS)
     return Durations(event, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
 
 
@@ -206,7 +208,6 @@ def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarr
         return np.full(len(time), np.nan)
     before = _ended_before(trace, time, end)
     since = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
-    since[since < SHORTEST] = 0.0
     return np.where(unstated[trace], np.nan, since)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import bisect
 import contextlib
 import functools
 import itertools
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,7 @@ COMMENTS = ("description", "explanation", "justification", "reason", "thought")
 that differ in them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
 REDACTED = "__REDACTED__"
 """What OpenInference writes in place of a content that is not to be recorded."""
+_PYTHON = "{'"  # how an object begins that Python wrote; JSON never does
 _DECODER = json.JSONDecoder()
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
@@ -225,11 +228,25 @@ def command_of(text: str) -> str:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Arguments of a text that is an object of JSON."""
+    """Arguments of a text that is an object of JSON, or one as Python writes it."""
     try:
+        if text.startswith(_PYTHON):
+            with warnings.catch_warnings(action="ignore"):  # of what is no escape in Python
+                stated = json.loads(json.dumps(ast.literal_eval(text)))
+            return stated if isinstance(stated, dict) else {}
         return msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
-    except JSON_ERRORS:  # no JSON, or longer than what is compared
+    except (*JSON_ERRORS, ValueError, SyntaxError, TypeError, MemoryError):  # neither, or longer than what is compared
         return {}
+
+
+def _as_json(value: str | dict[str, Any]) -> str:
+    """Arguments in one spelling. LangChain's tracers wrote the text of all as one `input`, mostly as Python does."""
+    stated = _arguments(value) if isinstance(value, str) else value
+    alone = stated.get("input") if len(stated) == 1 else None
+    stated = (_arguments(alone) if isinstance(alone, str) else {}) or stated
+    if isinstance(value, str) and not stated:
+        return value
+    return json.dumps({key: held for key, held in stated.items() if key != "thought"} or stated, ensure_ascii=False)
 
 
 def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
@@ -367,17 +384,17 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
 
 def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
     """A value under a key as texts: an object of arguments as JSON, others by the keys that they hold."""
+    are_arguments = keys in (ASKED, CALLED)
     if isinstance(value, str):
         if value != REDACTED:
-            yield value
+            yield _as_json(value) if are_arguments else value
     elif isinstance(value, list) and depth <= DEPTH:
         for item in value:
             yield from _strings(item, keys, depth + 1)
     elif isinstance(value, dict):
-        are_arguments = keys in (ASKED, CALLED)
         texts = [] if are_arguments else list(_below(value, keys, depth)) or list(_below(value, SAID, depth))
         if are_arguments or (value and not texts and keys is not SAID):
-            texts = [json.dumps({key: inner for key, inner in value.items() if key != "thought"}, ensure_ascii=False)]
+            texts = [_as_json(value)]
         yield from texts
 
 

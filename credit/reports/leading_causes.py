@@ -38,7 +38,8 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent that never succeeded, its loops, or how runs end.
+      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
+        of other calls, or how runs end.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
@@ -186,7 +187,13 @@ def leading_causes(
             named.append(i)
             told |= having[i]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
-    first = [min(of, key=lambda row: not judged.failed[trace[row]]) for of in rows]
+    # The example is a failed trace where there is one, of the side of whose traces more have the cause.
+    sided = np.zeros(traces.sizes.traces, np.int64) if side is None else side + 1
+    part = [(np.bincount(sided, some) / np.bincount(sided).clip(1))[sided] for some in having]
+    first = [
+        min(of, key=lambda row: (not judged.failed[trace[row]], -part[i][trace[row]]))
+        for i, of in zip(named, rows, strict=True)
+    ]
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     return tuple(
         LeadingCause(
@@ -244,17 +251,25 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
-    looping = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    failure = np.full(len(agent), -1)
+    wrong = np.flatnonzero(calls.errors)
+    failure[calls.owners[wrong]] = wrong
+    # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
+    loops = [(loop.rows[0], failure[list(loop.rows)]) for loop in calls.loops]
+    broken = [int(of[of >= 0][0]) for _, of in loops if 2 * np.sum(of >= 0) > len(of)]
+    looping = [row for row, of in loops if 2 * np.sum(of >= 0) <= len(of)]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
+    none = np.zeros(0, np.int64)
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
-        ("loops of {}", "", looping, whole, looping[:0]),
-        ("errors", " outside of tool calls", alone, failing, alone[:0]),
+        ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
+        ("loops of {}", "", np.array(looping, np.int64), whole, none),
+        ("errors", " outside of tool calls", alone, failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
-        for row in rows.tolist():
-            of.setdefault(tools[calls.call_of(row)] or "", {}).setdefault(names[agent[row]], []).append(row)
+        for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
+            of.setdefault(tools[call] or "", {}).setdefault(names[agent[call]], []).append(row)
         for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
             for name, its in by.items():

@@ -16,12 +16,13 @@ from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, en
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
@@ -29,7 +30,7 @@ from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
-__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
+__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
@@ -38,7 +39,7 @@ UNMENDED = "failed calls that never succeeded"
 """A run that gets by its errors has as many errors, and none of these."""
 
 OWNED = ("errors", UNMENDED, "retries", "loops")
-"""Numbers of which it is asked whose they are."""
+"""What numbers are called of which it is asked whose they are."""
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
@@ -49,19 +50,6 @@ FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 
 Models = tuple[tuple[str, int, int], ...]
 """By model: its name, how many traces failed, and of how many."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Owner:
-    """A tool or an agent that more than half of a difference is of; `failed` and `succeeded` as of `Difference`.
-
-    Means of all tools add up to the number's own, as do those of all agents.
-    """
-
-    kind: str
-    name: str
-    failed: float
-    succeeded: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +70,7 @@ class Difference:
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
-      owners: of `OWNED` numbers that stand out, whose they are, where the log has several tools or agents.
+      owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
     """
 
     what: str
@@ -95,7 +83,7 @@ class Difference:
     least: float
     tasks: int
     same_as: str = ""
-    owners: tuple[Owner, ...] = ()
+    owners: Owners = dataclasses.field(default_factory=Owners)
 
     @property
     def stands_out(self) -> bool:
@@ -133,7 +121,8 @@ class OutcomeDifferences:
         likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of the task.
       agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
         acts: its name and `models`, the largest difference first.
-      unread: what `unread_outcomes` and `unscored_ends` say of traces whose outcomes are not among these; "" of none.
+      unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
+        or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
@@ -153,6 +142,7 @@ class OutcomeDifferences:
     agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     unread: str = ""
+    unscored: str = ""
     of_task: bool = False
     apart: bool = False
     systems: Models = ()
@@ -196,7 +186,7 @@ class OutcomeDifferences:
         """How many traces failed, and of how many that is not known."""
         known = self.failed + self.succeeded
         has = "trace has" if self.without == 1 else "traces have"
-        rest = f" {self.without} {has} no outcome." if self.without else ""
+        rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
         if self.of_task:
             return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
@@ -212,8 +202,7 @@ class OutcomeDifferences:
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
-                    whose = " and ".join(f"{one.kind} {one.name}" for one in row.owners)
-                    whose = f", mostly of {whose}" if whose else ""
+                    whose = f", {whose}" if (whose := row.owners.told()) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
@@ -243,7 +232,8 @@ class OutcomeDifferences:
         return said
 
     def _unread(self) -> list[str]:
-        return [f"{self.unread}."] if self.unread else []
+        lost = "; ".join(filter(None, (self.unread, self.unscored)))
+        return [f"{lost}."] if lost else []
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, and what was not read, in sentences."""
@@ -278,8 +268,8 @@ class OutcomeDifferences:
         kinds = " ".join([kinds, *self._of_these()])
         owned = []
         for row in self.rows:
-            whose = [f"of {one.kind} {one.name} ({_against(one)})" for one in row.owners]
-            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
+            whose = row.owners.told(_against)
+            owned += [f"The difference in {row.what} is {whose}."] if whose else []
         return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
 
     def _taken(self) -> str:
@@ -376,7 +366,7 @@ class OutcomeDifferences:
         for row in self.rows:
             if row.stands_out and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
-        told = [f"{row.what} ({_against(row)})" for row in rows.values()]
+        told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
@@ -399,9 +389,9 @@ class OutcomeDifferences:
         ]
 
 
-def _against(one: Difference | Owner) -> str:
+def _against(failed: float, succeeded: float) -> str:
     """The means of failed and of succeeded traces."""
-    return " against ".join(apart((one.failed, one.succeeded), amount, 3))
+    return " against ".join(apart((failed, succeeded), amount, 3))
 
 
 def outcome_differences(
@@ -441,20 +431,20 @@ def outcome_differences(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
     judged = judged_traces(traces, success_at, side)
-    lost = *unread_outcomes(traces, success_at), *unscored_ends(traces, success_at, calls=calls)
-    unread = "; ".join(map(str, lost))
+    unread = unread_line(unread_outcomes(traces, success_at))
+    unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known = np.asarray(traces.reward, np.float64)[scored]
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread)
+        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
-    of_calls = _of_calls(calls)
+    of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
@@ -478,10 +468,11 @@ def outcome_differences(
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
-            kinds = [scored[kind] for kind in shown_of[row.what]]
-            units = [unit[kind] for kind in shown_of[row.what]]
-            owners = _owners(traces, of_calls[row.what], calls, kinds, units, row.failed - row.succeeded)
-            rows[i] = dataclasses.replace(row, owners=owners)
+            weights = np.zeros((2, traces.sizes.traces))
+            for weight, kind in zip(weights, shown_of[row.what], strict=True):
+                weight[scored[kind]] = _weights(unit[kind], task[kind])
+            whose = owners(traces, calls, of_calls[row.what], weights)
+            rows[i] = dataclasses.replace(row, owners=whose)
 
     def order(row: Difference) -> tuple[bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
@@ -522,7 +513,7 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
+        unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing,
@@ -572,6 +563,15 @@ def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
     return float((np.bincount(of, value) / np.bincount(of)).mean()) if len(value) else math.nan
 
 
+def _weights(unit: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """How much each trace counts in `_mean`."""
+    _, first, of = np.unique(unit, return_index=True, return_inverse=True)
+    _, place = np.unique(task[first], return_inverse=True)
+    groups = np.bincount(place)
+    weights: np.ndarray = 1 / (np.bincount(of) * groups[place] * len(groups))[of]
+    return weights
+
+
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
     """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it."""
     graph, n = traces.graph, traces.sizes
@@ -583,8 +583,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
-    states, of_calls = has_statuses(traces), _of_calls(calls)
-    yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
+    states, wrong = has_statuses(traces), np.flatnonzero(calls.counted)
+    yield "errors", np.where(states, count(wrong), np.nan)
     yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
@@ -613,7 +613,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
                 yield f"{WITH} {name}", (acts > 0).astype(np.float64)
             if not some or acts.max() > 1:  # else the same number again
                 yield f"actions of {name}", acts
-    wrong = of_calls["errors"]
     erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
     if len({*erring}) > 1:  # of one alone, errors are its errors
         for name in _frequent(erring, trace[wrong], int(states.sum())):
@@ -628,40 +627,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
-
-
-def _of_calls(calls: ToolCalls) -> dict[str, np.ndarray]:
-    """The events of `OWNED`."""
-    loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    rows = np.flatnonzero(calls.counted), calls.unmended, calls.rows[calls.retry], loops
-    return dict(zip(OWNED, rows, strict=True))
-
-
-def _owners(
-    traces: Traces,
-    rows: np.ndarray,
-    calls: ToolCalls,
-    kinds: list[np.ndarray],
-    units: list[np.ndarray],
-    difference: float,
-) -> tuple[Owner, ...]:
-    """The tool and the agent, of several, that more than half of a difference between kinds of traces is of."""
-    trace, task = np.asarray(traces.graph.trace_ids), task_ids(traces)
-    agent = np.asarray(traces.graph.agent_ids)
-    agents: list[str] = traces.agents["name"].to_pylist()
-    tools: list[str | None] = traces.events["tool"].to_pylist()
-    acting = {agents[one] for one in set(agent[: traces.sizes.events].tolist())}
-    several = {"tool": {tools[row] for row in calls.rows.tolist()}, "agent": acting}
-    named = {"tool": [tools[row] for row in rows.tolist()], "agent": [agents[one] for one in agent[rows].tolist()]}
-    found = []
-    for kind, names in named.items():
-        for name in dict.fromkeys(names) if len(several[kind]) > 1 else ():
-            its = trace[rows[[one == name for one in names]]]
-            count = np.bincount(its, minlength=traces.sizes.traces).astype(np.float64)
-            bad, good = (_mean(count[kind], of, task[kind]) for kind, of in zip(kinds, units, strict=True))
-            if name and (bad - good) / difference > 0.5:
-                found.append(Owner(kind, name, bad, good))
-    return tuple(found)
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:

@@ -89,8 +89,10 @@ class ToolCalls:
         is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
         self._edges = senders, receivers = real_edges(graph)
         answers = np.flatnonzero(is_call[senders] & is_result[receivers])
-        answers = answers[np.argsort(senders[answers], kind="stable")]  # whatever the order of edges
-        self.results, self.calls = receivers[answers], senders[answers]
+        calls, results, self._loose = self._without_edges(is_call, is_result, senders[answers])
+        calls, results = np.append(senders[answers], calls), np.append(receivers[answers], results)
+        order = np.argsort(calls, kind="stable")  # whatever the order of edges
+        self.results, self.calls = results[order], calls[order]
         action = np.asarray(graph.action_mask)
         # Of two calls that are actions the earlier one only came before.
         asks = np.flatnonzero(is_call[receivers])
@@ -106,6 +108,20 @@ class ToolCalls:
         outcome |= self.errors
         self._outcomes = np.flatnonzero(outcome)
         self.rows = np.flatnonzero(is_call)
+
+    def _without_edges(self, is_call: np.ndarray, is_result: np.ndarray, told: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Calls, and the result that alone comes after each before the next one, of the same agent and tool.
+
+        Only in traces in which no edge tells the call of a result. The last is of results that this leaves out: of
+        calls that ran at once, whose order says nothing.
+        """
+        trace = np.asarray(self._traces.graph.trace_ids)[: len(is_call)]
+        rows = np.flatnonzero((is_call | is_result) & ~np.isin(trace, trace[told]))
+        rows = rows[np.lexsort([rows, self.tools[rows], self._agent[rows]])]
+        of = np.stack([self._agent[rows], self.tools[rows]])
+        goes_on = np.append((of[:, 1:] == of[:, :-1]).all(axis=0) & is_result[rows[1:]], False)  # with a result
+        pair = np.flatnonzero(goes_on & is_call[rows] & (self.tools[rows] >= 0) & ~np.append(goes_on[1:], False))
+        return rows[pair], rows[pair + 1], np.setdiff1d(rows[is_result[rows]], rows[pair + 1])
 
     @property
     def retry(self) -> np.ndarray:
@@ -224,6 +240,7 @@ class ToolCalls:
         formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
         open_ = np.zeros(n, bool)
         open_[self.rows] = np.isin(formats, formats[trace[self.calls]])[trace[self.rows]]
+        open_ &= ~np.isin(trace, trace[self._loose])
         open_ &= np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
         open_[self.calls] = False
         edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]

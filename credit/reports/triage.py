@@ -176,12 +176,12 @@ class Triage:
             return ""
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         bad, good = self.kinds
-        early = "The most common early end of traces of neither kind comes first, then causes"
         return (
             f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
             f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
-            f"{early if none[0] else 'Causes come'} by the lower end of the one-sided 95 % interval of the difference, "
-            f"where that is above 0, then the more serious ones; causes no more common in {bad} ones come last."
+            "Causes come by the lower end of the one-sided 95 % interval of the difference, where that is above 0, "
+            f"then the more serious ones{', those with – among them' if any(none) else ''}; causes no more common in "
+            f"{bad} ones come last."
         )
 
 
@@ -211,9 +211,10 @@ def triage(
       one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
       after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
       A cause is a way to end, or a kind of errors or loops of an agent and a tool, however often they came in a trace.
+      Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
-      their shares where that is above 0, then in the order above; those of no larger share of failed ones come last.
-      Before all comes the way to end of most traces of neither kind, if it is of no other.
+      their shares where that is above 0, then in the order above, those of neither kind of traces among them; those of
+      no larger share of failed ones come last.
 
     Examples:
       >>> import credit
@@ -405,7 +406,10 @@ def _suspects(
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
     found = [
         *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
-        *map(_of_failures, sorted(failures, key=seriousness)),
+        *(
+            _of_failures(run)._replace(breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool))
+            for run in sorted(failures, key=seriousness)
+        ),
         *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
     ]
     found.sort(key=lambda one: bool(succeeded[trace[one.row]]))
@@ -421,6 +425,9 @@ def _suspects(
         found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
     of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
+    # Of one breakage, the most serious failures come first.
+    heads = dict(zip((one.breakage for one in reversed(found)), reversed(of_each), strict=True))
+    of_each = [heads[one.breakage] if one.breakage else cause for one, cause in zip(found, of_each, strict=True)]
     causes: dict[tuple[str, str, str], list[_Found]] = {}
     for cause, one in zip(of_each, found, strict=True):
         causes.setdefault(cause, []).append(one)
@@ -428,14 +435,12 @@ def _suspects(
     common = {cause: (int(failed[having].sum()), int(succeeded[having].sum())) for cause, having in where.items()}
 
     apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
-    ways = [cause for cause, of in causes.items() if of[0].of_all and common[cause] == (0, 0)]
-    untold = max(ways, key=lambda cause: len(where[cause]), default=None)  # these may be why there is no outcome
 
     def place(cause: tuple[str, str, str]) -> tuple[int, float]:
         """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
         bad, good = common[cause]
         if not apart or not bad + good:
-            return -int(apart and cause == untold), 0.0
+            return 0, 0.0
         above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
         return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
 
@@ -494,7 +499,8 @@ class _Found(NamedTuple):
     """An event to look at and why: words with a number of times among them, where there is one.
 
     Findings whose `begin` and `end` are the same have one cause, for one agent unless it is `of_all`,
-    whatever is `said`.
+    whatever is `said`; so have those of one `breakage`, the failures of a tool in a run by an agent, of which `errors`
+    are.
     """
 
     row: int
@@ -504,26 +510,39 @@ class _Found(NamedTuple):
     place: str = ""
     said: str = ""
     of_all: bool = False
+    errors: int = 0
+    breakage: tuple[int, int, str | None] | tuple[()] = ()
 
 
 def _why(of_cause: list[_Found]) -> str:
-    """Why to look at the first of these, and how often it came at most."""
-    first, most = of_cause[0], max(one.times for one in of_cause)
-    up_to = "up to " if any(one.times != most for one in of_cause) else ""
-    return f"{first.place}{first.begin}{f' {up_to}{most}' if most else ''}{first.end}{first.said}"
+    """Why to look at the first of these, how often it came at most, and among how many errors of its breakage."""
+    first, errors = of_cause[0], collections.Counter[object]()
+    for one in of_cause:
+        errors[one.breakage] += one.errors
+    alike = [one.times for one in of_cause if (one.begin, one.end) == (first.begin, first.end)]
+    beside = f"; {_at_most([*errors.values()])} errors in {'a' if len(errors) > 1 else 'the'} run"
+    return (
+        f"{first.place}{first.begin}{f' {_at_most(alike)}' if max(alike) else ''}{first.end}{first.said}"
+        f"{beside if max(errors.values()) > max(1, *alike) else ''}"
+    )
+
+
+def _at_most(counts: list[int]) -> str:
+    return f"{'up to ' if min(counts) < max(counts) else ''}{max(counts)}"
 
 
 def _of_failures(run: Failures) -> _Found:
-    row, tool = run.rows[0], "" if run.tool is None else f" of {run.tool}"
+    row, errors, tool = run.rows[0], len(run.rows), "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
         then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
-        return _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}")
+        return _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}", errors=errors)
     if run.streak > 1:
         place = "first of" if run.place == 1 else f"number {run.place} of"
-        return _Found(row, "", run.streak, f" errors{tool} in a row", place)
+        return _Found(row, "", run.streak, f" errors{tool} in a row", place, errors=errors)
     if run.tool is None:
         return _Found(row, "error")
-    return _Found(row, f"error{tool}; {AFTERWARDS[run.mended] if run.recovered else 'no later call of it succeeded'}")
+    then = AFTERWARDS[run.mended] if run.recovered else "no later call of it succeeded"
+    return _Found(row, f"error{tool}; {then}", errors=errors)
 
 
 def _of_loop(loop: Loop) -> _Found:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.column_teams import Team
-from estimators.base import Credit
+from estimators.base import Credit, check_batch
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.look_alikes import look_alikes
@@ -119,14 +119,15 @@ class Rows:
         traced.
 
         Args:
-          values: an array with one entry for each event, padding included; or a `Credit`, or what has one as its
-            attribute `credit` (a `Signal`), of which the advantages are taken.
+          values: a `Credit`, or what has one as its attribute `credit` (a `Signal`), of which the advantages are taken;
+            or an array with one entry for each event, padding included. A `Credit` of another batch is told by who
+            acted when, as of `batch_fingerprint`; an array by its size alone.
 
         Returns:
           NumPy array [N, ...]; a traced array under `jax.jit`.
 
         Raises:
-          CreditError: `values` is something else, or has not one entry for each event.
+          CreditError: `values` is something else, has not one entry for each event, or is the result of another batch.
 
         Examples:
           >>> import credit
@@ -135,10 +136,11 @@ class Rows:
           [1.0, -1.0]
         """
         result = getattr(values, "credit", None)
-        if isinstance(values, Credit):
-            values = values.advantage
-        elif isinstance(result, Credit):
+        result = values if isinstance(values, Credit) else result
+        if isinstance(result, Credit):
             values = result.advantage
+            if np.shape(values) == (self.events,) and not isinstance(values, jax.core.Tracer):
+                check_batch(self.names.graph, "values", result)
         if not hasattr(values, "shape"):
             kind = type(values).__name__
             raise CreditError(

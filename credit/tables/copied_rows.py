@@ -80,7 +80,9 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     numbers = _hashed(np.zeros(len(of_event)), *measured)
     turn = np.stack([agent, np.asarray(graph.turn_ids)[: len(of_event)]], axis=1)
     place = of_event if places is None else places[of_event]
-    again, first = repeated_rows(trace, name, content[of_event], numbers[of_event], turn, place)
+    has_turns = len(np.unique(turn[:, 1])) > len(np.unique(agent))
+    given = trace, name, content[of_event], numbers[of_event], turn, place
+    again, first = repeated_rows(*given, has_turns=has_turns)
     if not len(again):
         return ""
     copy, row = place[again], place[first]

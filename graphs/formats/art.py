@@ -64,12 +64,13 @@ class _Trajectory(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    trajectories: list[_Trajectory]
+    trajectories: list[msgspec.Raw]
 
 
 RECORDS = (_Group, _Trajectory)
 _CHOICE = msgspec.json.Decoder(_Choice)
 _GROUP = msgspec.json.Decoder(_Group)
+_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 _CALLS = msgspec.json.Decoder(list[ToolCall] | None)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _Sampled = tuple[Message, bool, Place]
@@ -155,16 +156,19 @@ def _groups(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
         except TraceError as error:
             yield error.problem
             continue
-        for index, one in enumerate(group.trajectories):
+        for index, trajectory in enumerate(group.trajectories):
             record = TraceRecord(
                 f"{name}/{place.number}/{index}", f"{name}/group-{place.number - 1}", *place, format="art"
             )
             record.run = run_of(raw, real_folder(place.file), place.number) + f"/{index}"
-            parts = [("", one.messages_and_choices)]
-            parts += [
-                (f"history-{n}/", more.messages_and_choices) for n, more in enumerate(one.additional_histories or [])
-            ]
+            field, trace = f"trajectories[{index}]", record.trace_id
             try:
+                one = decode(_TRAJECTORY, trajectory, file=place.file, line=place.line, field=field, trace=trace)
+                parts = [("", one.messages_and_choices)]
+                parts += [
+                    (f"history-{n}/", more.messages_and_choices)
+                    for n, more in enumerate(one.additional_histories or [])
+                ]
                 said = [(prefix, list(_of_choices(record, choices, raw, place))) for prefix, choices in parts]
                 yield _finished(record, one.reward, one.metrics or {}, said)
             except TraceError as error:

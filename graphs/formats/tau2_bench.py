@@ -28,9 +28,10 @@ from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.documents import Place
+from graphs.reading.documents import Document, Place
 from graphs.reading.files import WrittenIds, short_names
 from graphs.reading.keys import opening, opening_of
+from graphs.reading.lists_in_objects import object_with_list
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
@@ -146,16 +147,17 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _records(source: Source, simulations: list[Source], name: str, ids: WrittenIds) -> Iterator[TraceRecord | Problem]:
     """The records of a run: of the simulations in its results, and of those in files of their own."""
-    data = content(source)
-    results = decode(_RESULTS, data, file=source.name, line=1)
-    info, list_field, is_empty = results.info or _Info(), "simulations", True
-    elements = placed_elements(data, results.simulations, Place(source.name, 1, 0), field=list_field, trace="")
-    inside = ((bytes(raw), place, f"simulations[{index}]") for index, (raw, place) in enumerate(elements))
-    outside = ((content(each), Place(each.name, 1, 0), "") for each in simulations)
-    for raw, place, field in itertools.chain(inside, outside):
+    results, elements = object_with_list(source, _RESULTS, "simulations")
+    info, is_empty = results.info or _Info(), True
+    inside = ((each, f"simulations[{index}]") for index, each in enumerate(elements))
+    outside = ((Document(content(each), Place(each.name, 1, 0)), "") for each in simulations)
+    for document, field in itertools.chain(inside, outside):
         is_empty = False
+        if isinstance(document, Problem):
+            yield document
+            continue
         try:
-            record = _record(info, raw, place, field, name, ids)
+            record = _record(info, *document, field, name, ids)
             record.sources = [] if field else [source.name]
             yield record
         except TraceError as error:
@@ -163,7 +165,7 @@ def _records(source: Source, simulations: list[Source], name: str, ids: WrittenI
     for each in simulations:
         each.release()
     if is_empty:
-        yield Problem("empty-trace", source.name, 1, list_field, "[]", "at least one simulation")
+        yield Problem("empty-trace", source.name, 1, "simulations", "[]", "at least one simulation")
 
 
 def _record(info: _Info, raw: bytes, place: Place, record_field: str, file: str, ids: WrittenIds) -> TraceRecord:

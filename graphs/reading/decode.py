@@ -10,6 +10,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
+from graphs.reading.null_and_truth import decoded
 from graphs.reading.source import Source, unreadable
 
 __all__ = ["content", "decode", "decode_record", "object_text", "refuse_repeated"]
@@ -52,7 +53,7 @@ def decode(
       TraceError: kinds as in `graphs.reading.json_problems.json_problem`.
     """
     try:
-        return decoder.decode(data)
+        return decoded(decoder, data, field)
     except JSON_ERRORS as error:
         problem = json_problem(error, bytes(data), file, line)
         # Else its field, "content", stands for the whole value.

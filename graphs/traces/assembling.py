@@ -219,7 +219,7 @@ def _join(
         traces=_trace_table(headings, groups, models),
         problems=(
             *problems,
-            *batch_notes(headings, graph, reward, evidence, problems, names),
+            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names)),
             *time_notes(headings, times, event_counts),
         ),
         ignored=ignored,

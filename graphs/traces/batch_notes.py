@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from graphs.errors import Problem
 from graphs.event_graph import EventGraph
 from graphs.joint_rewards import with_joint_rewards
 from graphs.look_alikes import look_alikes
-from graphs.text import counted
+from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 
@@ -29,6 +30,9 @@ NEARLY = 0.9
 
 SEVERAL = 4
 """From how many numbers on it is no chance that all are outcomes: a bonus of 1 beside outcomes of 0 and 1 often is."""
+
+_OF_STEPS = ("native", "rollouts", "table")
+"""Formats of trainers whose files may be of a step each. In others a number may be an index of the data set."""
 
 
 def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
@@ -71,6 +75,14 @@ def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarr
 def counted_as_nothing(none: int, rows: int) -> str:
     """How many rows state no reward of their own beside others that do."""
     return f"null in {none} of {counted(rows, 'row')}, where it counts 0"
+
+
+def _is_drawn(name: str) -> bool:
+    """Whether a group is called by a UUID of chance or time, which no other step has: a task's name comes again."""
+    try:
+        return UUID(name).version in (1, 4, 6, 7)
+    except ValueError:
+        return False
 
 
 def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.ndarray:
@@ -133,15 +145,16 @@ def batch_notes(
             holding = list(dict.fromkeys(headings[i].file for i in members_at))
             parts += [f"in {len(holding)} files"] * (len(holding) > 1)
             yield Problem("several-versions", holding[0], 0, "policy_version", ", ".join(parts), OF_VERSIONS)
-    files, held = collections.defaultdict(set), collections.Counter(heading.file for heading in headings)
+    traces_of: dict[tuple[int, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for heading, of, stated_as in zip(headings, group.tolist(), version.tolist(), strict=True):
-        dump = heading.format in ("rollouts", "table") or held[heading.file] > 1  # the file of one session is no step's
-        if stated_as < 0 and dump and (heading.format == "rollouts" or heading.group_id.isdecimal()):
-            files[of].add(heading.file)
-    if over := [of for of, names in files.items() if len(names) > 1]:
-        shown = f"{counted(len(over), 'group')} in several files, and no step or policy_version"
-        expected = "the step in each row where files are of several steps, since traces of a group are compared"
-        yield Problem("group-over-files", headings[int(np.argmax(group == over[0]))].file, 0, "group", shown, expected)
+        if stated_as < 0 and (heading.format in _OF_STEPS or heading.group_id.isdecimal()):
+            traces_of[of, heading.group_id][heading.file] += 1
+    dumps = {heading.file for heading in headings if heading.format in ("rollouts", "table")}
+    for (_, name), files in traces_of.items():  # files of one run each have no group's traces together
+        if len(files) > 1 and not _is_drawn(name) and (max(files.values()) > 1 or not dumps.isdisjoint(files)):
+            shown = f"{excerpt(name)}, in {len(files)} files, and no step or policy_version"
+            expected = "the step in each row where files are of several steps, since traces of a group are compared"
+            yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)
     if "event_reward" in evidence:
         real = np.asarray(graph.event_mask)
         steps, trace = evidence["event_reward"].array[real], np.asarray(graph.trace_ids)[real]

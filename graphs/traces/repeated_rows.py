@@ -2,8 +2,9 @@
 
 Calls may be equal: where no column tells them apart, or a policy says the same again. So rows count as copies only
 where every row of the table stands again, or a whole stretch of a trace behind it, with numbers that were measured of
-each row and hardly come twice. Without such numbers, they do where every row stands as often, and apart from itself:
-agents make two calls in each turn, and return to no turn that they have left.
+each row and hardly come twice; with turns, wherever enough rows do. Without such numbers, they do where every row
+stands as often, and apart from itself: agents make two calls in each turn, and return to no turn that they have left.
+So they do where a whole file follows itself.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STRETCH = 4
 """From how many unlike rows of a trace on, each as often as the others, they are a stretch."""
 
 APART = 8
-"""How many unlike rows, of several traces, stand again behind another turn of their agent where all rows are copies."""
+"""How many rows of several traces stand again, behind another turn, in one, or behind all, where these are copies."""
 
 CHANCE = 1e-4
 """As many equal rows by chance are less likely."""
@@ -38,8 +39,11 @@ def repeated_rows(
     measured: np.ndarray,
     turn: np.ndarray | None = None,
     place: np.ndarray | None = None,
+    *,
+    has_turns: bool = False,
+    is_file: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that are copies, and of which row each is one; none where equal rows may be several events.
+    """Rows that equal an earlier one, and which; none where no row is surely a copy, but may be another event.
 
     The chance that a second call has the numbers of the first is taken for the share of the unlike rows that have them:
     of the agents of that name, or of the trace, whichever is more.
@@ -50,6 +54,8 @@ def repeated_rows(
       measured: int [N], alike where the numbers are that were measured of two rows.
       turn: int [N, 2], the instance of the agent of each row, and its turn. Default: one.
       place: int [N], where each row stands among those of the log. Default: as here.
+      has_turns: whether the turn of each row is stated, so that equal ones are of one.
+      is_file: whether the rows are a file's, whose whole may follow itself. In a batch each trace's next call may.
 
     Examples:
       >>> trace, agent = np.zeros(8, int), np.zeros(8, int)
@@ -82,14 +88,28 @@ def repeated_rows(
     alone = np.isin(of[starts], np.flatnonzero(np.bincount(of[starts][copied], minlength=1) == 1))
     kept = (copied & alone & (((sizes >= STRETCH) & (ends < begins)) | copied.all()))[run]
     place = np.arange(len(trace)) if place is None else place
-    if turn is not None and _all_again(trace, turn, place, first, which, times):
-        again = np.flatnonzero(is_later)
+    again = np.flatnonzero(is_later)
+    follows = is_file and _follows_itself(trace, which[np.argsort(place)], times)
+    if follows or (turn is not None and _all_again(trace, turn, place, first, which, times)):
         return again, first[which[again]]
-    chance = np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0))
-    if np.log(chance[kept]).sum() > np.log(CHANCE):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    again = np.flatnonzero(is_later & np.isin(first, unlike[kept])[which])
+    chance = np.log(np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0)))
+    in_turns = has_turns and len(again) >= APART and chance[often > 1].sum() <= np.log(CHANCE)
+    again = again if in_turns or chance[kept].sum() <= np.log(CHANCE) else again[:0]
     return again, first[which[again]]
+
+
+def _follows_itself(trace: np.ndarray, rows: np.ndarray, times: np.ndarray) -> bool:
+    """Whether a table of several traces is another one twice or more, one behind the other.
+
+    Args:
+      trace: int [N], as of `repeated_rows`.
+      rows: int [N], the unlike row that each row of the table is, in its order.
+      times: of each unlike row, how often it stands.
+    """
+    most = int(np.gcd.reduce(times))
+    parts = [n for n in range(2, most + 1) if most % n == 0 and len(rows) // n >= APART]
+    again = any((rows.reshape(n, -1) == rows[: len(rows) // n]).all() for n in parts)
+    return again and int(trace.max()) > int(trace.min())
 
 
 def _all_again(

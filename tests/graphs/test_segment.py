@@ -13,6 +13,16 @@ from graphs import segment
 SIZES = [(300, 4), (1024, 3), (3001, 40), (2000, 1), (4096, 2000)]
 
 
+# Compiled in blocks, once for each size: only tests with `blocks` call them.
+SUM = jax.jit(lambda *given: segment.segment_sum(*given), static_argnums=2)
+SLOPE = jax.jit(
+    jax.grad(lambda x, ids, segments, where: jnp.sum(segment.segment_sum(x, ids, segments, where) ** 2)),
+    static_argnums=2,
+)
+LEAST = jax.jit(lambda *given: segment.segment_min(*given, empty=-1000), static_argnums=2)
+FIRST = jax.jit(lambda *given: segment.segment_first(*given), static_argnums=1)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(5)
@@ -38,17 +48,12 @@ def test_sums_in_blocks_have_the_members_and_no_others(ids_of, rng, blocks, size
     values = np.where(where, rng.integers(-9, 9, size), np.nan).astype(np.float32)
     expected = np.zeros(segments)
     np.add.at(expected, ids[where], values[where])
-    total = segment.segment_sum(jnp.asarray(values), jnp.asarray(ids), segments, jnp.asarray(where))
+    total = SUM(values, ids, segments, where)
     assert total.tolist() == expected.tolist()  # whole numbers: exact in any order
 
     wide = np.stack([np.where(where, values, 0), 2 * np.where(where, values, 0)], axis=1)
-    assert (
-        segment.segment_sum(jnp.asarray(wide), jnp.asarray(ids), segments).tolist()
-        == np.stack([expected, 2 * expected], axis=1).tolist()
-    )
-
-    slope = jax.grad(lambda x: jnp.sum(segment.segment_sum(x, jnp.asarray(ids), segments, jnp.asarray(where)) ** 2))
-    assert slope(jnp.asarray(values)).tolist() == np.where(where, 2 * expected[ids], 0).tolist()
+    assert SUM(wide, ids, segments).tolist() == np.stack([expected, 2 * expected], axis=1).tolist()
+    assert SLOPE(values, ids, segments, where).tolist() == np.where(where, 2 * expected[ids], 0).tolist()
 
 
 @pytest.mark.parametrize(("size", "segments"), SIZES)
@@ -59,9 +64,8 @@ def test_the_least_and_the_first_in_blocks_are_of_members_alone(ids_of, rng, blo
         members = np.flatnonzero((ids == k) & where)
         least.append(int(values[members].min()) if members.size else -1000)
         first.append(int(members[0]) if members.size else 0)
-    given = jnp.asarray(ids), segments, jnp.asarray(where)
-    assert segment.segment_min(jnp.asarray(values), *given, empty=-1000).tolist() == least
-    assert segment.segment_first(*given).tolist() == first
+    assert LEAST(values, ids, segments, where).tolist() == least
+    assert FIRST(ids, segments, where).tolist() == first
 
 
 def test_ids_of_eight_bits_hold_no_number_of_segments_out_of_range(blocks):

@@ -121,10 +121,10 @@ def starred(null: Null, method: str, worlds: int) -> int:
     [
         ("hae", Null()),
         ("maac", Null(cost=0.05)),
-        ("maac", Null(off=-0.2)),
+        pytest.param("maac", Null(off=-0.2), marks=pytest.mark.slow),
         ("gae", Null(off=-0.2)),
-        ("gae", Null(rise=0.3)),
-        ("critic", Null(off=-0.2)),
+        pytest.param("gae", Null(rise=0.3), marks=pytest.mark.slow),
+        pytest.param("critic", Null(off=-0.2), marks=pytest.mark.slow),
         ("critic", Null(rise=0.3)),
         ("gigpo", Null(is_equal=False, cost=0.05)),
         ("hgpo", Null(cost=0.05, returns=True)),

@@ -582,6 +582,16 @@ def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
     assert (gigpo.method, gigpo.place) == ("gigpo", "every task") and "needs anchor" in gigpo.why
 
 
+def test_what_refuses_every_action_keeps_no_other_from_being_trained() -> None:
+    """It ended the run, where `bench bias` wrote "refused" beside the numbers of the others."""
+    left_out, alone = LeftOut(), TrainingSettings(steps=3, groups=2, group_size=1)
+    signals = ["exact_increments", "rloo"]
+    rows = run_training(signals, ["bottleneck"], 1, alone, learning_rates=ONE, left_out=left_out)
+    assert {row["signal"] for row in rows} == {"exact_increments"}
+    (rloo,) = left_out.absent
+    assert rloo.method == "rloo" and "every one was refused, in groups of 1 trace" in rloo.why
+
+
 def test_what_no_seed_reached_has_no_interval_of_it() -> None:
     """The table had "not reached (not reached to not reached)"."""
     far = float("inf")

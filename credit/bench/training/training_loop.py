@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from credit.bench.refusals import main_reason
+from credit.bench.refusals import UnmeasuredError, main_reason
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
@@ -191,17 +191,17 @@ def train(
     paid = np.concatenate([[0.0], np.cumsum(cost)])[: len(cost)]
     kept = paid <= budget
     if not np.isfinite(expected[kept]).all():
-        raise CreditError(
+        raise UnmeasuredError(
             f"the policy is no finite number from update {int(np.argmin(np.isfinite(expected)))} on; expected a "
             f"learning_rate below {learning_rate:g}"
         )
     if kept.sum() < 2:
-        raise CreditError(
+        raise UnmeasuredError(
             f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected the events of an update"
         )
     counts = reasons[kept][:-1].sum(axis=0)
     if counts.any() and not counts[Reason.VALID]:
-        raise CreditError(
+        raise UnmeasuredError(
             f"no action had an advantage in {counted(int(kept.sum()) - 1, 'update')}: every one was refused, in groups "
             f"of {counted(settings.group_size, 'trace')}, most often: {main_reason(counts)}; expected larger groups "
             "for methods that compare their traces"

@@ -181,14 +181,13 @@ def _notes(rows: list[Row]) -> dict[str, str]:
 
 
 def _numbers(row: Row) -> list[Measured]:
-    """The scores of a row; where every decision was refused nothing pushed the policy, and there is none."""
+    """The scores of a row."""
     from credit.bench.bias_table import cell
 
     return [
-        Measured(row.method, name, getattr(row, name) if row.answered > 0 or name == "answered" else math.nan,
-                 world=row.world, group_size=row.k, shown=cell([row], name))
+        Measured(row.method, name, getattr(row, name), world=row.world, group_size=row.k, shown=cell([row], name))
         for name in SCORES
-    ]  # fmt: skip
+    ]
 
 
 def _drawn(rows: list[Row], score: str, absent: Sequence[Absent] = ()) -> Figure:

@@ -48,6 +48,7 @@ LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
     "of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
 )
+PAIRS = LESS.removeprefix("less: ").replace("half of its", "its")
 SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"
 LEGENDS = {
     "snr": NOTES[0].removeprefix("SNR: ").replace(", in brackets half of its 99 % band", ""),

@@ -13,20 +13,27 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
+    BOOKTABS,
     LEFT_OUT,
     MARKS,
     OPTIONS,
+    REAL,
     SETTINGS,
+    WHOLE,
+    Column,
     Measured,
-    cells_by_column,
+    columns_of,
     condition,
+    in_blocks,
     of_all_sizes,
     place,
+    save_latex,
     shared_conditions,
     side_by_side,
+    table_of,
     table_or_latex,
 )
-from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
 from credit.cli.shared.commands import Command, each_once, several_methods
 from credit.cli.shared.outputs import save_table
 
@@ -35,17 +42,18 @@ __all__ = ["table"]
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
 COUNTS = ("cost", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
+Key = tuple[str, str, str]
+"""A benchmark, a quantity, and of a difference the method whose number was subtracted."""
 LEGENDS = {
     (bench, quantity): text
     for bench, of in (
         ("bias", bench_bias.LEGENDS),
         ("truth", bench_truth.LEGENDS),
-        ("snr", bench_snr.LEGENDS | {"*": bench_snr.OUTSIDE, "‡": bench_snr.APART}),
-        ("train", bench_train.LEGENDS | {"at edge": bench_train.EDGE.partition(": ")[2]}),
+        ("snr", bench_snr.LEGENDS | {"less": bench_snr.PAIRS, "*": bench_snr.OUTSIDE, "‡": bench_snr.APART}),
+        ("train", bench_train.LEGENDS | bench_train.MARKS),
     )
     for quantity, text in of.items()
 }
-REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "group_size", "length")
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
 
@@ -64,8 +72,9 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
 @several_methods("Methods to show, in this order, by commas or repeated. Default: all, as files have them.")
 @click.option("--quantity", "-q", "quantities", callback=_names, metavar="NAME,...",
-              help="Quantities to show, in this order; with the benchmark before it, as 'truth slope', that of one "
-                   f"alone. Default: of {', '.join(MAIN)} what the files have.")  # fmt: skip
+              help="Quantities to show, in this order; 'area less': differences from the first method; with the "
+                   f"benchmark before it, as 'truth slope', that of one alone. Default: of {', '.join(MAIN)} what the "
+                   "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
 @json_option
@@ -79,72 +88,89 @@ def table(
     """Put what several benchmarks found of the same methods into one table, a line a method.
 
     FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX. Runs of other settings
-    have other columns.
+    have other columns. -o and --json hold the numbers one a line, as FILES do.
     """
     from credit.bench.refusals import Absent, absent_caption
 
-    found = _described([(number, where) for number, where in _read(files) if not number.less])
-    heads = _heads(number for number, _ in found)
-    chosen = _chosen(quantities, heads)
-    shown = _agreed([one for key in chosen for one in found if _key(one[0]) == key], methods)
+    read = _described([*_read(files)])
+    found = [number for number, _ in read]
+    heads = _heads(found)
+    known = _known(methods, found)
+    chosen = _chosen(quantities, heads, [_key(number) for number in found if number.method in known])
+    shown = _agreed(read, chosen, known)
     names = methods or tuple(dict.fromkeys(number.method for number in shown))
+    of_key = {
+        key: of_all_sizes([n for n in shown if _key(n) == key] or [n for n in found if _key(n) == key])
+        for key in chosen
+    }
     caption, notes = [], []
-    sized = {key: of_all_sizes([n for n in shown if _key(n) == key]) for key in chosen}
+    columns: list[Column] = []
     of_bench: dict[str, set[str]] = {}
-    for bench in dict.fromkeys(bench for bench, _ in chosen):
-        run = [n for key in chosen if key[0] == bench for n in sized[key][0]]
+    for bench in dict.fromkeys(bench for bench, *_ in chosen):
+        run = [n for key in chosen if key[0] == bench for n in of_key[key][0]]
         of_bench[bench] = shared_conditions(run)
         listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
         caption.append(f"{listed} ({': '.join(filter(None, [f'bench {bench}', condition(run[0], of_bench[bench])]))})")
-    columns: dict[str, dict[str, dict[str, str]]] = {}
-    for key, (of, _) in sized.items():
+    for key, (of, _) in of_key.items():
         shared = shared_conditions(of)
-        columns[heads[key]] = cells_by_column(of, shared)
+        columns += columns_of(of, shared, heads[key])
         sure = sorted({f"in brackets {100 * n.confidence:.2g} % intervals" for n in of if n.confidence})
         marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
-        about = [LEGENDS.get(key, ""), condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
+        meaning = LEGENDS.get((key[0], "less" if key[2] else key[1]), "")
+        about = [meaning, condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
         notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
-    notes += dict.fromkeys(line for _, alone in sized.values() for line in alone)
-    rows = [
-        {"method": name}
-        | {
-            ", ".join(filter(None, [head, column])): cells.get(name, "–")
-            for head, of_head in columns.items()
-            for column, cells in of_head.items()
-        }
-        for name in names
-    ]
+    notes += dict.fromkeys(line for _, alone in of_key.values() for line in alone)
     absent = dict.fromkeys((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
-    if output is not None:
+    runs = set(map(_run, shown))
+    beside = [n for n in found if n.quantity == "answered" and _key(n) not in chosen and _run(n) in runs]
+    written = table_of([*shown, *beside])
+    if output is not None and output.suffix == ".tex":
         told = [absent_caption(Absent(*one) for one in absent)] if absent else []
-        _save(rows, output, side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS]))
+        text = side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS])
+        save_latex(BOOKTABS + text, output)
+    elif output is not None:
+        save_table(written, output)
     if as_json:
-        print_json({"rows": rows, "legend": [*caption, *notes]})
+        print_json({"rows": written.to_pylist(), "legend": [*caption, *notes]})
         return
-    printed = ruled_table("method", *(f"#{column}" for column in [*rows[0]][1:]))
-    for row in rows:
-        printed.add_row(*map(words, row.values()))
-    stdout().print(printed)
+    console, first = stdout(), 2 + max(map(len, ("method", *names)))
+    for block in in_blocks(columns, console.width - first, _width):
+        printed = ruled_table("method", *(f"#{_title(column)}" for column in block))
+        for of_screen, column in zip(printed.columns[1:], block, strict=True):
+            of_screen.width = _width(column) - 3
+        for name in names:
+            printed.add_row(*map(words, (name, *(column.cells.get(name, "–") for column in block))))
+        console.print(printed)
     others = [head for key, head in heads.items() if key not in chosen]
     lines = [f"{method} has no {head}: {why}" for method, head, why in absent]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
-        stdout().print(words(line), soft_wrap=True)
+        console.print(words(line), soft_wrap=True)
+
+
+def _title(column: Column) -> str:
+    return ", ".join(filter(None, [column.head, column.below]))
+
+
+def _width(column: Column) -> int:
+    """In a printed table, which breaks the title between words."""
+    return 3 + max(map(len, (*_title(column).split(), *column.cells.values())))
+
+
+def _run(number: Measured) -> tuple[Any, ...]:
+    return number.method, number.bench, number.settings, *place(number)[1:]
 
 
 def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, str]]:
     """The numbers, each with what `SETTINGS` of its run say of it: the share that was refused, and marks."""
     from credit.bench.refusals import refused_beside
 
-    def run(number: Measured) -> tuple[Any, ...]:
-        return number.method, number.bench, number.settings, *place(number)[1:]
-
-    answered = {run(number): number.value for number, _ in found if number.quantity == "answered"}
-    marks = {run(number): number.mark for number, _ in found if number.quantity == "rate"}
+    answered = {_run(number): number.value for number, _ in found if number.quantity == "answered"}
+    marks = {_run(number): number.mark for number, _ in found if number.quantity == "rate"}
 
     def described(number: Measured) -> Measured:
         if number.quantity in (*SETTINGS, "closed form") or number.is_absent:
             return number
-        share, mark = answered.get(run(number), 1.0), marks.get(run(number), "")
+        share, mark = answered.get(_run(number), 1.0), marks.get(_run(number), "")
         if math.isnan(number.value):
             return number._replace(shown="" if share else "refused")
         shown = number._replace(mark="").cell + refused_beside(share)
@@ -153,33 +179,19 @@ def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, st
     return [(described(number), where) for number, where in found]
 
 
-def _save(rows: list[dict[str, str]], output: Path, text: str) -> None:
-    """Write the table by its suffix, `text` as LaTeX."""
-    import pyarrow as pa
-
-    from graphs.atomic import atomic_write
-
-    if output.suffix != ".tex":
-        save_table(pa.Table.from_pylist(rows), output)
-        return
-    with atomic_write(output) as file:
-        file.write(text.encode())
-    stderr().print(words(f"wrote {output}"), soft_wrap=True)
+def _key(number: Measured) -> Key:
+    return number.bench, number.quantity, number.less
 
 
-def _key(number: Measured) -> tuple[str, str]:
-    return number.bench, number.quantity
+def _heads(numbers: Iterable[Measured]) -> dict[Key, str]:
+    """Names of all quantities and differences: with the benchmark where several have one of that name."""
+    titles = {_key(number): number.title for number in numbers}
+    several = Counter(titles.values())
+    return {key: f"{key[0]} {title}" if several[title] > 1 else title for key, title in titles.items()}
 
 
-def _heads(numbers: Iterable[Measured]) -> dict[tuple[str, str], str]:
-    """Names of all quantities by benchmark and quantity: with the benchmark where several have one of that name."""
-    keys = dict.fromkeys(map(_key, numbers))
-    several = Counter(quantity for _, quantity in keys)
-    return {(bench, name): f"{bench} {name}" if several[name] > 1 else name for bench, name in keys}
-
-
-def _chosen(names: Sequence[str], heads: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
-    """The quantities that are asked for, or those of `MAIN`.
+def _chosen(names: Sequence[str], heads: Mapping[Key, str], known: Iterable[Key]) -> list[Key]:
+    """The quantities that are asked for, or those of `MAIN` and their differences that the chosen methods have.
 
     Raises:
       CreditError: the files do not have one.
@@ -187,39 +199,58 @@ def _chosen(names: Sequence[str], heads: Mapping[tuple[str, str], str]) -> list[
     from graphs.errors import CreditError
     from graphs.text import near_names
 
-    chosen: dict[tuple[str, str], None] = {}
-    for name in names or MAIN:
-        of_name = [key for key in heads if name in (key[1], " ".join(key))]
-        if names and not of_name:
+    if not names:
+        chosen = [key for name in MAIN for key in dict.fromkeys(known) if key[1] == name]
+        if not chosen:
+            listed = ", ".join(heads.values())
+            raise CreditError(f"the files have none of {', '.join(MAIN)}; expected --quantity: {listed}")
+        return chosen
+    asked: dict[Key, None] = {}
+    for name in names:
+        of_name = [key for key, head in heads.items() if name in _names_of(key, head)]
+        if not of_name:
             raise CreditError(f"the files have no quantity {name!r}. {near_names(name, heads.values())}")
-        chosen |= dict.fromkeys(of_name)
-    if not chosen:
-        raise CreditError(f"the files have none of {', '.join(MAIN)}; expected --quantity: {', '.join(heads.values())}")
-    return list(chosen)
+        asked |= dict.fromkeys(of_name)
+    return list(asked)
 
 
-def _agreed(found: Sequence[tuple[Measured, str]], methods: Sequence[str]) -> list[Measured]:
-    """The numbers of some methods, or of all, each once.
+def _names_of(key: Key, head: str) -> tuple[str, ...]:
+    """How a quantity may be asked for: a difference as "area less", too, whoever it is from."""
+    bench, quantity, less = key
+    name = f"{quantity} less" if less else quantity
+    return head, name, f"{bench} {name}"
+
+
+def _known(names: Sequence[str], found: Iterable[Measured]) -> list[str]:
+    """The methods that are asked for, or all.
 
     Raises:
-      CreditError: a method has none, or two files have different numbers of one in one condition.
+      CreditError: the files do not have one.
     """
     from graphs.errors import CreditError
     from graphs.text import near_names
 
-    known = dict.fromkeys(number.method for number, _ in found)
-    for name in methods:
+    known = list(dict.fromkeys(number.method for number in found))
+    for name in names:
         if name not in known:
-            listed = ", ".join(dict.fromkeys(number.quantity for number, _ in found))
-            raise CreditError(f"the files have no {listed} of {name!r}. {near_names(name, known)}")
+            raise CreditError(f"the files have no number of {name!r}. {near_names(name, known)}")
+    return list(names) or known
+
+
+def _agreed(found: Sequence[tuple[Measured, str]], chosen: Sequence[Key], methods: Sequence[str]) -> list[Measured]:
+    """The chosen numbers of some methods, each once.
+
+    Raises:
+      CreditError: two files have different numbers of one in one condition.
+    """
+    from graphs.errors import CreditError
+
     kept: dict[tuple[Any, ...], tuple[Measured, str]] = {}
-    for number, where in found:
-        if methods and number.method not in methods:
-            continue
-        at = (number.method, number.bench, number.settings, *place(number))
-        first, place_of_first = kept.setdefault(at, (number, where))
+    order = ((key, name) for key in chosen for name in methods)
+    for number, where in (one for at in order for one in found if (_key(one[0]), one[0].method) == at):
+        first, place_of_first = kept.setdefault((_run(number), _key(number)), (number, where))
         if repr(first[2:5]) != repr(number[2:5]):  # marks are of what else a run had
-            both = f"{number.quantity} {number.value:g} of {number.method}, and {place_of_first} has {first.value:g}"
+            both = f"{number.title} {number.value:g} of {number.method}, and {place_of_first} has {first.value:g}"
             raise CreditError(f"{where} has {both} under the same settings; expected one number: leave out one file")
     return [number for number, _ in kept.values()]
 
@@ -259,7 +290,15 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
     number = Measured(
         **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
     )
+    if number.quantity in COUNTS and not number.why and math.isnan(number.high):  # JSON has no infinity
+        number = number._replace(
+            value=math.inf if math.isnan(number.value) else number.value,
+            high=number.high if math.isnan(number.low) else math.inf,
+        )
     if math.isnan(number.value):
         return number._replace(shown=LEFT_OUT * number.is_absent)
-    show = bench_train.count_text if number.quantity in COUNTS else partial(rounded, exact=ROUNDING)
+    if number.less and not max(abs(number.value), abs(number.low), abs(number.high)) >= ROUNDING:
+        return number._replace(shown="equal")
+    real = partial(rounded, form="+.3g" if number.less else ".3g", exact=ROUNDING)
+    show = bench_train.count_text if number.quantity in COUNTS else real
     return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))

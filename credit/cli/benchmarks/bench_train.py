@@ -40,6 +40,8 @@ LEGENDS = {
     "area at one rate": f"{AREA}, {_OF_SHARE}; behind a difference {AHEAD}",
     "final": f"the share at the end, {_OF_SHARE}",
     "events to 90 %": f"evidence included, {_OF_SHARE}",
+    "answered": "part of the decisions that have an advantage, of the seed with the least; 1 is all",
+    "less": "on the same seeds, median over seeds",
     "ahead": f"{AHEAD} than that of the first method",
 }
 LEGEND = (
@@ -58,6 +60,12 @@ OTHER = (
     ". †: not the rate of the first method, so that the difference may come of the choice; `--common-rates` compares "
     "all at one"
 )
+MARKS = {
+    "at edge": EDGE.removeprefix("; at edge: "),
+    "*": MARK.partition(",")[0].removeprefix("; * "),
+    "†": OTHER.removeprefix(". †: "),
+}
+"""What is printed beside numbers of whatever run."""
 COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
 SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
@@ -212,7 +220,8 @@ def train(
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
-    for (task_name, signal), of_cell in itertools.groupby(numbers, lambda number: (number.world, number.method)):
+    printed = [number for number in numbers if number.quantity != "answered"]  # lines below have it
+    for (task_name, signal), of_cell in itertools.groupby(printed, lambda number: (number.world, number.method)):
         row = [task_name or "", signal, *(number.cell for number in of_cell)]
         shown.add_row(*map(words, row + [""] * (len(shown.columns) - len(row))))
     stdout().print(shown)
@@ -293,6 +302,7 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
                 shown=within(cell.final_median, cell.final_interval)),
             one("events to 90 %", cell.events_to_90, *cell.events_interval,
                 shown=within(cell.events_to_90, cell.events_interval, count_text)),
+            one("answered", cell.answered, why=cell.refused),
         ]  # fmt: skip
         if cell.signal == base:
             continue

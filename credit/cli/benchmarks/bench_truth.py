@@ -139,8 +139,9 @@ def truth(
                 found = left_out.try_one(name, world, functools.partial(_scored, drawn, name))
                 if found is not None:
                     rows.append(found.match)
-                    less += differences(found, first) if first else []
-                    first = first or found
+                    if found.match.answered:
+                        less += differences(found, first) if first else []
+                        first = first or found
                 bar.advance(task)
     left_out.check(rows)
     todo = tuple(dict.fromkeys(row.world for row in rows))
@@ -256,7 +257,7 @@ def _less(line: Difference) -> str:
 def _score(row: Match, score: str) -> str:
     if score == "answered":
         return _share(row.answered, ".3g")
-    return _cell(*_ends(row, score))
+    return _cell(*_ends(row, score)) if row.answered else "refused"
 
 
 def _cell(value: float, low: float, high: float) -> str:

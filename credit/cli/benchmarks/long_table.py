@@ -21,21 +21,28 @@ if TYPE_CHECKING:
     from credit.bench.refusals import Absent
 
 __all__ = [
+    "BOOKTABS",
     "LEFT_OUT",
     "MARKS",
     "OPTIONS",
+    "REAL",
     "SETTINGS",
+    "WHOLE",
+    "Column",
     "Measured",
-    "cells_by_column",
+    "columns_of",
     "condition",
+    "in_blocks",
     "latex",
     "long_table_option",
     "of_all_sizes",
     "of_run",
     "place",
+    "save_latex",
     "save_numbers",
     "shared_conditions",
     "side_by_side",
+    "table_of",
     "table_or_latex",
     "with_absent",
 ]
@@ -53,15 +60,21 @@ SETTINGS = ("rate", "cost", "answered")
 """Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
 MARKS = ("at edge", "*", "†", "‡")
 OPTIONS = "options of methods: their defaults, or those that a name states"
+BOOKTABS = "% needs \\usepackage{booktabs}\n"
 COLUMN, PAGE = 48, 104
 """Characters beside each other in a table of one column of a paper, and of both."""
 SIZES = {PAGE: "", 130: r"\footnotesize", 150: r"\scriptsize"}
 """The type in which a page has room for as many characters."""
+REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "group_size", "length")
+"""Columns of numbers."""
 _NONE: Mapping[str, str] = MappingProxyType({})
-_NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d[\d,.]*)(?:e([+-])0*(\d+))?")
+_NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
+_HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
+"""Spaces at which no line may end: within a formula, and between a number and what it counts."""
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
     ord("\\"): r"\textbackslash{}",
     ord("~"): r"\textasciitilde{}",
+    ord("\N{NO-BREAK SPACE}"): "~",
     ord("^"): r"\textasciicircum{}",
     ord("<"): r"\textless{}",
     ord(">"): r"\textgreater{}",
@@ -115,6 +128,11 @@ class Measured(NamedTuple):
     bench: str = ""
     settings: str = ""
     shown: str = ""
+
+    @property
+    def title(self) -> str:
+        """The quantity, of a difference with the method whose number was subtracted."""
+        return f"{self.quantity} less that of {self.less}" if self.less else self.quantity
 
     @property
     def is_absent(self) -> bool:
@@ -210,13 +228,18 @@ def save_numbers(numbers: Sequence[Measured], path: Path | None, notes: Mapping[
     if path is None:
         return
     if path.suffix != ".tex":
-        save_table(_table(numbers), path)
+        save_table(table_of(numbers), path)
         return
+    of_all = "; ".join(filter(None, [notes.get("", ""), OPTIONS]))
+    save_latex(latex(numbers, path.stem, {**notes, "": of_all}), path)
+
+
+def save_latex(text: str, path: Path) -> None:
+    """Write a table whole or not at all, and print its name."""
     from graphs.atomic import atomic_write
 
-    of_all = "; ".join(filter(None, [notes.get("", ""), OPTIONS]))
     with atomic_write(path) as file:
-        file.write(latex(numbers, path.stem, {**notes, "": of_all}).encode())
+        file.write(text.encode())
     stderr().print(words(f"wrote {path}"), soft_wrap=True)
 
 
@@ -264,37 +287,24 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
             said.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
     texts = []
-    for (quantity, less), of_table in tables.items():
-        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * bool(less), "")]
+    for of_table in tables.values():
+        title, quantity = of_table[0].title, of_table[0].quantity
+        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * (title != quantity), "")]
         marks = " ".join([*said, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
         absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
-        texts.append(_one(quantity, less, of_table, name, [*said, *of_quantity, *of_marks, *absent]))
+        of, alone = of_all_sizes(of_table)
+        half = "" if any(" to " in number.cell for number in of) else "half of the "
+        sure = {number.confidence for number in of if number.confidence and not math.isnan(number.low)}
+        brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in sure]
+        shared = shared_conditions(of)
+        about = [condition(of[0], shared), *brackets, *said, *of_quantity, *of_marks, *absent, *alone]
+        told = "; ".join(filter(None, about))
+        columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
+        methods = list(dict.fromkeys(number.method for number in of))
+        texts.append(side_by_side(columns, methods, f"{name} {title}", f"{title} ({told})" if told else title))
         said = []
-    return "\n".join(["% needs \\usepackage{booktabs}", *texts])
-
-
-def _one(name: str, less: str, numbers: Sequence[Measured], file: str, said: list[str]) -> str:
-    title = f"{name} less that of {less}" if less else name
-    numbers, alone = of_all_sizes(numbers)
-    said = [*said, *alone]
-    one = shared_conditions(numbers)
-    columns = cells_by_column(numbers, one)
-    confidence = {number.confidence for number in numbers if not math.isnan(number.low)} - {None}
-    half = "" if any(" to " in number.cell for number in numbers) else "half of the "
-    brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in confidence if c]
-    about = "; ".join(filter(None, (condition(numbers[0], one), *brackets, *said)))
-    methods = list(dict.fromkeys(number.method for number in numbers))
-    of_columns = [[column or name, *(of.get(method, "–") for method in methods)] for column, of in columns.items()]
-    blocks = _blocks(["method", *methods], of_columns)
-    star = "*" * (max(map(_width, blocks)) > COLUMN)
-    caption = _typeset(f"{title} ({about})" if about else title)
-    label = re.sub(r"[^A-Za-z0-9]+", "-", f"{file} {title}").strip("-")
-    tabulars = "\n\\par\\medskip\n".join(map(_tabular, blocks))
-    return "\n".join([
-        rf"\begin{{table{star}}}", rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}", r"\centering", tabulars,
-        rf"\end{{table{star}}}", "",
-    ])  # fmt: skip
+    return BOOKTABS + "\n".join(texts)
 
 
 def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
@@ -314,119 +324,120 @@ def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[
     ]
 
 
-def cells_by_column(numbers: Sequence[Measured], shared: set[str]) -> dict[str, dict[str, str]]:
-    """Cells by the conditions that are not shared, and by method."""
-    columns: dict[str, dict[str, str]] = {}
+class Column(NamedTuple):
+    """Numbers of one quantity under one condition.
+
+    Attributes:
+      bench, head: the benchmark, and what the numbers are; "" of one that a caption has.
+      below: the condition.
+      cells: by method.
+    """
+
+    bench: str
+    head: str
+    below: str
+    cells: dict[str, str]
+
+
+def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") -> list[Column]:
+    """A column for each of the conditions that are not shared."""
+    columns: dict[str, Column] = {}
     for number in numbers:
-        columns.setdefault(condition(number, shared, others=True), {})[number.method] = number.cell
-    return columns
+        below = condition(number, shared, others=True)
+        columns.setdefault(below, Column(number.bench, head, below, {})).cells[number.method] = number.cell
+    return list(columns.values())
+
+
+def in_blocks(columns: Sequence[Column], room: int, width: Callable[[Column], int]) -> list[list[Column]]:
+    """Columns beside each other: all where they have room, else those of a benchmark, whole quantities if they fit."""
+
+    def fits(some: Iterable[Column]) -> bool:
+        return sum(map(width, some)) <= room
+
+    if fits(columns):
+        return [[*columns]]
+    blocks: list[list[Column]] = []
+    for _, of_bench in itertools.groupby(columns, lambda column: column.bench):
+        before = len(blocks)
+        for _, of_head in itertools.groupby(of_bench, lambda column: column.head):
+            part = [*of_head]
+            for piece in [part] if fits(part) else [[column] for column in part]:
+                if len(blocks) > before and fits([*blocks[-1], *piece]):
+                    blocks[-1] += piece
+                else:
+                    blocks.append(piece)
+    return blocks
 
 
 def side_by_side(
-    columns: Mapping[str, Mapping[str, Mapping[str, str]]], methods: Sequence[str], name: str, caption: str,
-    notes: Sequence[str],
-) -> str:  # fmt: skip
-    """One LaTeX table of several quantities, a line a method, with its notes below it.
+    columns: Sequence[Column], methods: Sequence[str], name: str, caption: str, notes: Sequence[str] = ()
+) -> str:
+    """One LaTeX table, a line a method, the conditions of columns below their quantity.
 
-    The conditions of columns stand below their quantity, and intervals below their number. Type is as small as `SIZES`
-    say for what is wider than a page; what has no room in the smallest has its columns below each other.
+    With notes, which stand below it, intervals are below their number, and type is as small as `SIZES` say for what is
+    wider than a page. What still has no room is in several blocks below each other.
 
     Args:
-      columns: cells by quantity, by conditions and by method.
-      methods: in order.
+      columns, methods: in order.
       name: of the file, for the label.
       caption, notes: in words.
     """
-    of_all = [
-        _Column(quantity, tuple(filter(None, below.split(", "))), tuple(_stacked(of.get(m, "–")) for m in methods))
-        for quantity, of_quantity in columns.items()
-        for below, of in of_quantity.items()
-    ]  # fmt: skip
     first = 2 + max(map(len, ("method", *methods)))
-    blocks: list[list[_Column]] = [[]]
-    for column in of_all:
-        if blocks[-1] and first + sum(c.width for c in (*blocks[-1], column)) > max(SIZES):
-            blocks.append([])
-        blocks[-1].append(column)
-    width = max(first + sum(c.width for c in block) for block in blocks)
-    size = next((size for most, size in SIZES.items() if width <= most), SIZES[max(SIZES)])
-    star = "*" * (width > COLUMN)
+    stacked = bool(notes)
+
+    def width(column: Column) -> int:
+        """In characters; intervals below numbers are smaller."""
+        cells = [_lines(cell, stacked) for cell in column.cells.values()]
+        small = (math.ceil(0.7 * len(interval)) for _, interval in cells)
+        return 2 + max(*small, *map(len, (*column.below.split(", "), *(number for number, _ in cells))))
+
+    blocks = in_blocks(columns, (max(SIZES) if stacked else PAGE) - first, width)
+    widest = first + max(sum(map(width, block)) for block in blocks)
+    size = next((size for most, size in SIZES.items() if widest <= most), SIZES[max(SIZES)]) if stacked else ""
+    star = "*" * (widest > COLUMN)
     label = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize",
+             *(_typeset(note) + r"\par" for note in notes), r"\end{minipage}"]  # fmt: skip
     return "\n".join([
-        "% needs \\usepackage{booktabs}", rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}}}",
-        rf"\label{{tab:{label}}}", r"\centering", *[size] * bool(size),
-        "\n\\par\\medskip\n".join(_grouped(block, methods) for block in blocks),
-        r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *(_typeset(note) + r"\par" for note in notes),
-        r"\end{minipage}", rf"\end{{table{star}}}", "",
+        rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}}}", rf"\label{{tab:{label}}}", r"\centering",
+        *[size] * bool(size), "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
+        *below * stacked, rf"\end{{table{star}}}", "",
     ])  # fmt: skip
 
 
-class _Column(NamedTuple):
-    quantity: str
-    below: tuple[str, ...]
-    cells: tuple[tuple[str, str], ...]  # numbers and what stands below them
-
-    @property
-    def width(self) -> int:
-        """In characters of the numbers; intervals are smaller."""
-        texts = [*self.below, *(number for number, _ in self.cells)]
-        return 2 + max([*map(len, texts), *(math.ceil(0.7 * len(interval)) for _, interval in self.cells)])
-
-
-def _stacked(cell: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(.+?) (\(.* to .*\))(.*)", cell)
+def _lines(cell: str, stacked: bool) -> tuple[str, str]:
+    """A number with its marks, and its interval where that is to stand below it."""
+    found = re.fullmatch(r"(.+?) (\(.* to .*\))(.*)", cell) if stacked else None
     return (found[1] + found[3], found[2]) if found else (cell, "")
 
 
-def _grouped(columns: Sequence[_Column], methods: Sequence[str]) -> str:
+def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -> str:
     heads, rules, at = [""], [], 2
-    for quantity, of in itertools.groupby(columns, lambda column: column.quantity):
+    for head, of in itertools.groupby(columns, lambda column: column.head):
         number = len([*of])
-        heads.append(rf"\multicolumn{{{number}}}{{c}}{{{_typeset(quantity)}}}")
+        heads.append(rf"\multicolumn{{{number}}}{{c}}{{{_typeset(head)}}}")
         rules.append(rf"\cmidrule(lr){{{at}-{at + number - 1}}}")
         at += number
-    below = [*itertools.zip_longest(*(column.below for column in columns), fillvalue="")]
-    lines = [heads, *(["", *map(_typeset, row)] for row in below)]
+    below = itertools.zip_longest(*(filter(None, column.below.split(", ")) for column in columns), fillvalue="")
+    lines = [*[heads] * bool(columns[0].head), *(["", *map(_typeset, row)] for row in below)]
     lines[-1][0] = "method"
     body = []
-    for i, method in enumerate(methods):
-        numbers, intervals = zip(*(column.cells[i] for column in columns), strict=True)
+    for method in methods:
+        cells = (_lines(column.cells.get(method, "–"), stacked) for column in columns)
+        numbers, intervals = zip(*cells, strict=True)
         body.append([_typeset(method), *map(_numbers, numbers)])
         if any(intervals):
             body.append(["", *(rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in intervals)])
     rows = [" & ".join(line) + r" \\" for line in [*lines, *body]]
+    ruled = bool(columns[0].head) and len(lines) > 1
     return "\n".join([
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", rows[0], *["".join(rules)] * bool(below),
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", rows[0], *["".join(rules)] * ruled,
         *rows[1 : len(lines)], r"\midrule", *rows[len(lines) :], r"\bottomrule", r"\end{tabular}",
     ])  # fmt: skip
 
 
-def _blocks(methods: list[str], columns: Sequence[list[str]]) -> list[list[list[str]]]:
-    """Lists of columns, each behind that of the methods, that a page has room for beside each other."""
-    blocks = [[methods]]
-    for column in columns:
-        if len(blocks[-1]) > 1 and _width([*blocks[-1], column]) > PAGE:
-            blocks.append([methods])
-        blocks[-1].append(column)
-    return blocks
-
-
-def _width(columns: list[list[str]]) -> int:
-    return sum(2 + max(map(len, column)) for column in columns)
-
-
-def _tabular(columns: list[list[str]]) -> str:
-    header, *lines = zip(*columns, strict=True)
-    rows = [[_typeset(method), *map(_numbers, cells)] for method, *cells in lines]
-    head, *body = (" & ".join(row) + r" \\" for row in [map(_typeset, header), *rows])
-    return "\n".join([
-        rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
-        r"\end{tabular}",
-    ])  # fmt: skip
-
-
 def _typeset(text: str) -> str:
-    return text.translate(_SPECIAL)
+    return _HELD.sub("\N{NO-BREAK SPACE}", text).translate(_SPECIAL)
 
 
 def _numbers(cell: str) -> str:
@@ -457,16 +468,12 @@ def _conditions(number: Measured) -> list[str]:
     ]
 
 
-def _table(numbers: Sequence[Measured]) -> pa.Table:
+def table_of(numbers: Iterable[Measured]) -> pa.Table:
     """The numbers in one table; NaN and what a benchmark has no word for are null."""
     import pyarrow as pa
 
-    text, real, whole = pa.string(), pa.float64(), pa.int64()
-    # fmt: off
-    types = (text, text, real, real, real, real, whole, text, text, whole, whole, real, text, text, text, text)
-    # fmt: on
+    kinds = dict.fromkeys(Measured._fields[:-1], pa.string())  # without what the screen showed
+    kinds |= dict.fromkeys(REAL, pa.float64()) | dict.fromkeys(WHOLE, pa.int64())
     sure = (number._replace(confidence=None) if math.isnan(number.low) else number for number in numbers)
-    rows = ((None if isinstance(v, float) and math.isnan(v) else v for v in number[: len(types)]) for number in sure)
-    columns = zip(*rows, strict=True)
-    names = Measured._fields[: len(types)]
-    return pa.table({name: pa.array(column, kind) for name, kind, column in zip(names, types, columns, strict=True)})
+    rows = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in n._asdict().items()} for n in sure]
+    return pa.Table.from_pylist(rows, pa.schema(kinds))

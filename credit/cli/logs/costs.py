@@ -106,10 +106,12 @@ def costs(
 def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
     """A line for each cost that the log states of whole traces."""
     known = {name: amount for name, amount in stated.items() if amount.total is not None}
-    return [
-        f"costs.{name}, as the log states it of {counted(traces - amount.missing, 'trace')}: {printed(amount.total, 6)}"
-        for name, amount in known.items()
-    ]
+    every = counted(traces, "trace")
+    lines = []
+    for name, amount in known.items():
+        of = f"{traces - amount.missing} of {every}" if amount.missing else f"all {every}" if traces > 1 else every
+        lines.append(f"costs.{name}, as the log states it of {of}: {printed(amount.total, 6)}")
+    return lines
 
 
 def total_line(total: CostRow, stated: dict[str, Amount]) -> str:

@@ -155,7 +155,7 @@ def metrics(
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
-            alone = f"tasks: {counted(runs, 'run')} without a task, each one of its own in the means" if runs else ""
+            alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()

@@ -111,8 +111,11 @@ def _print_around(console: Console, traces: Traces, trace: int, event: int | str
     import numpy as np
     from rich.padding import Padding
 
+    from credit.reports.endings import lasts
+    from credit.reports.tool_calls import ToolCalls
     from credit.reports.trace_events import event_rows
 
+    end, *early = lasts(traces, ToolCalls(traces)).get(trace, (-1, ""))
     members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == trace)
     place = traces.event_row(trace, event) - int(members[0])
     near = range(max(place - NEAR, 0), min(place + NEAR + 1, len(members)))
@@ -125,8 +128,9 @@ def _print_around(console: Console, traces: Traces, trace: int, event: int | str
             parts.append(f"{row.tokens} tokens")
         mark = "→ " if row.position == place else "  "
         console.print(words(mark + "  ".join(filter(None, parts)), "bold" if mark.strip() else ""), soft_wrap=True)
-        if row.text:
-            console.print(Padding(words(row.text), (0, 0, 0, 6)))
+        ends = "".join(early) if members[row.position] == end else ""
+        for text in filter(None, (row.text, ends)):
+            console.print(Padding(words(text), (0, 0, 0, 6)))
 
 
 def _draw(

@@ -176,7 +176,8 @@ def _table(corpus: Survey, channel: str) -> Table:
         row("  not told apart", len(corpus.unresolved))
     if corpus.rounded:
         row("  rounded", f"{len(corpus.rounded)} of those with a signal")
-    runs = f"; {counted(corpus.without_task, 'run')} without a task, each a group of its own"
+    are = "are groups" if corpus.without_task > 1 else "is a group"
+    runs = f"; {counted(corpus.without_task, 'run')} without a task {are} of one"
     row("  of one trace", f"{len(corpus.singletons)}{runs if corpus.without_task else ''}")
     if corpus.divided:
         have = "has" if corpus.divided == 1 else "have"

@@ -133,9 +133,9 @@ def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--sides`, for `credit.metrics.side_differences.Sides`."""
     return click.option(
         "--sides", metavar="SIDES",
-        help="Compare two sides: folders A,B; `system` or `model` as logged, `system=A,B` of several; `before=DATE`, "
-             "by when traces begin; or a table with columns `trace` and `side`. Unless an order is given, the side "
-             "that begins first is the first, without dates that of names or of a table's rows.",
+        help="Compare two sides: folders or files A,B; `system` or `model` as logged, `system=A,B` of several; "
+             "`before=DATE`, by when traces begin; or a table with columns `trace` and `side`. Unless an order is "
+             "given, the side that begins first is the first, without dates that of names or of a table's rows.",
     )(command)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`credit methods`: all methods, one method, or which methods logs allow."""
+"""`credit methods`: all methods, some methods, or which methods logs allow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ made first. not computable: no log holds what it needs. `credit methods NAME` sa
 
 @click.command(
     cls=Command,
-    short_help="List methods, describe one, or show which ones logs allow.",
+    short_help="List methods, describe some, or show which ones logs allow.",
     examples="""
     credit methods
     credit methods rloo
@@ -67,9 +67,9 @@ def methods(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """List methods; with the name of a method describe it; with logs show which methods they allow.
+    """List methods; with names of methods describe them; with logs show which methods they allow.
 
-    An argument that is no file or folder is the name of a method.
+    The name of a method is that method, though a file is called so: write ./rloo for the file.
     """
     if catalog:
         if paths:
@@ -98,14 +98,16 @@ def methods(
         if "and others" in found or any(found.count(f"  {field} = ") < found.count("@misc") for field in FIELDS):
             click.echo("what the library does not know is left out, as titles and authors: see the papers", err=True)
         return
-    if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
+    if paths and _are_names(paths):
         from credit.methods.method_page import method_page
-        from credit.methods.published import is_named
 
-        if paths[0] != paths[0].rstrip("/") or (Path(paths[0]).suffix and not is_named(paths[0])):
-            raise click.BadParameter(f"{paths[0]!r} does not exist; expected logs or a method", param_hint="PATH")
-        page = method_page(paths[0])
-        print_json(page.as_json()) if as_json else _print_page(page)
+        pages = [method_page(name) for name in dict.fromkeys(paths)]
+        if as_json:
+            print_json(pages[0].as_json() if len(pages) == 1 else {page.name: page.as_json() for page in pages})
+            return
+        for i, page in enumerate(pages):
+            stdout().print("\n" * (i > 0), end="")
+            _print_page(page)
         return
     traces, states = None, None
     if paths:
@@ -127,6 +129,23 @@ def methods(
         console.print(LEGEND, soft_wrap=True)
     if traces is not None:
         leave(ctx, traces, allow_bad)
+
+
+def _are_names(given: Sequence[str]) -> bool:
+    """Whether all are names of methods; else they are logs."""
+    from credit.methods.published import is_named
+
+    named = [name for name in given if is_named(name) and "/" not in name]
+    logs = [name for name in given if name not in named and (name == "-" or Path(name).exists())]
+    if named and logs:
+        raise click.BadParameter(f"{named[0]!r} is a method and {logs[0]!r} are logs; expected one kind")
+    for name in named:
+        if Path(name).exists():
+            stderr().print(words(f"{name} is a method here; the logs of this name: ./{name}"), soft_wrap=True)
+    for name in () if logs else given:
+        if name not in named and ("/" in name or Path(name).suffix):
+            raise click.BadParameter(f"{name!r} does not exist; expected logs or a method", param_hint="PATH")
+    return not logs
 
 
 def _print_catalog(as_json: bool) -> None:

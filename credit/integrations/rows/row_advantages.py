@@ -201,17 +201,20 @@ class RowAdvantages:
         self.how_to_pass = "pass it under this name"
         self._rows, self._room = rows, 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
-        self._compilations = 0
+        self._shapes: set[Any] = set()  # of arrays that it was compiled for
         self.last: Batch | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the compiled method and the last batch: another process compiles its own."""
-        return {**self.__dict__, "_program": None, "last": None}
+        return {**self.__dict__, "_program": None, "_shapes": set(), "last": None}
 
     @property
     def compilations(self) -> int:
-        """How often the method was compiled so far: once for each size and set of columns."""
-        return self._compilations
+        """How often the method was compiled so far: once for each size and set of columns.
+
+        Several `RowAdvantages` of one method with the same options share what was compiled, and each counts it.
+        """
+        return len(self._shapes)
 
     @property
     def silent_groups(self) -> list[Any]:
@@ -304,9 +307,9 @@ class RowAdvantages:
 
         Args:
           group: the task of each row.
-          reward: the outcome of the row's trace, the same on all its rows: numbers, or True and False, while a table in
-            a log has numbers or their texts. NaN where the trace has none. Its rows then get 0, `valid` False, and
-            enter no baseline. Their ids still say which traces are replays.
+          reward: the outcome of the row's trace, the same on all its rows: numbers, or True and False, as in logs. NaN
+            where the trace has none. Its rows then get 0, `valid` False, and enter no baseline. Their ids still say
+            which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
           agent: the name of the agent that acted. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.
@@ -348,7 +351,7 @@ class RowAdvantages:
           CreditError: the method does not take evidence that was passed, or lacks evidence that it needs.
         """
         begin = time.perf_counter()
-        compiled = self._compilations
+        compiled = self.compilations
         evidence = dict(evidence or {})
         stated = {"event_reward": event_reward, "policy_version": policy_version, "event_type": event_type}
         self._check_evidence(evidence, {name for name, column in stated.items() if column is not None})
@@ -448,7 +451,7 @@ class RowAdvantages:
                     batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
                 )
                 metrics |= self._watch(batch, of_batch, metrics)
-        metrics["credit/compilations"] = float(self._compilations - compiled)
+        metrics["credit/compilations"] = float(self.compilations - compiled)
         metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
         self.state = self._ended  # a batch that is refused moves none, so that it can be passed again
         return Advantages(result, valid, {name: float(value) for name, value in metrics.items()})
@@ -490,7 +493,7 @@ class RowAdvantages:
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
         taken_evidence = self._taken(rows.evidence)
-        run = functools.partial(self._compiled(), graph, evidence=taken_evidence, of_names=of_names)
+        run = self._compiled(graph, taken_evidence, of_names)
         if coarse := rows.names.coarse:
             of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
             if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
@@ -595,31 +598,21 @@ class RowAdvantages:
         initial[numbers] = [known.get(name, self._start) for name in names]
         return {**arrays, "initial": initial}, dict(zip(names, numbers.tolist(), strict=True))
 
-    def _compiled(self) -> Callable[..., Any]:
+    def _compiled(self, graph: EventGraph, evidence: Any, of_names: Any) -> Callable[..., Any]:
+        """The method on a batch, a function of its outcomes."""
+        import jax
+
         if self._program is None:
-            import jax
-            import jax.numpy as jnp
-
-            from graphs.keys import key_of, keyed
-
-            def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
-                self._compilations += 1  # tracing runs once for each shape
-                named = {**evidence, **self._options, **of_names}
-                result, after = self._method(graph, reward, **named), None
-                if self._state_of is not None:
-                    takes = inspect.signature(self._state_of).parameters
-                    after = self._state_of(graph, reward, **{name: named[name] for name in named if name in takes})
-                by = evidence.get("by") if self._by is not None else self._facts.key or None
-                keys = None
-                if by is not None:  # on the coarsest units, as the method does: numbering events takes as long as it
-                    of_units = keyed(graph, key_of(by))
-                    keys = jnp.where(of_units.mask, of_units.ids, -1)[of_units.of_event]
-                advantage = result.advantage if self._scaled else result.credit - result.baseline
-                difference = result.credit - result.baseline, result.own_outcome
-                return advantage, result.reason, keys, after, difference
-
-            self._program = jax.jit(program)
-        return self._program
+            facts = self._method, self._state_of, self._by is not None, self._facts.key, self._scaled
+            # 1, 1.0 and True are equal, and other constants of a compiled function
+            options = tuple((name, repr(option), option) for name, option in self._options.items())
+            try:
+                self._program = _program(*facts, options)
+            except TypeError:  # what has no hash is shared with no other
+                self._program = _program.__wrapped__(*facts, options)
+        leaves, tree = jax.tree.flatten((graph, evidence, of_names))
+        self._shapes.add((tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)))
+        return functools.partial(self._program, graph, evidence=evidence, of_names=of_names)
 
     def _order(self, batch: Batch, *, stated: bool, places: np.ndarray | None) -> tuple[bool | None, str]:
         """`order_of_turns` where the method reads the order of rows, with what is wrong in words.
@@ -791,6 +784,40 @@ def rows_advantage(
 @functools.lru_cache(maxsize=32)
 def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
     return RowAdvantages(method)
+
+
+@functools.lru_cache(maxsize=64)
+def _program(
+    method: Callable[..., Credit],
+    state_of: Callable[..., Any] | None,
+    by_stated: bool,
+    key: tuple[str, ...],
+    scaled: bool,
+    options: tuple[tuple[str, str, Any], ...],
+) -> Callable[..., Any]:
+    """What runs on a batch, jitted: shared by all `RowAdvantages` of one method with the same options."""
+    import jax
+    import jax.numpy as jnp
+
+    from graphs.keys import key_of, keyed
+
+    @jax.jit
+    def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
+        named = {**evidence, **{name: option for name, _, option in options}, **of_names}
+        result, after = method(graph, reward, **named), None
+        if state_of is not None:
+            takes = inspect.signature(state_of).parameters
+            after = state_of(graph, reward, **{name: named[name] for name in named if name in takes})
+        by = evidence.get("by") if by_stated else key or None
+        keys = None
+        if by is not None:  # on the coarsest units, as the method does: numbering events takes as long as it
+            of_units = keyed(graph, key_of(by))
+            keys = jnp.where(of_units.mask, of_units.ids, -1)[of_units.of_event]
+        advantage = result.advantage if scaled else result.credit - result.baseline
+        difference = result.credit - result.baseline, result.own_outcome
+        return advantage, result.reason, keys, after, difference
+
+    return program
 
 
 def _paid_again(batch: Batch) -> tuple[str] | tuple[()]:

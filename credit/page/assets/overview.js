@@ -83,13 +83,15 @@
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
   const told_above = causes.length && worst && worst.tool === causes[0].tool && (causes[0].tool ? ["", worst.agent].includes(causes[0].agent) : worst.agent === causes[0].agent);
+  const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? opening + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
     causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])) : null,
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.paid ? ` ${ended(asked.paid[0].toUpperCase() + asked.paid.slice(1))}` : "", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
@@ -233,7 +235,7 @@
         ["typical ×", `Typical ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the typical task that differs, by Hodges and Lehmann. A large task may move the means the other way.`],
         ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
         ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
-        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "all rows but success and outcome, which are tested on their own", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "three parts, each alone: success and outcome, what follows these, and other metrics", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
   if (methods.length) {

@@ -220,7 +220,7 @@ def _amounts(
         named = [] if output is None else [("primary", output)]
     stated: dict[str, Any] = {}
     for name, value in named:
-        if not_a_number(value):
+        if not isinstance(value, bool) and not_a_number(value):  # a truth is 1 or 0, as in every format
             raise span.refuse("bad-value", _FIELD, value, "a finite number", record.trace_id)
         if stated.setdefault(name, value) != value:
             expected = f"{stated[name]!r}, which the reward has in the same span, or another name"

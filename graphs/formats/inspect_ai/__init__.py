@@ -32,11 +32,12 @@ from graphs.formats.inspect_ai.sample_fields import (
     events_of,
     scores_of,
 )
-from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.documents import Place, Places
+from graphs.reading.decode import content, decode_record
+from graphs.reading.documents import Place
 from graphs.reading.files import Tasks, canonical, short_names
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening
+from graphs.reading.lists_in_objects import object_with_list, without_list
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
@@ -54,7 +55,6 @@ RECORDS = (Log, Sample)
 _HEADER = msgspec.json.Decoder(Header)
 _LOG = msgspec.json.Decoder(Log)
 _WITHDRAWN = msgspec.json.Decoder(Withdrawn)
-_SAMPLES = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 def sniff(head: bytes) -> bool:
@@ -104,14 +104,14 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def header_of(source: Source) -> bytes:
-    """A log as JSON, of an archive its header.
+    """A log without its samples as JSON, of an archive its header.
 
     Raises:
       TraceError: it cannot be read.
     """
     data = content(source)
     if not data.startswith(_ZIP):
-        return data
+        return without_list(data, "samples")
     archive = Archive(source)
     return archive.read(_header_name(archive, source))
 
@@ -128,15 +128,13 @@ def samples_of(source: Source) -> Iterator[bytes | Problem]:
 
 def _items(source: Source) -> Iterator[_Item | Problem]:
     data = content(source)
-    return _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data)
+    return _in_archive(source) if data.startswith(_ZIP) else _in_json(source)
 
 
-def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
-    log = decode(_LOG, data, file=source.name, line=1)
-    start = _behind_key(data, b"samples", bytes(log.samples))
-    places = Places(data, start, 1 + data.count(b"\n", 0, start))
-    for index, raw in enumerate(decode(_SAMPLES, log.samples, file=source.name, line=1, field="samples") or []):
-        yield _Item(log, bytes(raw), Place(source.name, *places.of(raw)), f"samples[{index}]")
+def _in_json(source: Source) -> Iterator[_Item | Problem]:
+    log, samples = object_with_list(source, _LOG, "samples")
+    for index, sample in enumerate(samples):
+        yield sample if isinstance(sample, Problem) else _Item(log, *sample, f"samples[{index}]")
 
 
 def _in_archive(source: Source) -> Iterator[_Item | Problem]:

@@ -44,6 +44,8 @@ class _Trace(msgspec.Struct):
     id: _Id
     observations: list[msgspec.Raw] | None = None
     scores: list[msgspec.Raw] | None = None
+    version: str | None = None  # "used to understand how changes to the trace type affect metrics"
+    release: str | None = None  # of the application
 
 
 class _Item(msgspec.Struct):
@@ -140,6 +142,7 @@ class _Parts:
     named: dict[str, dict[str, Place]] | None = None  # by field, ids without what they name
     others: dict[str, None] | None = None  # files that more of it stands in
     own: Place | None = None  # of the trace itself, which states input and output
+    system: str = ""  # as the trace itself states it
 
 
 class _Log:
@@ -223,7 +226,7 @@ class _Log:
         where: dict[str, Any] = {"file": place.file, "line": place.line}
         trace = decode(_TRACE, raw, **where)
         parts = self._parts(trace.id, place)
-        parts.own = parts.own or place
+        parts.own, parts.system = parts.own or place, parts.system or trace.version or trace.release or ""
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)
         return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
@@ -295,6 +298,8 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
     absent = _absent(parts, trace)
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
+        roots = (parts.stated[span.id].system for span in spans if span.parent not in parts.stated)
+        record.system = parts.system or next(roots, None) or ""
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)

@@ -25,7 +25,7 @@ _HEAD = 1 << 16  # bytes that hold the header
 _CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # may hold any JSON, also lists of numbers
 _TEXTS = frozenset({
     "id", "traceId", "parentObservationId", "type", "name", "traceName", "statusMessage", "level", "version",
-    "environment", "userId", "sessionId", "model", "modelId", "promptId", "promptName",
+    "release", "environment", "userId", "sessionId", "model", "modelId", "promptId", "promptName",
 })  # fmt: skip
 """Columns that are texts, whatever these begin with: a tool's failure may be "[5]"."""
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])

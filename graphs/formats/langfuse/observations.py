@@ -104,6 +104,8 @@ class Observation(msgspec.Struct):
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
     metadata: msgspec.Raw = msgspec.Raw()
+    version: str | None = None
+    release: str | None = None
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
@@ -138,6 +140,7 @@ class Statement(msgspec.Struct, gc=False):
     money: float | None
     node: OfNode | None
     attributes: dict[str, Any] | None
+    system: str | None  # the version, which a trace without one of its own has from its root, or the release
 
     def filled(self, other: Statement) -> Statement:
         """This copy, with the fields that it leaves out taken from another copy."""
@@ -200,6 +203,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         money,
         node,
         attributes,
+        observation.version or observation.release,
     )
 
 

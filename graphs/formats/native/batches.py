@@ -21,10 +21,11 @@ from graphs.formats.native.columns import Decoded, columns
 from graphs.formats.native.records import from_wire
 from graphs.formats.native.slim import SlimDecoder, shallow_brackets
 from graphs.formats.native.structs import edges_of, events_of
-from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
+from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace, state_numbers
 from graphs.problem_log import MOST_LISTED
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
+from graphs.reading.null_and_truth import decoded
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.limits import brackets
@@ -102,13 +103,14 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
     if refused is not None:
         return refused
     try:
-        trace = decoder.decode(data)
+        trace = decoded(decoder, data)
     except JSON_ERRORS as error:
         if faults is not None and faults.counts(error, record):
             return None
         return json_problem(error, data, source.name, line)
     if not is_utf8(data):
         return not_utf8(data, source.name, line)
+    state_numbers(trace)
     # Measuring the depth takes longer than decoding. It is not needed if few brackets remain, once those of listed
     # objects (their depth is known) and of values with few brackets are taken off.
     known, most = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ()), source.limits.depth

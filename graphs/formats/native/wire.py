@@ -32,6 +32,7 @@ __all__ = [
     "SumOfSquares",
     "TokenId",
     "Trace",
+    "state_numbers",
     "version_known",
 ]
 
@@ -133,6 +134,10 @@ class AgentEntry(msgspec.Struct, gc=False):
     parent: str | None = None
 
 
+_Numbers: Any = dict[str, float | None]
+_Scores: Any = dict[str, float | bool | None]
+
+
 class Trace(msgspec.Struct):
     """One trace; keys that are not here are ignored."""
 
@@ -140,19 +145,28 @@ class Trace(msgspec.Struct):
     task_id: NonEmpty
     events: list[Event]
     edges: list[Edge] | None = None
-    rewards: dict[str, float] | None = None
-    costs: dict[str, float] | None = None
-    metrics: dict[str, float] | None = None
+    rewards: _Scores | None = None
+    costs: _Numbers | None = None
+    metrics: _Scores | None = None
     system: str | None = None
     topology: Topology | None = None
     schema_version: str | None = None
     group: NonEmpty | None = None
     model: str | None = None
     agents: list[AgentEntry] | None = None
-    evidence: dict[str, float] | None = None
+    evidence: _Numbers | None = None
 
 
 DECODER = msgspec.json.Decoder(Trace)
+
+
+def state_numbers(trace: Trace) -> None:
+    """Leave of a decoded trace's numbers by name those that it states: null is none, and a truth is 1 or 0."""
+    for family in ("rewards", "costs", "metrics", "evidence"):
+        amounts = getattr(trace, family)
+        if amounts and {*map(type, amounts.values())} != {float}:
+            stated = {name: float(amount) for name, amount in amounts.items() if amount is not None}
+            setattr(trace, family, stated)
 
 
 def version_known(version: str | None) -> bool:

@@ -95,7 +95,7 @@ def _name(key: str, value: Any) -> str:
 
 
 def _score(key: str, value: Any) -> float:
-    amount = number(value)
+    amount = int(value) if isinstance(value, bool) else number(value)  # a truth is 1 or 0, as in every format
     if amount is None or not math.isfinite(amount):
         raise BadAttribute(key, plain_or_text(value), "a finite number")
     return float(amount)

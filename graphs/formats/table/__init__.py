@@ -15,7 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
+from graphs.formats.table.cells import EVIDENCE, LISTS, MOMENT, REWARD, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
 from graphs.formats.table.rows_again import note_of_copies
@@ -25,7 +25,7 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
+from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -133,7 +133,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
                 for name in others:
                     unread.setdefault(name, source.name)
-                for ours in ("group", "agent", "reward"):
+                for ours in ("group", "agent", "reward", "policy_version"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
             fallen = []
@@ -302,6 +302,7 @@ class _Table:
             first, first_line = self.stated.setdefault((record.trace_id, ours, of), (amount, line))
             if first != amount and not (first != first and amount != amount):
                 expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
+                expected += "; those of rows are event_reward, of agents agent_reward" * (ours == "reward")
                 raise TraceError(
                     Problem(
                         f"inconsistent-{ours}",
@@ -320,7 +321,7 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        reward = convert("reward", number, "a number")
+        reward = convert("reward", *REWARD)
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
@@ -353,7 +354,7 @@ class _Table:
         kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
-        time = convert("time", moment, "a finite number, 0 or more")
+        time = convert("time", *MOMENT)
         evidence = {
             name: convert(name, *EVIDENCE[name])
             for name, key in EVENT_EVIDENCE.items()

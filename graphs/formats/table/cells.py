@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,17 +13,34 @@ from graphs.formats.native.wire import LogProb, SumOfSquares, TokenId
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import number
+from graphs.reading.times import seconds
 from graphs.traces.missing_names import no_ids
 from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
-__all__ = ["EVIDENCE", "LISTS", "moment", "truth"]
+__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "moment", "truth"]
 
 
 def moment(value: Any) -> float | None:
-    """A cell as a time in seconds, 0 or later; None for anything else."""
+    """A cell as a time in seconds, 0 or later, of a date with its time those since 1970; None for anything else.
+
+    Examples:
+      >>> moment("2.5"), moment("1970-01-01T00:01:00+00:00"), moment("1970-01-01 00:01"), moment("noon"), moment(-1)
+      (2.5, 60.0, 60.0, None, None)
+    """
     time = number(value)
+    if time is None and isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime.datetime):
+        time = seconds(value)
     return time if time is not None and math.isfinite(time) and time >= 0 else None
+
+
+MOMENT: tuple[Callable[[Any], Any], str] = (moment, "a finite number, 0 or more, or as 2026-01-31T12:00:00Z")
+"""How cells of times are read, and what is expected of them."""
 
 
 def truth(value: Any) -> bool | None:
@@ -55,6 +73,15 @@ def _ids(key: str) -> Callable[[Any], str | None]:
     return convert
 
 
+def _reward(value: Any) -> float | None:
+    """A number; a truth is 1 or 0, as in every format."""
+    amount = number(value)
+    return _flag(value) if amount is None else amount
+
+
+REWARD: tuple[Callable[[Any], Any], str] = (_reward, "a number, or true or false for 1 and 0")
+"""How cells of rewards are read, and what is expected of them."""
+
 _NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
@@ -64,6 +91,8 @@ _NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     name: (_ids(name), f"{WRITTEN_EXACTLY}, or an empty cell")
     if key.kind == "id"
+    else REWARD
+    if name.endswith("reward")
     else _NUMBERS["flag" if name in FLAGS else key.kind]
     for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items()
 }

@@ -19,6 +19,7 @@ _LIKE = {
     "group": re.compile(r"(?:^|[^a-z])(?:task|group|question|problem|prompt|puzzle|query|instance)(?![a-z])"),
     "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
     "agent": re.compile(r"(?:^|[^a-z])(?:agent|actor|speaker|worker)(?![a-z])|^name$"),
+    "policy_version": re.compile(r"(?:^|_)(?:global|train|training|policy|trainer)_?(?:step|version)|^iteration$"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
 _EXPORTS = {
@@ -36,7 +37,7 @@ _LONGEST_NAME = 60  # of a column; what is longer is a text
 
 
 def likely_column(ours: str, names: Iterable[str], taken: Collection[str] = ()) -> str:
-    """The first column whose name has a word for "trace", "group", "reward" or "agent"; "" where none has.
+    """The first column whose name has a word for one of ours, such as "trace" or "reward"; "" where none has.
 
     Examples:
       >>> likely_column("trace", ["task", "rolloutId", "reward"])

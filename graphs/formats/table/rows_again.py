@@ -37,7 +37,8 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     turns = (turn for trace in traces for turn in itertools.zip_longest(trace.turns, _times(trace)))
     turn = np.stack([agent, _codes(turns)], axis=1)
     lines = np.array([line for trace in traces for line in trace.lines])
-    again, first = repeated_rows(of_trace, agent, _codes(itertools.chain(*contents)), _codes(measured), turn, lines)
+    again, first = repeated_rows(of_trace, agent, _codes(itertools.chain(*contents)), _codes(measured), turn, lines,
+                                  has_turns=all(trace.turns for trace in traces), is_file=True)  # fmt: skip
     copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):
         line, original = min(copies)

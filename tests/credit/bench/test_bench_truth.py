@@ -328,6 +328,18 @@ def test_every_benchmark_leaves_out_what_lacks_evidence(
 
 
 @pytest.mark.slow
+def test_what_answers_nothing_is_refused_and_compared_with_nobody(tmp_path: Path) -> None:
+    """Its scores and differences were "undefined", without a reason in the table, as of advantages that are all 0."""
+    call = ["bench", "truth", "--world", "additive", "--events", "30", "--traces", "16", "--group-size", "1"]
+    path = tmp_path / "truth.csv"
+    found = CliRunner().invoke(cli, [*call, "-m", "rloo,gae,grpo", "--table", str(path)])
+    assert found.exit_code == 0 and "undefined" not in found.stdout, found.output
+    assert found.stdout.count("refused") == 6 and "less" not in found.stdout.split("slope:")[0]
+    rows = pyarrow.csv.read_csv(path).to_pylist()
+    assert {row["method"] for row in rows if not row["why"]} == {"gae"} and not any(row["less"] for row in rows)
+
+
+@pytest.mark.slow
 def test_methods_of_replays_and_of_true_values_are_measured(drawn: Draw) -> None:
     """`bench truth -m c3` was refused: the logs had neither contexts nor nodes."""
     found = {name: score(drawn, name) for name in ("c3", "coma", "difference_reward", "rloo")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -58,12 +59,13 @@ def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
            "updates": 3}  # fmt: skip
     compared = cells([row | {"seed": i, "signal": s} for s in ("rloo", "mine:b") for i in range(2)])
     trained = of_training(compared, 4, (0.1, 0.2))
-    assert [n.quantity for n in trained if n.method == "rloo"] == ["rate", "area", "final", "events to 90 %"]
-    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "rloo", ""]
+    of_rloo = [n.quantity for n in trained if n.method == "rloo"]
+    assert of_rloo == ["rate", "area", "final", "events to 90 %", "answered"]
+    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "", "rloo", ""]
     assert trained[-1].quantity == "ahead" and {n.mark for n in trained if n.quantity == "rate"} == {"at edge"}
     save_numbers([*numbers, *trained], tmp_path / "all.csv")
     written = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
-    assert len(written) == 14 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
+    assert len(written) == 16 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
 
 
 def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
@@ -74,8 +76,8 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
         Measured("rloo", "snr", 0.0, world="heavy_1", length=1000, shown="equal"),
     ], "my_file")  # fmt: skip
     assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
-    assert r"\caption{snr (heavy\_1; in brackets 99 \% intervals)}" in text and r"\label{tab:my-file-snr}" in text
-    assert r"method & T = 10 & T = 1,000 \\" in text
+    assert r"\caption{snr (heavy\_1; in brackets 99~\% intervals)}" in text and r"\label{tab:my-file-snr}" in text
+    assert r"method & T~=~10 & T~=~1,000 \\" in text
     assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
 
 
@@ -119,13 +121,13 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
     tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
-    assert list(tables) == ["rate", "area", "final", r"events to 90 \%", "area less that of rloo", "ahead"]
+    assert list(tables) == ["rate", "area", "final", r"events to 90~\%", "area less that of rloo", "ahead"]
     assert all(
         "steps 60, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4,0.8, seeds 8" in text
         for text in tables.values()
     )
     assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
-    assert "averaged over the budget, median over seeds; share: (J $-$ J$_0$) / (J* $-$ J$_0$)" in tables["area"]
+    assert "averaged over the budget, median over seeds; share: (J~$-$~J$_0$)~/~(J*~$-$~J$_0$)" in tables["area"]
     assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
     less = tables["area less that of rloo"]
     assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
@@ -157,19 +159,19 @@ CALLS = {
 SAID = {
     "bias": {
         ".*": "stop-rewards: The lead stops or asks the worker, up to twice;",
-        "bias": r"$|$E g $-$ $\nabla$J$|$ / $|$$\nabla$J$|$, the distance of the mean gradient",
+        "bias": r"$|$E g~$-$~$\nabla$J$|$~/~$|$$\nabla$J$|$, the distance of the mean gradient",
         "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
         "rank": "exact numbers, by enumeration of all batches",
     },
     "truth": {
         ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
-        "slope.*": r"of the advantage on the true increment, $\Sigma$ A D / $\Sigma$ D$^2$",
+        "slope.*": r"of the advantage on the true increment, $\Sigma$ A D~/~$\Sigma$ D$^2$",
         "slope less.*": "each score on the decisions that the method answers",
     },
     "snr": {
         ".*": "traces 4000, seed 0",
         "snr": "A: a decision's advantage, x: its true effect",
-        "snr less.*": "with half of its 99 \\% band from 100 pairs or more",
+        "snr less.*": "with half of its 99~\\% band from 100 pairs or more",
     },
     "train": {
         ".*": "steps 20, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4, seeds 5, first seed 0",
@@ -210,7 +212,7 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
 def _untyped(line: str) -> str:
     """A line of a table without its LaTeX."""
     powers = re.sub(r" \\times 10\^\{(-?)(\d+)\}", lambda found: f"e{found[1]}{int(found[2]):02}", line)
-    return powers.replace("$", "").replace("{,}", ",").replace(r"\_", "_").replace(r"\ddag{}", "‡")
+    return powers.replace("$", "").replace("~", " ").replace("{,}", ",").replace(r"\_", "_").replace(r"\ddag{}", "‡")
 
 
 def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> None:
@@ -224,14 +226,14 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
     bias = of_run(bias, "bias", lambda number: {})
     snr = of_run(snr, "snr", lambda number: {"traces": 400, "seed": 0})
     save_numbers(bias, tmp_path / "bias.csv")
+    less = "snr less that of grpo"
     for suffix in ("csv", "parquet", "jsonl"):
         save_numbers(snr, tmp_path / f"snr.{suffix}")
         call = ["bench", "table", str(tmp_path / "bias.csv"), str(tmp_path / f"snr.{suffix}")]
-        rows = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
-        assert rows == [
-            {"method": "rloo", "bias, a": "0.5", "bias, b": "0.5", "snr": "–"},
-            {"method": "grpo", "bias, a": "0.5", "bias, b": "0.5", "snr": "0.25 (0.125 to 0.375)"},
-            {"method": "gigpo", "bias, a": "–", "bias, b": "–", "snr": "left out"},
+        assert _table(*call[2:])["rows"] == [
+            {"method": "rloo", "bias, a": "0.5", "bias, b": "0.5", "snr": "–", less: "-0.125"},
+            {"method": "grpo", "bias, a": "0.5", "bias, b": "0.5", "snr": "0.25 (0.125 to 0.375)", less: "–"},
+            {"method": "gigpo", "bias, a": "–", "bias, b": "–", "snr": "left out", less: "–"},
         ]
     for output in ("all.csv", "all.tex"):
         shown = CliRunner().invoke(cli, [*call, "-m", "gigpo,grpo", "-q", "snr,rank", "-o", str(tmp_path / output)])
@@ -239,7 +241,8 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
         assert "snr (bench snr: normal, T = 10, traces 400, seed 0)\nrank (bench bias: groups of 3)\n" in shown.stdout
         assert "the wrong sign; in brackets 99 % intervals\nrank: Kendall's" in shown.stdout
         assert "also in the files: bias" in shown.stdout
-    assert pyarrow.csv.read_csv(tmp_path / "all.csv").column_names == ["method", "snr", "rank, a", "rank, b"]
+    saved = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
+    assert saved[0]["why"] == "it needs anchor" and [row["value"] for row in saved] == [None, 0.25, 0.5, 0.5]
     latex_text = (tmp_path / "all.tex").read_text()
     assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo in snr (it needs anchor)" in latex_text
     assert (
@@ -251,9 +254,25 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
 
 
 def _table(*call: object) -> dict[str, Any]:
-    found = CliRunner().invoke(cli, ["bench", "table", *map(str, call), "--json"])
-    assert found.exit_code == 0, found.output
-    return dict(json.loads(found.stdout))
+    """The cells of the printed table, where all of it has room, by column; and the legend of `--json`."""
+    command = ["bench", "table", *map(str, call)]
+    shown = CliRunner().invoke(cli, command, env={"COLUMNS": "1000"})
+    assert shown.exit_code == 0, shown.output
+    above, _, below = shown.stdout.partition("─")
+    heads: dict[int, str] = {}
+    for line in above.splitlines():
+        for end, words in _words(line).items():
+            heads[end] = f"{heads.get(end, '')} {words}".strip()
+    rows = []
+    for line in itertools.takewhile(str.strip, below.splitlines()[1:]):
+        method, *cells = _words(line).items()
+        rows.append({"method": method[1]} | {heads[end]: cell for end, cell in cells})
+    return {"rows": rows, "legend": json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["legend"]}
+
+
+def _words(line: str) -> dict[int, str]:
+    """The cells of a line by the place where they end."""
+    return {found.end(): found[0] for found in re.finditer(r"\S+(?: \S+)*", line)}
 
 
 def test_runs_of_other_settings_stand_in_other_columns(tmp_path: Path) -> None:
@@ -282,7 +301,8 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     row = {"task": "t", "signal": "max_rl", "learning_rate": 0.2, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
            "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
            "updates": 3, "seed": 0}  # fmt: skip
-    trained = of_training(cells([row, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
+    part = {"answered": 0.25, "refused": "no"}
+    trained = of_training(cells([row | part, row | {"signal": "rloo", "learning_rate": 0.1}]), 4, (0.1, 0.15, 0.2, 0.3))
     save_numbers(of_run(trained, "train", lambda number: {}), tmp_path / "train.csv")
     bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
             (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
@@ -290,15 +310,17 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
     expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
                 "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
-                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5"}  # fmt: skip
+                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5, 75 % refused",
+                "area less that of max_rl": "–"}  # fmt: skip
+    rloo = {"method": "rloo", "area": "0.5 at edge", "area less that of max_rl": "equal †"}
     files = [tmp_path / f"{bench}.csv" for bench in ("bias", "snr", "train")]
     for output in ("all.csv", "all.tex"):
         found = _table(*files, "-o", tmp_path / output)
-        assert found["rows"] == [expected, dict.fromkeys(expected, "–") | {"method": "rloo", "area": "0.5 at edge"}]
+        assert found["rows"] == [expected, dict.fromkeys(expected, "–") | rloo]
         assert any(line.startswith("area: ") and "at edge: the smallest" in line for line in found["legend"])
-    assert pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist() == found["rows"]
+    assert _table(tmp_path / "all.csv")["rows"] == found["rows"]  # what stands beside a number is a row of its own
     text = (tmp_path / "all.tex").read_text()
-    assert r"0.25, 59 \% refused &" in text and r"0.5 at edge \\" in text
+    assert r"0.25, 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
     screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
     assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
     of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
@@ -381,6 +403,55 @@ def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}\cmidrule(lr){8-10}" in text
     assert r"\caption{bias, cosine, relative (bench bias: groups of 5)}" in text
     assert text.index(r"\end{tabular}") < text.index("1 is the same direction") < text.index(r"\end{minipage}")
+
+
+def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) -> None:
+    """Paired differences were in no table, and the file had one string for a number, its interval and its marks."""
+    base = [Measured("rloo", "snr", 0.5, 0.25, 0.75, 0.99, world="normal", length=10)]
+    other = [base[0]._replace(method="grpo", value=0.25, low=0.125, high=0.375)]
+    less = [Measured("grpo", "snr", x, *ends, 0.99, 8, "rloo", "normal", length=t) for t, (x, *ends) in
+            {10: (-0.25, -0.5, 0.125), 30: (1e-9, math.nan, math.nan)}.items()]  # fmt: skip
+    ahead = [Measured("grpo", "ahead", 2.0, world="t")]
+    for name, numbers in (("snr", [*base, *other, *less]), ("train", ahead)):
+        save_numbers(of_run(numbers, name, lambda number: {}), tmp_path / f"{name}.csv")
+    files = [tmp_path / f"{name}.csv" for name in ("snr", "train")]
+    differences = {"snr less that of rloo, T = 10": "-0.25 (-0.5 to +0.125)", "snr less that of rloo, T = 30": "equal"}
+    found = _table(*files, "-o", tmp_path / "all.csv")
+    assert found["rows"][1] == {"method": "grpo", "snr": "0.25 (0.125 to 0.375)"} | differences
+    assert any(line.startswith("snr less that of rloo: on the traces that both") for line in found["legend"])
+    assert _table(*files, "-q", "snr less", "-m", "grpo")["rows"] == [{"method": "grpo"} | differences]
+    assert _table(*files, "-q", "snr")["rows"][0] == {"method": "rloo", "snr": "0.5 (0.25 to 0.75)"}
+    assert pyarrow.csv.read_csv(files[0]).to_pylist() == pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
+    assert _table(*files, "-m", "rloo", "-q", "ahead")["rows"] == [{"method": "rloo", "ahead": "–"}]  # it was an error
+    assert list(_table(*files, "-m", "rloo")["rows"][0]) == ["method", "snr"]
+
+
+def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) -> None:
+    """Thirteen columns took 390 characters, and a page of two columns had one length of SNR and then the others."""
+    bias = [Measured("rloo", name, 0.5, world=w, group_size=3) for name in ("bias", "cosine") for w in ("a1", "a2")]
+    snr = [Measured("rloo", "snr", 0.12345, 0.12, 0.13, 0.99, world="normal", length=10**i) for i in range(1, 5)]
+    for name, numbers in (("bias", bias), ("snr", snr)):
+        save_numbers(of_run(numbers, name, lambda number: {}), tmp_path / f"{name}.csv")
+    call = ["bench", "table", str(tmp_path / "bias.csv"), str(tmp_path / "snr.csv")]
+    for room, tables in ((200, 1), (120, 2), (90, 3)):
+        shown = CliRunner().invoke(cli, call, env={"COLUMNS": str(room)}).stdout
+        assert len(re.findall("^ method", shown, re.MULTILINE)) == tables, shown
+        assert max(map(len, shown.partition("\nbias,")[0].splitlines())) <= room
+    more = [one._replace(world=f"a longer name {i}") for i in range(5) for one in bias[::2]]
+    save_numbers(of_run([*bias, *more], "bias", lambda number: {}), tmp_path / "bias.csv")
+    _table(*call[2:], "-o", tmp_path / "all.tex")
+    blocks = (tmp_path / "all.tex").read_text().split(r"\begin{tabular}")[1:]
+    assert [block.count("multicolumn{4}{c}{snr}") for block in blocks] == [0, 0, 1]
+
+
+def test_what_no_run_reached_is_so_in_json_too(tmp_path: Path) -> None:
+    """JSON has no infinity: "not reached" became "–", and 500 to not reached had no interval."""
+    counts = {"none": (math.inf,) * 3, "half": (900.0, 500.0, math.inf), "one": (900.0, math.nan, math.nan)}
+    numbers = [Measured(name, "events to 90 %", x, low, high, world="t") for name, (x, low, high) in counts.items()]
+    for suffix in ("csv", "jsonl"):
+        save_numbers(of_run(numbers, "train", lambda number: {}), tmp_path / f"train.{suffix}")
+        rows = _table(tmp_path / f"train.{suffix}", "-q", "events to 90 %")["rows"]
+        assert [row["events to 90 %"] for row in rows] == ["not reached", "900 (500 to not reached)", "900"]
 
 
 def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:

@@ -462,7 +462,7 @@ def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(tmp_path: P
         calls = [((name,), paid if reads is None else reads) for name, reads in reading.items()]
         for (method, *options), expected in [*calls, (("rloo", *of_key), True)]:
             said = run("assign", path, "-m", method, *options, "-o", out).stderr
-            look = f"look: {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
+            look = f": {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
             assert (look in said) is expected, (method, paid)
 
 

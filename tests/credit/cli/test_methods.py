@@ -50,6 +50,20 @@ def test_a_published_name_is_its_method_with_its_options() -> None:
     assert "dr_mas: each row against" in shown and "--method 'Dr. MAS' -o" in shown
 
 
+def test_names_of_methods_are_methods_and_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`opo max_rl` were two files that do not exist, and a folder `c3` hid the method."""
+    monkeypatch.chdir(tmp_path)
+    shown = run("methods", "opo", "max_rl").stdout
+    assert "\n\nmax_rl\n" in shown and shown.startswith("opo\n") and shown.count("run: credit assign") == 2
+    assert list(json.loads(run("methods", "opo", "max_rl", "--json").stdout)) == ["opo", "max_rl"]
+    write(tmp_path / "c3", GOOD)
+    both = run("methods", "c3")
+    assert both.stdout.startswith("c3\n") and "c3 is a method here; the logs of this name: ./c3" in both.stderr
+    mixed = run("methods", "opo", write(tmp_path / "runs.jsonl", GOOD))
+    assert mixed.exit_code == 1 and "'opo' is a method and " in mixed.stderr
+    assert "no method is called 'rlo'; did you mean rloo?" in run("methods", "opo", "rlo").stderr
+
+
 @pytest.mark.slow
 def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"

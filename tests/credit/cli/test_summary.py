@@ -188,13 +188,13 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
         "traces": 2,
         "calls": 6,
         "errors": 1,
-        "retries": None,
+        "retries": 1,
         "loops": 1,
         "tokens": 10 + 11 + 12 + 13 + 14 + 10,
     }
     first = plain["suspects"][0]
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5)
-    assert first["why"] == "error of search; a later call of the tool succeeded"
+    assert first["why"] == "error of search; the same call succeeded later"
     assert any("the same call of search 4 times in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
@@ -215,7 +215,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
         "traces": 14,
         "calls": 28,
         "errors": 14,
-        "retries": None,
+        "retries": 14,
         "loops": 0,
         "seconds": None,
         "lacks_lines": False,
@@ -449,7 +449,7 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
-    stated = "costs.money, as the log states it of 2 traces: 0.5"
+    stated = "costs.money, as the log states it of all 2 traces: 0.5"
     shown = run("summary", log).stdout.splitlines()
     assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
     shown = run("summary", log, "--prices", table).stdout.splitlines()
@@ -520,6 +520,15 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     wrong = run("show", log, "--around", "r44")
     assert wrong.exit_code == 1
     assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
+
+
+def test_the_event_at_which_a_run_stops_at_a_limit_says_so(tmp_path: Path) -> None:
+    """ "The run stops at a limit" led to a message like any other, which said nothing of one."""
+    ended = tool_log("a", "q", None, [("search", None)] * 4) | {"metrics": {"ended_at_limit": 1.0}}
+    log = write(tmp_path / "x.jsonl", [ended])
+    command = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("run: credit "))
+    printed = run(*command.split()[2:]).stdout
+    assert printed.partition("→")[2].count("the run stops at a limit") == 1 == printed.count("a limit")
 
 
 def test_a_number_is_a_place_where_ids_are_numbers_too(tmp_path: Path) -> None:

@@ -53,6 +53,20 @@ def test_a_row_of_groups_is_not_what_lost_an_outcome(tmp_path: Path) -> None:
     assert "groups.csv" not in words and " more; " not in words
 
 
+def test_traces_with_a_reward_of_another_name_are_no_killed_runs(tmp_path: Path) -> None:
+    """Half of a log had its outcome as `score`, and an outcome of 0 was advised for it."""
+    named = ["team", "team", "score", "score", "team"]
+    rewards = [{name: float(k)} for k, name in enumerate(named)] + [{}]
+    files = [log(tmp_path, f"t{k}", task_id="q", rewards=stated) for k, stated in enumerate(rewards)]
+    for channel, who in ((), "3 of 6"), (("--reward-channel", "score"), "4 of 6"):
+        call = ["assign", *map(str, files), "-o", str(tmp_path / "a.csv"), *channel]
+        said = CliRunner().invoke(cli, call).stderr
+        other, count = ("team", 3) if channel else ("score", 2)
+        assert f"{who} traces have no outcome: left out, with no advantage and in no baseline; {count} of these" in said
+        assert f"have the reward {other!r}, which is not the outcome: log it under one name" in said
+        assert "such as 0" not in said
+
+
 def test_an_unread_column_that_may_be_the_reward_is_named_with_its_option(tmp_path: Path) -> None:
     """`--rewards FILE` was advised, though the table had the outcomes."""
     table = tmp_path / "x.csv"

@@ -137,10 +137,11 @@ def test_a_seed_that_is_no_number_is_refused_in_plain_words() -> None:
 
 
 def test_a_module_lists_what_it_defines_and_no_option_is_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ "There are 8" counted what a module imports, and an option was "float or Any"."""
+    """ "There are 8" counted what a module imports and keeps to itself, and an option was "float or Any"."""
     (tmp_path / "mine_with_imports.py").write_text(
         "import functools\nimport numpy as np\nfrom estimators import gae, rloo\nfrom graphs.worlds import TeamWorld\n"
         "def first(graph, reward):\n    return rloo(graph, reward)\nsecond = functools.partial(first)\n"
+        "def _finish(graph):\n    pass\n"
     )
     monkeypatch.chdir(tmp_path)
     for kind in ("method", "world"):

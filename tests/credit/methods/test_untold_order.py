@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import credit
+from credit.bias_in_log import on_log
 from credit.cli import cli
 from credit.untold_order import untold_traces
 
@@ -74,3 +75,34 @@ def test_choose_and_assign_say_what_follows(edges: tuple[str, ...], tmp_path: Pa
     (branch,) = (branch for branch in credit.choose(credit.read(path)).branches if branch.method == "turn_baseline")
     assert (branch.unbiased, SAID in branch.but) == ((True, False) if edges else (None, True))
     assert ("may be biased" in branch.why) == (not edges)
+
+
+@pytest.mark.parametrize(
+    ("times", "context", "method", "reads"),
+    [
+        ("0011", False, "turn_baseline", True),
+        ("0123", False, "turn_baseline", False),
+        ("0011", True, "turn_baseline", False),
+        ("0011", False, "gae", True),
+        ("0011", False, "rloo", False),
+        ("0111", False, "discounted_return", True),
+    ],
+)
+def test_rows_of_a_table_at_one_time_tell_no_order(
+    times: str, context: bool, method: str, reads: bool, tmp_path: Path
+) -> None:
+    """Two workers' rows at one time stood in the order in which they ended, and `assign` took it without a word."""
+    path = tmp_path / "rows.csv"
+    rows = [
+        f"{trace},q,{'ab'[k % 2]},{time},{r},0.5,0,{f'{trace}{time}' * context}"
+        for r, trace in enumerate("xy")
+        for k, time in enumerate(times)
+    ]
+    path.write_text("trace,group,agent,time,reward,value,event_reward,context\n" + "\n".join(rows) + "\n")
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", method, "-o", str(tmp_path / "out.csv")])
+    said = f"{method} reads the order of agents, and in 2 traces rows of several agents have one time"
+    (line,) = [line for line in done.stderr.splitlines() if said in line] or [""]
+    assert bool(line) == reads
+    assert line.startswith("  the policy gradient may be biased: ") == (reads and method != "gae")
+    if method == "turn_baseline":
+        assert on_log(credit.read(path), method).unbiased is (None if reads or context else True)

@@ -12,6 +12,7 @@ from credit.method_summary import Summary
 from credit.methods.method_page import method_page
 
 CONTAINS = "the mean that is subtracted contains the trace itself"
+WRONG = "values that are not the true ones bias it"
 TWICE = {"anchor", "hindsight_log_prob"}
 """What methods need that count an outcome twice, each time against a mean."""
 
@@ -27,14 +28,17 @@ ROWS: dict[str, Any] = {"group": [0] * 6, "trace": [*"aabbcc"], "agent": [*"xyxy
         ("pass_at_k", {}, "the divisor, the sd, contains the trace itself"),
         ("rloo", {}, ""),
         ("remax", {}, ""),
-        ("puppeteer", {}, ""),
+        ("puppeteer", {}, f"its number is another than the return: {credit.METHODS['puppeteer'].summary}"),
+        ("gae", {}, f"{WRONG}; at lambda_=1 none do"),
+        ("critic", {}, WRONG),
+        ("grpo", {"ddof": 0}, "how it is biased is known of ddof=1 only"),
     ],
 )
 def test_a_biased_method_says_why(name: str, options: dict[str, Any], why: str) -> None:
     """`credit assign` said nothing of the bias of `grpo`, and `credit methods grpo` "no"."""
     assert credit.METHODS[name].unbiased_with(options)[1] == why
     if not options:
-        answer = "yes" if credit.METHODS[name].unbiased else "no"
+        answer = "yes" if credit.METHODS[name].unbiased else "with true values" if why.startswith(WRONG) else "no"
         assert method_page(name).facts["unbiased"] == (f"{answer}: {why}" if why else answer)
 
 
@@ -47,6 +51,13 @@ def test_assign_says_why_beside_how_many_have_an_advantage(name: str) -> None:
     assert said == (
         [f"  the policy gradient is biased: {CONTAINS}, and so does the divisor, the sd"] * (name == "grpo")
     )
+
+
+@pytest.mark.parametrize("name", credit.METHODS)
+def test_only_a_method_without_bias_has_no_reason(name: str) -> None:
+    """`assign -m gae` said nothing of its bias, nor that of ten others."""
+    unbiased, why = credit.METHODS[name].unbiased_with({})
+    assert bool(unbiased) == (not why)
 
 
 @pytest.mark.every_method

@@ -133,7 +133,7 @@ def test_sides_of_two_formats_have_one_team_and_say_that_their_formats_differ(tm
     assert {row["metric"]: row["difference"] for row in sides["differences"] if row["difference"]} == {}
     assert {*BY_HAND} <= {*sides["same"]}
     assert "the sides differ in format, too" in sides["but"]
-    assert "The sides differ in format, too." in sides["caveats"]
+    assert "The sides differ in format (langsmith), too." in sides["caveats"]
 
 
 def test_agents_that_hand_over_are_not_there_at_once() -> None:

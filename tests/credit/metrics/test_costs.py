@@ -447,6 +447,7 @@ def test_a_legend_explains_only_the_marks_that_a_table_has(tmp_path: Path) -> No
 
 
 def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path) -> None:
+    """ "Of 73 traces" stood beside a sum of all, and would have stood beside one of a part."""
     lines = [line("a", "q", 1.0, "big", costs={"money": 0.5}), line("b", "q", 0.0, "big", costs={})]
     for one in lines:
         for event in one["events"]:
@@ -455,7 +456,7 @@ def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path)
     assert stated_sums(traces) == {"money": Amount(0.5, 1)}
     assert cost_rows(traces, "agent")[0].tokens == Amount(None, 2)  # not 0, though effects generate none
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")])
-    assert "costs.money, as the log states it of 1 trace: 0.5" in shown.output
+    assert "costs.money, as the log states it of 1 of 2 traces: 0.5" in shown.output
 
 
 def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) -> None:

@@ -622,9 +622,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
+        "Money for a success: 14.25, over all traces with an outcome.",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
-        "Money for a success: 14.25, over all traces with an outcome. 9.5 of 14.25 "
-        "money at the given prices (67 %) went into failed traces.",
+        "9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
         "What differs: Failed and succeeded traces have the same length, agents, errors, tools and ends: nothing to "
         "compare.",
@@ -692,6 +692,19 @@ def test_what_to_look_at_opens_where_not_all_traces_fit(
         page.locator("#lead code").last.click()
         assert page.evaluate("String(getSelection())") == command  # to copy, at one click
         assert axe.Axe().run(page).response["violations"] == [] and opened.complaints == []
+
+
+def test_the_receipt_of_a_run_that_stops_at_a_limit_says_so(window: Any, tmp_path: Path) -> None:
+    """ "The run stops at a limit" led to a message like any other, which said nothing of one."""
+    records = [called(number) | {"rewards": {}, "metrics": {"ended_at_limit": 1.0}} for number in range(2)]
+    write_page(Findings.of(read(tmp_path, records), {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=SIZES[0]) as opened:
+        shown(opened.page)
+        opened.page.locator("#triage p button").first.click()
+        receipt = opened.page.locator("#explorer .receipt").first
+        until(opened.page, "document.querySelector('#explorer .receipt h3')")
+        assert "early end\tthe run stops at a limit" in receipt.inner_text()
+        assert opened.complaints == []
 
 
 def test_links_lead_to_their_sections_though_charts_above_are_drawn_on_the_way(window: Any, tmp_path: Path) -> None:
@@ -812,6 +825,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         shown(page)
         told = page.locator("#lead p").all_inner_texts()
         assert "Where it comes from: money of a trace +100, by agent: reviewer +100; agents not tested." in told
+        assert told[1].startswith(
+            "Money for a success: old 206.2, new 481.2, in the 11 tasks with outcomes on both sides"
+        )
         (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
         assert caveat.startswith("Success is of 11 of 12 and 11 of 12 traces; with all outcomes, it differs by ")
         assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()

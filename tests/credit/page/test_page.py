@@ -360,6 +360,8 @@ def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findin
     assert f"<tbody><tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" in shown
     assert shown.count("<tr>") == 1 + len(overview["triage"]["suspects"]) and "credit summary" in shown
     assert "wrong most" not in shown  # all traces have the error, those that succeeded too
+    priced = dataclasses.replace(findings, prices=Prices({}, {"search hello": 3.0}))
+    assert "<b>Money for a success:</b> ≥ " in without_script(page(priced, title="x")[0]), "what a lead asks first"
     lost = written(tmp_path, [trace(number) | {"rewards": {}} for number in range(2)])
     cause = "failed calls of search by solver that never succeeded (hello) in 2 of 2 traces (q0)."
     assert f"<b>What went wrong most:</b> {cause}</p>" in without_script(page(Findings.of(credit.read(lost), {}))[0])

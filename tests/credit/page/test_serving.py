@@ -274,6 +274,24 @@ def test_that_a_person_cannot_tell_is_recorded_and_no_outcome(suffix: str, findi
     assert told.kind == "untold-outcomes" and not told.is_failure and "1 row without" in told.expected
 
 
+@pytest.mark.parametrize(
+    "words", [("pass", "Fail"), ("TRUE", "false"), (1, 0), (True, False), ("resolved", "unresolved")]
+)
+def test_a_table_of_outcomes_is_labels(words: tuple[Any, Any], tmp_path: Path) -> None:
+    """`pass` was refused, which `--rewards` reads, in a copy that the command itself had named."""
+    log, table = written(tmp_path, [record(i) for i in range(4)]), tmp_path / "mine.jsonl"
+    rows = [("t0", words[0]), ("t1", words[1]), ("t2", "Cannot tell")]
+    table.write_text("".join(json.dumps({"trace": trace, "reward": reward}) + "\n" for trace, reward in rows))
+    labels = Labels(table, rater="ann")
+    assert {name: label.reward for name, label in labels.by_trace.items()} == {"t0": 1, "t1": 0, "t2": "cannot tell"}
+    before = credit.read(log, rewards=table).reward[:4].tolist()
+    labels.put("t3", 1.0)
+    assert before == credit.read(log, rewards=table).reward[:4].tolist() == [1, 0, 0, 1]
+    table.write_text(table.read_text() + '{"trace": "t4", "reward": "fail"}\n')
+    with pytest.raises(LabelFileError, match=r"mine\.jsonl, line 5: reward 'fail'; expected one kind of outcome"):
+        Labels(table)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_labels_are_kept_over_sessions(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"labels{suffix}"

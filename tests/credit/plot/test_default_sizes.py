@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 import credit
 from credit.bench.bias import Row
 from credit.bench.refusals import Absent
 from credit.bench.snr import Point, Report, fit
 from credit.plot import Curve, draw_calibration, draw_comparison, draw_methods, draw_snr, draw_snr_report, draw_truth
-from credit.plot.canvas import SHARE
+from credit.plot.canvas import SHARE, lay_out
 from credit.plot.training_curves import draw_training
-
-pytest.importorskip("matplotlib")
 
 NAMES = ("rloo", "grpo", "dr_grpo", "mt_grpo", "c3", "coma", "dr_mas", "gae", "module_of_mine:a_long_estimator")
 ABSENT = [
@@ -80,7 +80,9 @@ def comparison(methods: int, places: int, absent: list[Absent]) -> Any:
 
 @pytest.mark.parametrize("draw", [training, bias, truth, snr, calibration, comparison])
 @pytest.mark.parametrize("methods, places", [(1, 1), (7, 1), (18, 3)])
-@pytest.mark.parametrize("absent", [[], ABSENT], ids=["all", "absent"])
+@pytest.mark.parametrize(
+    "absent", [pytest.param(ABSENT, id="absent"), pytest.param([], id="all", marks=pytest.mark.slow)]
+)
 def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
     draw: Any, methods: int, places: int, absent: list[Absent]
 ) -> None:
@@ -98,6 +100,17 @@ def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
         assert box.x0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y0 >= -1 and box.y1 <= figure.bbox.y1 + 1
         inner = box.padded(-2)
         assert not any(panel.overlaps(inner) for panel in panels)
+
+
+def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
+    """Of 4.1 inches the legend of seven methods and what it says took half."""
+    heights = []
+    for methods, absent in ((1, []), (7, []), (7, ABSENT[:1])):
+        figure = training(methods, 2, absent)
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_window_extent().height)
+        assert figure.legends[0].get_window_extent().height < 0.4 * figure.bbox.height
+    assert heights == pytest.approx([heights[0]] * 3, rel=0.1)
 
 
 @pytest.mark.parametrize("least", [1e-32, -1e-12, 0.0])
@@ -121,3 +134,17 @@ def test_a_signal_of_0_up_to_rounding_stretches_no_axis() -> None:
     figure = draw_snr([Curve("a", length, np.array([0.5, 0.2, 1e-17])), Curve("b", length, 1 / length)])
     low, high = figure.axes[0].get_ylim()
     assert low > 1e-4 and high < 1
+
+
+@pytest.mark.parametrize("draw", [training, truth])
+def test_a_layout_without_a_drawing_is_that_of_a_drawing(draw: Any) -> None:
+    """A size was refused after hundreds of drawings, in six seconds."""
+    figure = draw(7, 1, [])
+    figure.set_size_inches(3.4, 4)
+    drawn = copy.deepcopy(figure)
+    drawn.draw_without_rendering()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Axes, "draw", lambda *_: pytest.fail("drawn"))
+        lay_out(figure)
+    for one, other in zip(figure.axes, drawn.axes, strict=True):
+        assert one.get_window_extent().bounds == other.get_window_extent().bounds

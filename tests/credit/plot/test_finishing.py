@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
 from pathlib import Path
@@ -117,6 +118,34 @@ def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
     assert matrix.y0 > roles.y1 > roles.y0 > kinds.y1
     with pytest.raises(CreditError, match=r"size is 0.5x0.5 inches, which leaves no room; expected a larger size"):
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(0.5, 0.5))
+
+
+@pytest.mark.slow
+def test_a_size_with_room_has_room_in_whatever_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three methods of a talk fitted 5x2 inches, and neither 5x2.5 nor 5x5."""
+    agents = [f"worker-{i % 3}" for i in range(20)]
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 20, trace=[str(i // 2) for i in range(20)], agent=agents, reward=[i // 2 % 2 for i in range(20)]
+    )
+    monkeypatch.setattr("credit.plot.narrow._size_with_room", lambda figure: "another")  # which takes its time
+    results = dict.fromkeys(("rloo", "grpo", "dr_mas"), credit.rloo(graph, reward))
+    figure = credit.plot.draw_comparison(credit.compare(rows.traces, results))
+    fits = {}
+    for size in itertools.product((3.4, 5), (2, 3, 5)):
+        tried = copy.deepcopy(figure)
+        try:
+            credit.plot.refine(tried, size=size, style="talk")
+            fits[size] = True
+        except CreditError:
+            fits[size] = False
+            continue
+        tried.draw_without_rendering()
+        for axes in tried.axes[1:]:  # the key lay on the numbers of a low panel
+            numbers = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+            assert numbers and not any(box.overlaps(axes.get_legend().get_window_extent()) for box in numbers), size
+    assert fits[5, 2] and fits[3.4, 5] and not fits[3.4, 2]
+    for one, other in itertools.combinations(fits, 2):
+        assert fits[other] >= fits[one] or one[0] > other[0] or one[1] > other[1], (one, other)
 
 
 @pytest.mark.study

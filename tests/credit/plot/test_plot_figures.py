@@ -384,29 +384,24 @@ def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPa
     assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
 
 
-def test_a_size_that_is_proposed_fits_the_picture_and_a_page() -> None:
+@pytest.mark.parametrize("height", [3.0, pytest.param(4.0, marks=pytest.mark.slow)])
+def test_a_size_that_is_proposed_fits_the_picture_and_a_page(height: float) -> None:
     """Eight scores at 3.4x4 were to be 12 inches high, higher than a page; at 3.4x3 no size was proposed."""
     scores = dict.fromkeys(LABELS, 0.5)
     pairs = itertools.product(("rloo", "grpo", "mine:own"), ("relay-and", "spawn-and"))
     rows = [SimpleNamespace(method=method, world=world, k=3, **scores) for method, world in pairs]
-
-    def refused(height: float) -> str:
-        """Why a picture of this height is refused; "" where it fits, which depends on matplotlib's release."""
-        try:
-            refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, height))
-        except CreditError as error:
-            return str(error)
-        return ""
-
-    reasons = {height: refused(height) for height in (4.0, 3.0)}
-    assert reasons[3.0]
-    for height, reason in reasons.items():
-        if reason:
-            proposed = re.search(r"such as ([\d.]+)x([\d.]+)$", reason)
-            assert proposed
-            wide, high = float(proposed[1]), float(proposed[2])
-            assert wide <= narrow.PAGE[0] and height < high <= narrow.PAGE[1]
-            refine(draw_methods(rows, scores=list(LABELS)), size=(wide, high))
+    reason = ""
+    try:
+        refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, height))
+    except CreditError as error:
+        reason = str(error)
+    assert reason or height > 3  # whether the higher one fits depends on matplotlib's release
+    if reason:
+        proposed = re.search(r"such as ([\d.]+)x([\d.]+)$", reason)
+        assert proposed
+        wide, high = float(proposed[1]), float(proposed[2])
+        assert wide <= narrow.PAGE[0] and height < high <= narrow.PAGE[1]
+        refine(draw_methods(rows, scores=list(LABELS)), size=(wide, high))
 
 
 def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column() -> None:

@@ -203,6 +203,32 @@ def test_one_set_of_runs_is_named_once(tmp_path: Path) -> None:
     assert [one.of_sides for one in again] == [(10, 10), (5, 5)] and not any(one.of_sides for one in found)
 
 
+@pytest.mark.parametrize("judged", [False, True])
+def test_one_breakage_is_named_once_whether_its_calls_were_repeated(tmp_path: Path, judged: bool) -> None:
+    """A tool that was down was "loops of index" in 20 runs, which did not say so, and "failed calls" in 10 others."""
+    rows = []
+    for number in range(60):
+        row = run(number, ["index"] if number % 6 == 0 else [])
+        if number % 6 in (2, 4):
+            calls = [run(number, [], ["index"])["events"][i] for i in (1, 2, 1, 2, 1, 2, 3, 4)]  # 3 fail, one succeeds
+            row["events"] = [event | {"id": f"{event['id'][0]}.{k // 2}"} for k, event in enumerate(calls)]
+            row["edges"] = [{"src": f"c.{k}", "dst": f"r.{k}", "type": "return"} for k in range(4)]
+        rows.append(row | ({"rewards": {"team": float(number % 2)}} if judged else {}))
+    traces = logs(tmp_path, rows)
+    (cause,) = leading_causes(traces)
+    words = "failed calls of index by coder, the same 3 times or more in a row (index is down) in 20 of "
+    assert cause.told() == words + ("30 failed traces and 0 of 30 succeeded ones" if judged else "60 traces")
+    assert traces.events["status"][traces.events["event"].to_pylist().index(cause.event)].as_py() == "error"
+
+
+def test_the_example_is_of_the_side_that_has_more(tmp_path: Path) -> None:
+    """A tool that broke in the new version was shown by its first failed trace, which was of the old one."""
+    rows = [run(i, ["index"] if i % 4 == 1 or i == 0 else [], rewards={"team": float(i % 4 > 1)}) for i in range(40)]
+    traces = logs(tmp_path, rows)
+    (cause,) = leading_causes(traces, side=np.arange(40) % 2)
+    assert cause.of_sides == (1, 10) and cause.trace == "t1"
+
+
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
     """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
     rows = []

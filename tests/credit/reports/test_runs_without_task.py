@@ -19,10 +19,11 @@ def test_runs_without_a_task_are_counted_where_they_count(groups: list[str], run
     """`metrics` counted them as tasks, and `validate` as groups, without a word on which these are."""
     path = tmp_path / "x.csv"
     path.write_text("trace,group,agent,reward\n" + "".join(f"t{k},{name},a,{k}\n" for k, name in enumerate(groups)))
-    said = f"{runs} run{'s' * (runs > 1)} without a task, each"
+    said = f"{runs} run{'s' * (runs > 1)} without a task"
+    are = "are groups" if runs > 1 else "is a group"
     for command, words in (
-        ("metrics", f"tasks: {said} one of its own in the means"),
-        ("validate", f"; {said} a group"),
+        ("metrics", f"{said}: each counts as a task in the means"),
+        ("validate", f"; {said} {are} of one"),
     ):
         shown = CliRunner().invoke(cli, [command, str(path)])
         assert shown.exit_code == 0, shown.output

@@ -429,6 +429,24 @@ def test_events_of_one_cause_are_one_row(tmp_path: Path) -> None:
     assert [one.why for one in every.suspects[:2]] == [f"error of sh; the same call failed {n} times" for n in (3, 2)]
 
 
+def test_a_breakage_of_a_tool_in_a_run_is_one_row_with_all_its_errors(tmp_path: Path) -> None:
+    """Two rows, "the same call failed up to 2 times" and "number 2 of up to 4 errors in a row", were one broken key."""
+
+    def failed(agent: str, asked: str) -> list[Step]:
+        return [(agent, "search", one, None if one == "!" else "401: bad key") for one in asked]
+
+    traces = read(tmp_path, failed("a", "xxyz") + failed("b", "x!"), failed("a", "xyxz"), failed("a", "xy"))
+    found = triage(traces)
+    assert [(one.trace, one.event, one.agent, one.traces, one.why) for one in found.suspects] == [
+        ("t1", "r0", "a", 2, "error of search; the same call failed 2 times; 4 errors in a run"),
+        ("t2", "r0", "a", 1, "first of 2 errors of search in a row"),
+        ("t0", "r4", "b", 1, "error of search; only other calls of it succeeded later"),
+    ]
+    every = triage(traces, most=None).suspects
+    assert len(every) == 3 + found.left_out == 6, "all events are named where all are asked for"
+    assert "number 3 of 4 errors of search in a row" in [one.why for one in every]
+
+
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:
     benign: list[Step] = [("a", "read", "x", "no such file"), ("a", "read", "y", None)] + [("a", "poll", "z", None)] * 9
     final: list[Step] = [("a", "read", "x", None), ("a", "write", "x", "not allowed")]
@@ -455,7 +473,7 @@ def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
     )
     first = triage(credit.read(shared_data / "claude_code_subagent_files")).suspects[0]
     # One of them has another time-out, and the call that succeeded, 20 events later, another description.
-    assert first.why == "error of Bash; the same call failed 4 times, then succeeded"
+    assert first.why == "error of Bash; the same call failed 4 times, then succeeded; 5 errors in the run"
     assert (
         first.text.startswith("Exit code 1")
         and "← mix test test/spotter_web/live/project_review_live_test.ex" in first.text
@@ -472,3 +490,28 @@ def test_long_arguments_that_a_result_repeats_leave_its_error(tmp_path: Path) ->
     log.write_text(json.dumps(record))
     (one,) = triage(credit.read(log)).suspects
     assert one.text.startswith("boom ← x x ") and len(one.text) < 80
+
+
+def test_calls_have_their_results_where_no_edge_tells(tmp_path: Path) -> None:
+    """A log without edges had no retries, and its failed calls were loops and events outside of tool calls."""
+    steps: list[Step] = [("a", "f", "x", "no"), ("b", "g", "y", None), ("a", "f", "x", "no"), ("a", "f", "x", None)]
+    edged = read(tmp_path, steps)
+    log = tmp_path / "log.jsonl"
+    bare = json.loads(log.read_text()) | {"edges": []}
+    order = [0, 2, 1, 3, 4, 5, 6, 7]  # agents run at once; one agent's call and its result follow one another
+    bare["events"] = [bare["events"][i] for i in order]
+    log.write_text(json.dumps(bare))
+    loose = ToolCalls(credit.read(log))
+    assert [order[row] for row in loose.owners] == [int(ToolCalls(edged).owners[row]) for row in order]
+    assert loose.retry_counts().tolist() == [2.0] and not loose.open.any()
+
+
+def test_calls_at_once_without_edges_have_no_results(tmp_path: Path) -> None:
+    """Which of two results is which call's is not told, so neither call is open or has one."""
+    read(tmp_path, [("a", "f", "x", "no"), ("a", "f", "z", None), ("a", "g", "x", None)])
+    log = tmp_path / "log.jsonl"
+    bare = json.loads(log.read_text()) | {"edges": []}
+    bare["events"] = [bare["events"][i] for i in (0, 2, 1, 3, 4, 5)]
+    log.write_text(json.dumps(bare))
+    calls = ToolCalls(credit.read(log))
+    assert calls.results.tolist() == [5] and calls.calls.tolist() == [4] and not calls.open.any()

@@ -132,7 +132,7 @@ def test_an_event_of_many_causes_takes_time_linear_in_them() -> None:
     ("log", "asked", "gave"),
     [
         ("adk.session.json", '{"a": 1, "b": 2}', '{"result": 3}'),
-        ("autogen_result.json", '{"a":1,"b":1}', "2"),
+        ("autogen_result.json", '{"a": 1, "b": 1}', "2"),
         ("codex_session.jsonl", '{"cmd": "echo 2"}', "Chunk ID: 8c5745 Wall"),
         ("copilot_cli", '{"command": "echo 2", "description": "print"}', "2 <shellId: 0 completed"),
         ("langgraph_team.jsonl", '{"q": "question 2"}', "found"),

@@ -155,6 +155,46 @@ def test_any_change_reads_or_is_named(tmp_path: Path, name: str, changes: int) -
                 assert item.kind and item.expected
 
 
+def keys(values: list[Any]) -> list[tuple[Any, ...]]:
+    """A place of each key of the objects in a log, one for those that differ in places of lists alone."""
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for place in places(values):
+        if place and isinstance(place[-1], str):
+            found.setdefault(tuple(step for step in place if isinstance(step, str)), place)
+    return list(found.values())
+
+
+def faults(items: list[TraceRecord | Heading | Problem]) -> list[Problem]:
+    return [item for item in items if isinstance(item, Problem) and item.is_failure]
+
+
+@EACH
+def test_null_says_that_a_key_is_missing(tmp_path: Path, name: str) -> None:
+    """Thirty keys of twelve formats could be missing, and not be null."""
+    sample = SAMPLES[name]
+    for place in keys(sample.values):
+        of_null = faults(outcomes(sample, tmp_path, changed(sample.values, place, None)))
+        if any(fault.value == "None" for fault in of_null):
+            missing = outcomes(sample, tmp_path, changed(sample.values, place, ...))
+            assert faults(missing) or not missing, (place, of_null)
+
+
+@EACH
+def test_a_truth_of_a_reward_is_1_or_0(tmp_path: Path, name: str) -> None:
+    """Five formats read it, and others refused it."""
+    sample = SAMPLES[name]
+    for place in keys(sample.values):
+        stated = sample.values
+        for step in place:
+            stated = stated[step]
+        if type(stated) is not float or "reward" not in str(place) + str(place[-2:]).replace("score", "reward"):
+            continue
+        truth, number = (outcomes(sample, tmp_path, changed(sample.values, place, to)) for to in (True, 1))
+        assert [(item.kind, item.field) for item in faults(truth)] == [(x.kind, x.field) for x in faults(number)], place
+        rewards = [[dict(item.rewards) for item in items if not isinstance(item, Problem)] for items in (truth, number)]
+        assert rewards[0] == rewards[1], place
+
+
 def _numbers(value: Any) -> list[float]:
     if isinstance(value, bool):
         return [float(value)]

@@ -235,11 +235,14 @@ def test_any_change_reads_or_is_named(tmp_path: Path, name: str, examples: int) 
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, damage: Any, kind: str) -> None:
     path = tmp_path / "log.json"
     path.write_text(damage(json.dumps(LOGS[name])))
-    with pytest.raises(NothingReadError) as caught:
-        read(path, format=format_of(name))
-    kinds = {problem.kind for problem in caught.value.problems}
+    try:
+        problems = [problem for problem in read(path, format=format_of(name)).problems if problem.is_failure]
+        assert name == "inspect-ai"  # which holds a list of runs: the others are read
+    except NothingReadError as error:
+        problems = list(error.problems)
+    kinds = {problem.kind for problem in problems}
     assert kind in kinds or (kind == "empty-file" and kinds == {"bad-json"})
-    assert {problem.file for problem in caught.value.problems} == {str(path)}
+    assert {problem.file for problem in problems} == {str(path)}
 
 
 @pytest.mark.parametrize("name", LOGS)

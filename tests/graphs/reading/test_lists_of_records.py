@@ -15,7 +15,7 @@ from graphs.logs import read
 
 from .all_formats import ALL, TAU
 from .native.logs import extended_trace
-from .samples import RESULT
+from .samples import RESULT, TAU2
 
 Outcome = tuple[list[str], list[str]]
 
@@ -59,6 +59,52 @@ def test_a_fault_in_a_list_of_runs_refuses_one_of_them(tmp_path: Path, format: s
     found = outcome(path, text[: len(text) * 7 // 10], format)
     assert found == (whole[:4], ["bad-json"])
     for wrong, kept in ((text[:-1], 6), (text + "]", 6), (text[:-1] + ",]", 6), (text[:20], 0)):
+        assert outcome(path, wrong, format) == (whole[:kept], ["bad-json"])
+
+
+_EVENT = {"event": "model", "output": {"choices": [{"message": {}}], "usage": {"output_tokens": 2}}}
+_SAMPLES = [
+    {"id": f"q{at}", "epoch": 1, "input": "hi", "scores": {"match": {"value": 0.5}}, "events": [_EVENT]}
+    for at in range(6)
+]
+OBJECTS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "inspect-ai": (
+        {"version": 2, "status": "success", "eval": {"task": "quiz"}, "samples": _SAMPLES},
+        "samples",
+        {"stats": {"nested": {"samples": [1]}}},
+    ),
+    "tau2-bench": (
+        TAU2 | {"simulations": [TAU2["simulations"][0] | {"trial": at} for at in range(6)]},  # type: ignore[index]
+        "simulations",
+        {"later": 1},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("format", OBJECTS)
+def test_a_fault_in_a_run_of_an_object_that_holds_a_list_refuses_one_of_them(
+    tmp_path: Path, format: str, indent: int | None
+) -> None:
+    """One NaN in a sample, a cut at the end of a file, or a metric that is NaN lost all runs of it."""
+    (log, key, behind), path = OBJECTS[format], tmp_path / "log.json"
+    whole, none = outcome(path, json.dumps(log, indent=indent), format)
+    assert len(whole) == 6 and not none
+    for more in ({}, behind):
+        runs = log[key]
+        faulty = [*runs[:3], runs[3] | {"planted": [math.nan]}, *runs[4:]]
+        text = json.dumps(log | {key: faulty} | more, indent=indent)
+        assert outcome(path, text, format) == (whole[:3] + whole[4:], ["non-finite"])
+        (problem,) = [p for p in read(path, format=format).problems if p.is_failure]
+        assert problem.field == f"{key}[3].planted[0]" and problem.value == "NaN"
+        assert not indent or "NaN" in text.splitlines()[problem.line - 1]
+    text = json.dumps({"first": math.nan} | log | {"last": math.inf}, indent=indent)
+    assert outcome(path, text, format) == (whole, ["non-finite"])
+    text = json.dumps(log, indent=indent)
+    assert outcome(path, text[: text.index("}", len(text) * 8 // 10)], format)[1] == ["bad-json"]
+    assert read(path, format=format).traces["trace"].to_pylist() == whole[: len(read(path, format=format).traces)]
+    for wrong, kept in ((text[:-1], 6), (text + "]", 6), (text[:20], 0)):
         assert outcome(path, wrong, format) == (whole[:kept], ["bad-json"])
 
 

@@ -137,6 +137,46 @@ def test_a_table_whose_every_row_stands_again_is_named_though_nothing_was_measur
     assert not noted(tmp_path, rows + once[:1])  # one is more often: not the whole table
 
 
+def short(seed: int) -> Table:
+    """Rollouts of one or two turns of two agents, whose tokens were counted: none has four rows of its own."""
+    draw = np.random.default_rng([67, seed])
+    table: Table = []
+    for trace in range(64):
+        for turn in range(int(draw.integers(1, 3))):
+            row = {"trace": f"t{trace}", "reward": float(trace % 2), "turn": turn}
+            table += [row | {"agent": agent, "tokens": int(draw.integers(10, 400))} for agent in "ab"]
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("order", ["behind", "sorted", "shuffled"])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_rows_that_equal_an_earlier_one_are_counted(tmp_path: Path, seed: int, order: str) -> None:
+    """Of 200 rows that a step's file had twice 144 were counted, 36 once shuffled, and none once sorted."""
+    once = short(seed)
+    again = [row for row in once if int(row["trace"][1:]) % 2]
+    rows = once + again
+    if order == "sorted":
+        rows = sorted(rows, key=lambda row: (row["trace"], row["turn"], row["agent"]))
+    elif order == "shuffled":
+        rows = [rows[at] for at in np.random.default_rng(seed).permutation(len(rows))]
+    (note,) = noted(tmp_path, rows)
+    assert note.count == len(again)
+    assert not noted(tmp_path, once)
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("csv", [False, True])
+def test_a_table_of_single_calls_that_follows_itself_is_named(tmp_path: Path, csv: bool) -> None:
+    """`pd.concat` of a file with itself, where no turn is left and nothing measured, was silent."""
+    once: Table = [{"trace": f"t{k}", "group": f"q{k // 4}", "reward": float(k % 3)} for k in range(16)]
+    for parts in (2, 3):
+        (note,) = noted(tmp_path, once * parts, csv=csv)
+        assert note.count == 16 * (parts - 1)
+    assert not noted(tmp_path, once + once[:8], csv=csv)  # their second calls may say the same
+    assert not noted(tmp_path, [row for row in once for _ in "ab"], csv=csv)
+
+
 def calls(*agents: str, turns: bool = True, traces: int = 20) -> Table:
     """A trace of each agent's calls, in this order: "one/3" is a call of agent one in its turn 3."""
     told = [dict(zip(("agent", "turn"), call.split("/"), strict=True)) for call in agents]

@@ -176,6 +176,22 @@ def test_no_drawn_batch_of_equal_calls_is_taken_for_copies() -> None:
             assert not copied_rows(built_from_columns(columns)[2]).twice
 
 
+def test_rows_of_short_traces_are_counted_where_turns_and_tokens_tell_that_they_are_copies() -> None:
+    """Half of a batch stood twice, in traces of two rows, without a word."""
+    draw = np.random.default_rng(68)
+    trace, turn = np.repeat(np.arange(64), 2), np.tile([0, 1], 64)
+    columns: dict[str, Any] = {
+        "group": trace // 8, "trace": trace, "turn": turn, "reward": (trace % 3 > 0) * 1.0,
+        "tokens": draw.integers(10, 400, 128),
+    }  # fmt: skip
+    assert not copied_rows(built_from_columns(columns)[2]).twice
+    take = draw.permutation(np.concatenate([np.arange(128), np.flatnonzero(trace % 2)]))
+    twice = {name: cells[take] for name, cells in columns.items()}
+    assert copied_rows(built_from_columns(twice)[2]).twice.startswith("64 rows that equal earlier ones")
+    steps = {name: np.tile(columns[name][::2], 2) for name in ("group", "trace", "reward")}  # each trace's second call
+    assert not copied_rows(built_from_columns(steps)[2]).twice
+
+
 @pytest.mark.parametrize("how", ["shuffled", "appended"])
 def test_a_batch_that_stands_twice_is_told_by_its_turns_where_each_step_costs_the_same(how: str) -> None:
     """`unbiased` and `paid_once` were 1 and `strict=True` silent: a penalty of each step is no measured number."""

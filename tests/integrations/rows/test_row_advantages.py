@@ -1033,6 +1033,21 @@ def test_columns_that_link_and_freeze_nothing_move_no_number(name: str) -> None:
     assert beside.valid.tolist() == without.valid.tolist()
 
 
+def test_methods_of_one_name_and_the_same_options_are_compiled_once() -> None:
+    """A trainer's validation compiled again what its training had compiled, and so did each test."""
+    traced = []
+
+    def counted(graph: Any, reward: Any, *, event_reward: Any = None, weight: Any = 1.0) -> Any:
+        traced.append(weight)
+        return credit.rloo(graph, reward * weight, event_reward=event_reward)
+
+    rows = {"group": ["q"] * 4, "reward": np.array([1.0, 0, 0, 1])}
+    for options in ({"weight": 2.0}, {"weight": 2.0}, {"weight": 2}, {}, {}):
+        credit_of = RowAdvantages(counted, **options)
+        assert credit_of(**rows).metrics["credit/compilations"] == credit_of.compilations == 1
+    assert [(type(weight), weight) for weight in traced] == [(float, 2), (int, 2), (float, 1)]
+
+
 def test_a_batch_above_the_largest_that_was_expected_is_named_once() -> None:
     """It was compiled anew at whatever step it came, without a word."""
 
@@ -1053,7 +1068,7 @@ def test_a_batch_above_the_largest_that_was_expected_is_named_once() -> None:
 
 
 def test_after_warmup_nothing_compiles(caplog: pytest.LogCaptureFixture) -> None:
-    advantages = RowAdvantages("gae", rows=200)
+    advantages = RowAdvantages("gae", rows=200, discount=0.9375)  # as no other test has it, who would share it
     value = np.random.default_rng(0).random(150)
     step = {"group": np.zeros(150, int), "trace": np.arange(150), "agent": ["s", "v"] * 75, "reward": [1.0] * 150}
     step |= {"mask": np.ones((150, 2))}

@@ -259,7 +259,7 @@ def test_a_folder_of_tables_of_outcomes_alone_is_a_log(tmp_path: Path) -> None:
         (tmp_path / f"step_{step}.csv").write_text(f"trace,reward\n{trace},{step}\n")
     assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b"] and read(tmp_path).problems == ()
     for step, trace in enumerate("ab"):
-        (tmp_path / f"step_{step}.csv").write_text(f"trace,group,reward\n{trace},q,{step}\n")
+        (tmp_path / f"step_{step}.csv").write_text(f"trace,group,reward\n{trace},q{step},{step}\n")
     assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b"] and read(tmp_path).problems == ()
 
 

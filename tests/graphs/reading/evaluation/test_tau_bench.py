@@ -213,7 +213,6 @@ BAD = {
     "task_id": (run(task_id=[1]), "bad-type", "[1].task_id"),
     "trial": (run(trial=None), "bad-type", "[1].trial"),
     "reward": (run(reward="1"), "bad-type", "reward"),
-    "reward true": (run(reward=True), "bad-type", "reward"),
     "info": (run(info=[]), "bad-type", "info"),
     "reward_info": (run(info={"reward_info": 3}), "bad-type", "info.reward_info"),
     "r_actions": (

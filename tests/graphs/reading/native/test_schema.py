@@ -75,7 +75,8 @@ def test_the_schema_is_well_formed_and_knows_every_key() -> None:
             assert "#/$defs/name" in json.dumps(event[name])
         else:
             rule = schema["$defs"][event[name]["$ref"].rpartition("/")[2]]
-            assert rule["type"] == ["integer" if key.kind == "count" else "number", "null"]
+            truth = ["boolean"] if name.endswith("reward") else []
+            assert rule["type"] == ["integer" if key.kind == "count" else "number", *truth, "null"]
             assert (rule["minimum"], rule["maximum"]) == key.within[:2]
     for name, key in TRACE_EVIDENCE.items():
         rule = schema["$defs"][schema["properties"]["evidence"]["properties"][name]["$ref"].rpartition("/")[2]]
@@ -91,6 +92,19 @@ def test_the_example_of_the_page_is_valid_and_reads(tmp_path: Path) -> None:
     traces = read_one(example, tmp_path)
     assert owner_of(traces)["r"] == "w1"
     assert_round_trip(traces, tmp_path)
+
+
+def test_a_number_by_name_that_is_null_is_missing_and_a_truth_is_1_or_0(tmp_path: Path) -> None:
+    """A reward of null, or of true, refused its trace, though null of any other key said that it is missing."""
+    traces = [
+        extended_trace(trace_id=name) | {"rewards": {"team": team, "tool": tool}, "costs": {"tokens": None}}
+        for name, team, tool in (("a", None, True), ("b", 0.5, None), ("c", False, None))
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    found = read(path)
+    assert found.problems == () and repr(found.reward[:3].tolist()) == "[nan, 0.5, 0.0]"
+    assert found.evidence["rewards.tool"].rows.tolist() == [0] and "costs.tokens" not in found.evidence
 
 
 def test_the_page_names_every_kind_of_evidence() -> None:

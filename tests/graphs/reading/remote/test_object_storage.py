@@ -68,7 +68,8 @@ def advantages(traces: Any) -> dict[str, float]:
 def test_a_folder_there_is_a_folder_here(bucket: str, folder: Path) -> None:
     there, here = credit.read(f"{bucket}/runs"), credit.read(folder / "runs")
     assert advantages(there) == advantages(here) == {"a": 0.75, "b": -0.75, "c": 0.0}
-    assert there.problems == () and there.ignored == (f"{bucket}/runs/notes.md",)
+    assert [problem.kind for problem in there.problems] == ["group-over-files"]
+    assert there.ignored == (f"{bucket}/runs/notes.md",)
     assert set(there.events["file"].to_pylist()) == {f"{bucket}/runs/one.jsonl", f"{bucket}/runs/deep/two.jsonl.gz"}
     by_address = credit.read(folder.joinpath("runs").as_uri())
     assert advantages(by_address) == advantages(here)

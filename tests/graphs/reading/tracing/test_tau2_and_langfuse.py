@@ -151,6 +151,26 @@ def test_langfuse_scores(tmp_path: Path) -> None:
     assert traces.traces["model"].to_pylist() == ["m"]
 
 
+@pytest.mark.parametrize(
+    ("of_trace", "of_root", "of_others", "system"),
+    [
+        ({"version": "v2", "release": "9f3"}, {"version": "v1"}, {}, "v2"),
+        ({"version": None, "release": "9f3"}, {"version": "v1"}, {}, "9f3"),
+        ({}, {"version": "", "release": "9f3"}, {"version": "of a tool"}, "9f3"),
+        ({}, {}, {"version": "of a tool"}, None),
+    ],
+)
+def test_the_version_of_a_langfuse_trace_is_its_system(
+    tmp_path: Path, of_trace: dict[str, str], of_root: dict[str, str], of_others: dict[str, str], system: str | None
+) -> None:
+    """`--sides system` found none, and people wrote a table of what each trace states itself."""
+    ids = {one["id"] for one in OBSERVATIONS}
+    rows = [one | (of_others if one["parentObservationId"] in ids else of_root) for one in OBSERVATIONS]
+    trace = LANGFUSE["trace"] | of_trace | {"observations": rows}
+    traces = read(write(tmp_path, LANGFUSE | {"trace": trace, "observations": rows}))
+    assert traces.problems == () and traces.traces["system"].to_pylist() == [system]
+
+
 def exported() -> list[dict[str, Any]]:
     """The rows of an export of the user interface: columns of the trace, and one for each score of the project."""
     of_trace = {"traceName": "run", "traceTags": ["x"], "input": [1, 2], "comments": []}
@@ -189,7 +209,7 @@ def test_a_row_that_stands_twice_with_other_scores_refuses_its_trace(tmp_path: P
     assert [(problem.kind, problem.trace) for problem in caught.value.problems] == [("duplicate-span", "t")]
 
 
-@pytest.mark.parametrize("column", ["statusMessage", "name", "traceName", "userId", "version", "output"])
+@pytest.mark.parametrize("column", ["statusMessage", "name", "traceName", "userId", "version", "release", "output"])
 def test_no_text_that_an_agent_can_cause_is_a_score(tmp_path: Path, column: str) -> None:
     """A tool that failed with the message "[5]" had a score of 5 in a table's column for messages."""
     rows = [row | ({column: "[5]"} if row["id"] in ("o1", "o2") else {}) for row in exported()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from graphs.errors import NothingReadError
 from graphs.logs import read
 
-from ..samples import RECORDINGS
+from ..samples import RECORDINGS, recorded
 
 TABLE = RECORDINGS / "art_0007.parquet"
 
@@ -35,6 +36,18 @@ def test_a_table_of_another_type_is_refused(tmp_path: Path, column: str, values:
     with pytest.raises(NothingReadError) as caught:
         read(tmp_path)
     assert {problem.field for problem in caught.value.problems} == {field}
+
+
+def test_a_trajectory_of_a_wrong_type_refuses_no_other_of_its_group(tmp_path: Path) -> None:
+    """One reward that was a text lost all trajectories of the line."""
+    group = recorded("art_0007.jsonl")[0]
+    group["trajectories"] = [group["trajectories"][0] | {"reward": reward} for reward in (0.25, "high", 0.75)]
+    path = tmp_path / "0007.jsonl"
+    path.write_text(json.dumps(group) + "\n")
+    traces = read(path, format="art")
+    assert traces.reward[:2].tolist() == [0.25, 0.75]
+    (problem,) = (problem for problem in traces.problems if problem.is_failure)
+    assert (problem.field, problem.value, problem.trace[-2:]) == ("trajectories[1].reward", "'high'", "/1")
 
 
 def test_the_table_and_the_lines_of_one_run_mean_the_same() -> None:

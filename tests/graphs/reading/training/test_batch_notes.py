@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,7 +98,10 @@ def test_the_note_on_versions_counts_traces_that_are_compared(
     assert mixed.shown == bool(missing) + bool(late)
 
 
-def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_all", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(
+    of_all: bool, of_each_kind: set[str], tmp_path: Path
+) -> None:
     """By every method that takes a key."""
     rows = [(f"t{i}", agent, 1 + i // 2, i % 2) for i in range(4) for agent in "sc"]
     text = "".join(f"{t},q,{agent},{version},{reward}\n" for t, agent, version, reward in rows)
@@ -108,6 +112,8 @@ def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(tmp_path: P
     assert len(logged.problems) == 1 and not split.problems
     keyed, states = set(), availability(logged)
     for name in (name for name in METHODS if states[name].state == "computable"):
+        if not of_all and name not in {*of_each_kind, "rloo", "hierarchical_grpo"}:
+            continue
         apart = run(split, name)
         if takes_key(METHODS[name].fn):
             keyed.add(name)
@@ -166,6 +172,31 @@ def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:
         assert noted(written(tmp_path, "rows.csv", "trace,group,reward\n" + rows)) == []
 
 
+@pytest.mark.parametrize(("name", "said"), [("q1", True), ("1", True), (str(uuid.UUID(int=7, version=4)), False)])
+def test_a_task_of_several_tables_is_named_whatever_it_is_called(tmp_path: Path, name: str, said: bool) -> None:
+    """Of two steps' tables with tasks called q1 all rows were pooled without a word: only numbers were looked at."""
+    for step in (1, 2):
+        rows = "".join(f"{step}{trace},{name},{reward}\n" for reward, trace in enumerate("ab"))
+        written(tmp_path, f"step{step}.csv", "trace,group,reward\n" + rows)
+    text = f"{name!r}, in 2 files, and no step or policy_version"
+    assert noted(tmp_path) == [("group-over-files", text)] * said
+
+
+@pytest.mark.parametrize(("of_file", "said"), [(2, True), (1, False)])
+def test_a_task_of_native_logs_of_steps_is_named_and_no_run_that_is_a_file(
+    tmp_path: Path, of_file: int, said: bool
+) -> None:
+    for step in (1, 2):
+        rows = [
+            {"trace_id": f"{step}.{k}", "task_id": "q1", "events": [{"id": "e", "type": "message", "agent": "a"}]}
+            | {"rewards": {"team": k}}
+            for k in range(of_file)
+        ]
+        written(tmp_path, f"step{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    text = "'q1', in 2 files, and no step or policy_version"
+    assert noted(tmp_path) == [("group-over-files", text)] * said
+
+
 @pytest.mark.parametrize("kind", ["rollouts", "table"])
 @pytest.mark.parametrize(("stated", "said"), [(False, True), (True, False)])
 def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: str, stated: bool, said: bool) -> None:
@@ -182,9 +213,9 @@ def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: st
             columns = ("uid", "traj_uid", "score", *(("policy_version",) if stated else ()))
             table = pa.table({name: [row[name] for row in rows] for name in columns})
             pq.write_table(table, tmp_path / f"{step}.parquet")
-    text = "2 groups in several files, and no step or policy_version"
+    over = [("group-over-files", f"{group!r}, in 2 files, and no step or policy_version") for group in "01"]
     of_versions = [("several-versions", "several in 2 groups, in 2 files")] if stated and kind == "table" else []
-    assert noted(tmp_path) == ([("group-over-files", text)] if said else of_versions)
+    assert noted(tmp_path) == (over if said else of_versions)
     one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
     assert noted(one) == []
 

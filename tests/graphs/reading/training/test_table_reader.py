@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -260,7 +261,6 @@ def test_a_reward_in_some_rows_only(tmp_path: Path) -> None:
     ("column", "value", "kind"),
     [
         ("reward", "high", "bad-type"),
-        ("reward", True, "bad-type"),
         ("reward", [1], "bad-type"),
         ("reward", 10**400, "bad-type"),
         ("reward", "nan", "non-finite-reward"),
@@ -301,6 +301,45 @@ def test_a_bad_cell_refuses_its_trace_and_no_other(column: str, value: Any, kind
         assert problem.trace == "bad"
     if kind in {"bad-type", "inconsistent-group", "inconsistent-role", "mixed-turns"}:
         assert problem.field == column
+
+
+@pytest.mark.parametrize("kind", ["text", "us", "ns"])
+def test_dates_with_their_times_are_seconds(kind: str, tmp_path: Path) -> None:
+    """A table whose clock wrote dates was refused whole."""
+    dates = ["2026-01-01T00:00:01.5Z", "2026-01-01T00:00:04Z", "2026-01-01T00:00:02Z"]
+    column = pa.array(dates)
+    if kind != "text":
+        column = column.cast(pa.timestamp(kind, "UTC"))
+    table = pa.table({"trace": ["a"] * 3, "reward": [1.0] * 3, "time": column})
+    pq.write_table(table, tmp_path / "x.parquet")
+    traces = read(tmp_path / "x.parquet")
+    assert np.diff(np.asarray(traces.events["time"])).tolist() == [2.5, -2.0]
+    assert [problem.kind for problem in traces.problems] == ["unordered-rows"]
+    zones = write(b"trace,reward,time\na,1,2026-01-01T00:00:01Z\na,1,2026-01-01T00:00:02\nb,0,noon\nc,0,1\n", tmp_path)
+    assert [(p.kind, p.trace) for p in read(zones).problems] == [("bad-type", "b"), ("mixed-zones", "a")]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
+def test_truths_of_rewards_are_1_and_0(name: str, tmp_path: Path) -> None:
+    """They were refused, where `from_columns` and five formats read them."""
+    table = pa.table({"trace": ["a", "b"], "reward": [True, False], "event_reward": [False, True]})
+    if name == "x.parquet":
+        pq.write_table(table, tmp_path / name)
+    elif name == "x.csv":
+        pacsv.write_csv(table, tmp_path / name)
+    else:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    traces = read(tmp_path / name)
+    assert traces.reward[:2].tolist() == [1, 0] and traces.evidence["event_reward"].array[:2].tolist() == [0, 1]
+
+
+def test_rewards_that_rows_or_agents_earned_are_told_their_column(tmp_path: Path) -> None:
+    """A column `reward` of steps was refused, and nothing said where its numbers belong."""
+    path = write(b"trace,reward\na,0\na,1\nb,0\n", tmp_path)
+    (problem,) = read(path).problems
+    assert problem.expected == (
+        "0.0 as in row 2: one reward a trace; those of rows are event_reward, of agents agent_reward"
+    )
 
 
 def test_nan_in_evidence_is_absent(tmp_path: Path) -> None:
@@ -412,7 +451,7 @@ def test_words_that_stand_for_no_name_are_no_agent(tmp_path: Path, column: str) 
 def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     """A column `task` or `log_ratio` was passed over without a word."""
     for name in "ab":
-        (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q,1,1,{name}\n")
+        (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q{name},1,1,{name}\n")
     (problem,) = read(tmp_path).problems
     assert (problem.kind, problem.value, problem.is_failure) == ("unread-columns", "'task, log_ratio, trace_id'", False)
     assert problem.file == str(tmp_path / "a.csv")
@@ -424,6 +463,7 @@ def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     ("header", "option"),
     [("trace,task,reward,agent", "--columns group=task"), ("trace,speaker,reward,group", "--columns agent=speaker"),
      ("trace,question_id,reward,worker", "--columns group=question_id,agent=worker"),
+     ("trace,global_step,reward,group", "--columns policy_version=global_step"),
      ("trace,step,reward,agent", "--columns"), ("trace,task,reward,uid", "--columns")],
 )  # fmt: skip
 def test_a_likely_column_of_tasks_or_agents_is_named_by_its_option(tmp_path: Path, header: str, option: str) -> None:

@@ -145,7 +145,6 @@ def test_openinference_evaluations(tmp_path: Path) -> None:
         ({"doubleValue": "NaN"}, "NaN"),
         ({"doubleValue": "-Infinity"}, "-Infinity"),
         ({"stringValue": "0.5"}, "0.5"),
-        ({"boolValue": True}, "True"),
         ({"doubleValue": 1.5, "intValue": "2"}, "2 and 1.5"),
     ],
 )

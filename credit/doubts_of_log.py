@@ -1,0 +1,36 @@
+"""What of a log leaves open whether a method without a bias has none there: its notes, and joint turns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from credit.methods.logged_siblings import has_joint_turns
+from credit.methods.method_row import Method
+from graphs.traces.batch import Traces
+from graphs.traces.repeated_rows import REPEATED_ROWS
+
+__all__ = ["AT_ONE_TIME", "BREAKING", "OF_PAYMENT", "doubts_of_log"]
+
+AT_ONE_TIME = "rewards-at-one-time"
+OF_PAYMENT = frozenset({AT_ONE_TIME, "outcome-again"})
+"""Of these notes, those on what events were paid."""
+_OF_ORDER = frozenset({"unordered-rows", AT_ONE_TIME})
+BREAKING = _OF_ORDER | OF_PAYMENT | {REPEATED_ROWS}
+"""Notes on a log that leave open whether a method is unbiased in it; those of the order, of methods that read it.
+
+Several policy versions in a group are none of these. A baseline of independent traces has no bias, whoever sampled
+them; within versions it has the variance of a smaller group. A claim that is to have mean 0 needs siblings of one.
+"""
+
+
+def doubts_of_log(
+    traces: Traces, method: Method, options: Mapping[str, Any], kinds: Collection[str] = BREAKING
+) -> Iterator[str]:
+    """What leaves the bias of a method open, in words: notes of these kinds, and rows of agents at once."""
+    reads = method.reads_order(options, traces.evidence)
+    for note in traces.problems:
+        if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
+            yield f"{note.field} is {note.value}"
+    if method.reads_order(options, ()) and has_joint_turns(traces):
+        yield "agents act at once, and the order of their rows, maybe that in which they ended, numbers their turns"

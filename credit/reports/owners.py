@@ -1,0 +1,124 @@
+"""Whose errors, loops or retries make a difference between two kinds of traces: which tool's, and which agent's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from credit.reports.tool_calls import ToolCalls
+from graphs.structure.host_ids import ranked
+from graphs.text import printable
+from graphs.traces.batch import Traces
+
+__all__ = ["OWNED", "Owner", "Owners", "owned_events", "owners"]
+
+OWNED = ("errors", "unmended_errors", "retries", "loops")
+"""Numbers of which it is asked whose they are, as metrics are called."""
+
+OUTSIDE, UNNAMED = "events outside of tool calls", "unnamed tools"
+"""What stands in place of the name of a tool."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """Events of a tool, of an agent, or of a tool that the agent called, that make more than half of a difference.
+
+    Attributes:
+      tool: its name, `OUTSIDE` or `UNNAMED`; "" where it is the agent's with several tools.
+      agent: name of the agent that called it; "" where it is the tool's by several agents.
+      first, second: how many a trace of each kind has, as of the difference. Those of all tools add up to the number
+        itself, as do those of all agents.
+    """
+
+    tool: str
+    agent: str
+    first: float
+    second: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Owners:
+    """Whose a difference is.
+
+    Attributes:
+      named: the one pair of a tool and an agent that more than half of it is of; else a tool, an agent, or both.
+      several: of "tools" and "agents", which the log has several of; those that it has one of are not named.
+    """
+
+    named: tuple[Owner, ...] = ()
+    several: tuple[str, ...] = ()
+
+    def told(self, means: Callable[[float, float], str] | None = None) -> str:
+        """In words, with both means of each owner where `means` has words for them; "" where nobody is to be named."""
+        if not self.named:
+            return f"spread over {' and '.join(self.several)}" if self.several else ""
+        numbers = [f" ({means(one.first, one.second)})" if means else "" for one in self.named]
+        return f"mostly {' and '.join(map(''.join, zip(self.words(), numbers, strict=True)))}"
+
+    def words(self) -> list[str]:
+        """Each owner, as in `of tool search by coder`."""
+        return [f"of {self._words(one)}" for one in self.named]
+
+    def _words(self, one: Owner) -> str:
+        tool = one.tool if one.tool in (OUTSIDE, UNNAMED) else f"tool {printable(one.tool, 60)}"
+        agent = printable(one.agent, 60)
+        if one.tool and one.agent:
+            return f"{tool} by {agent}"
+        if one.tool:
+            return f"{tool}{' by several agents' if 'agents' in self.several else ''}"
+        return f"agent {agent}{' with several tools' if 'tools' in self.several else ''}"
+
+
+def owned_events(calls: ToolCalls) -> dict[str, np.ndarray]:
+    """The events of `OWNED`."""
+    loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    rows = np.flatnonzero(calls.counted), calls.unmended, calls.rows[calls.retry], loops
+    return dict(zip(OWNED, rows, strict=True))
+
+
+def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarray) -> Owners:
+    """The tool and the agent, of several, that more than half of a difference is of, together if they have it together.
+
+    Whose an event is, its call tells: the result of a call may be another's.
+
+    Args:
+      traces: what was read.
+      calls: its tool calls.
+      rows: of the events that are counted: int [events].
+      weights: how much each trace counts in the mean of the first kind, and of the second: float [2, traces].
+
+    Examples:
+      >>> import credit
+      >>> _, _, columns = credit.from_columns(group=["q"] * 2, trace=["s", "t"], agent=["a", "b"], reward=[1.0, 0.0])
+      >>> owners(columns.traces, ToolCalls(columns.traces), np.array([1]), np.eye(2)).named
+      (Owner(tool='', agent='b', first=0.0, second=1.0),)
+    """
+    trace, agent_of = np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.agent_ids)
+    names, name = ranked(traces.agents["name"].to_pylist())
+    called: list[str | None] = traces.events["tool"].to_pylist()
+    owner, of_team = calls.owners[rows], frozenset(calls.rows.tolist())
+    of_rows = [called[row] or (UNNAMED if row in of_team else OUTSIDE) for row in owner.tolist()]
+    tools, tool = ranked([*of_rows, *(called[row] or UNNAMED for row in calls.rows.tolist())])
+    # One tool is named, too: what is outside of it could fail as well. One agent is the whole team.
+    by_tool, by_agent = bool({*tools} - {OUTSIDE, UNNAMED}), len(np.unique(name[agent_of[: traces.sizes.events]])) > 1
+    first, second = (of[trace[rows]] for of in weights)
+    whole = float((second - first).sum())
+    if not whole:
+        return Owners()
+
+    def found(by_tool: bool, by_agent: bool) -> list[Owner]:
+        """Who has most, of tools, agents or pairs of both."""
+        key = tool[: len(rows)] * by_tool * len(names) + name[agent_of[owner]] * by_agent
+        sums = [np.bincount(key, weight, len(tools) * len(names)) for weight in (first, second)]
+        return [
+            Owner(
+                tools[one // len(names)] * by_tool, names[one % len(names)] * by_agent, *(float(of[one]) for of in sums)
+            )
+            for one in np.flatnonzero((sums[1] - sums[0]) / whole > 0.5).tolist()
+        ]
+
+    named = found(True, True) if by_tool and by_agent else []
+    named = named or [*(found(True, False) if by_tool else []), *(found(False, True) if by_agent else [])]
+    return Owners(tuple(named), ("tools",) * by_tool + ("agents",) * by_agent)

@@ -1,0 +1,99 @@
+"""Whose errors a difference is: a tool's, an agent's, or those of a tool that one agent called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.metrics.side_differences import Sides, compare_sides, with_costs
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.owners import owned_events, owners
+from credit.reports.tool_calls import ToolCalls
+
+Errors = dict[tuple[str, str], int]  # by agent and tool, "" outside of tool calls
+
+TASKS = 30
+
+
+def read(folder: Path, first: Errors, second: Errors, answered: bool = False) -> credit.Traces:
+    """A trace of each task on two sides, with these errors, and a call of each pair that succeeds.
+
+    Results are of an agent `env` where calls are answered.
+    """
+    lines = []
+    for number, errors in enumerate((first, second) * TASKS):
+        events: list[dict[str, Any]] = [{"id": "go", "type": "message", "agent": "lead"}]
+        edges: list[dict[str, str]] = []
+
+        def add(agent: str, tool: str, wrong: bool, events: list[Any] = events, edges: list[Any] = edges) -> None:
+            kind = {"type": "tool_call", "tool": tool, "content_ref": "the same"} if tool else {"type": "message"}
+            status, of = {"status": "error" if wrong else "ok"}, f"c{len(events)}"
+            events.append({"id": of, "agent": agent} | kind | ({} if answered and tool else status))
+            if answered and tool:
+                events.append({"id": f"r{of}", "agent": "env", "type": "tool_result", "tool": tool} | status)
+                edges.append({"src": of, "dst": f"r{of}", "type": "causal"})
+
+        for agent, tool in first | second:
+            for wrong in [True] * errors.get((agent, tool), 0) + [False]:
+                add(agent, tool, wrong)
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "system": f"v{number % 2 + 1}",
+                      "events": events, "edges": edges, "rewards": {"team": float(number % 3 > 0)}})  # fmt: skip
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return credit.read(log)
+
+
+PAIR, OUTSIDE = {("coder", "search"): 3, ("coder", "edit"): 1}, {("coder", ""): 3, ("coder", "edit"): 1}
+TOOL = {("coder", "search"): 2, ("tester", "search"): 2, ("lead", "edit"): 1}
+AGENT = {("coder", "search"): 2, ("coder", "edit"): 2, ("tester", "run"): 1}
+NOBODY = {("coder", "search"): 1, ("tester", "edit"): 1, ("lead", "run"): 1}
+KINDS = [
+    (PAIR, "mostly of tool search by coder", (0, 3)),
+    (TOOL, "mostly of tool search by several agents", (0, 4)),
+    (AGENT, "mostly of agent coder with several tools", (0, 4)),
+    (NOBODY, "spread over tools and agents", None),
+    (OUTSIDE, "mostly of events outside of tool calls by coder", (0, 3)),
+]
+
+
+@pytest.mark.parametrize(("second", "told", "means"), KINDS)
+@pytest.mark.parametrize("answered", [False, True])
+def test_who_has_most_of_a_rise_is_named_and_else_that_it_is_spread(
+    second: Errors, told: str, means: tuple[int, int] | None, answered: bool, tmp_path: Path
+) -> None:
+    traces = read(tmp_path, {}, second, answered)
+    calls, side = ToolCalls(traces), np.arange(2 * TASKS) % 2
+    weights = np.stack([(side == one) / TASKS for one in (0, 1)])
+    found = owners(traces, calls, owned_events(calls)["errors"], weights)
+    assert found.told() == told
+    assert [(round(one.first, 9), round(one.second, 9)) for one in found.named] == ([means] if means else [])
+
+
+def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
+    """`up: errors` named no tool and no agent; who failed more was told of failed and succeeded traces alone."""
+
+    def told(first: Errors, second: Errors) -> tuple[str, str, list[str]]:
+        traces = read(tmp_path, first, second)
+        side = Sides(("v1", "v2"), np.arange(2 * TASKS) % 2, ("v1", "v2"))
+        found = compare_sides(traces, side, with_costs(traces, trace_metrics(traces)))
+        return found.changed(), found.origin(), found.lines()
+
+    before, after = {("tester", "edit"): 1}, {("tester", "edit"): 1, ("coder", "search"): 3}
+    said = "errors of a trace {}, mostly of tool search by coder ({}), as are loops"
+    for first, second, way, means, own in (
+        (before, after, "up", "1 to 4", "0 to 3"), (after, before, "down", "4 to 1", "3 to 0"),
+    ):  # fmt: skip
+        changed, origin, lines = told(first, second)
+        assert f"; {way}: errors of tool search by coder" in changed, changed
+        whose = said.format(means, own)
+        assert origin.startswith(whose) and any(line.startswith(whose.capitalize()) for line in lines), (origin, lines)
+    wordy = "a tool whose name has so many words that no line of a headline has room for all of them, nor half"
+    assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith("; up: errors"), "a plain word fits"
+    changed, origin, _ = told({}, NOBODY)
+    assert "; up: errors" in changed and "errors of" not in changed
+    assert origin.startswith("errors of a trace 0 to 3, spread over tools and agents")
