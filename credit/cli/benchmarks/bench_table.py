@@ -120,7 +120,7 @@ def table(
         about = [meaning, condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
         notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
     notes += dict.fromkeys(line for _, alone in of_key.values() for line in alone)
-    absent = dict.fromkeys((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
+    absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
     runs = set(map(_run, shown))
     beside = [n for n in found if n.quantity == "answered" and _key(n) not in chosen and _run(n) in runs]
     written = table_of([*shown, *beside])
@@ -142,7 +142,11 @@ def table(
             printed.add_row(*map(words, (name, *(column.cells.get(name, "–") for column in block))))
         console.print(printed)
     others = [head for key, head in heads.items() if key not in chosen]
-    lines = [f"{method} has no {head}: {why}" for method, head, why in absent]
+    all_of = Counter(column.head for column in columns)
+    lines = [
+        f"{method} has no {head}{f' in {n} of {all_of[head]} columns' if n < all_of[head] else ''}: {why}"
+        for (method, head, why), n in absent.items()
+    ]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
 
@@ -168,13 +172,13 @@ def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, st
     marks = {_run(number): number.mark for number, _ in found if number.quantity == "rate"}
 
     def described(number: Measured) -> Measured:
-        if number.quantity in (*SETTINGS, "closed form") or number.is_absent:
-            return number
         share, mark = answered.get(_run(number), 1.0), marks.get(_run(number), "")
+        if number.quantity in (*SETTINGS, "closed form") or (math.isnan(number.value) and share):
+            return number
         if math.isnan(number.value):
-            return number._replace(shown="" if share else "refused")
+            return number._replace(shown="refused")
         shown = number._replace(mark="").cell + refused_beside(share)
-        return number._replace(shown=shown, mark=" ".join(filter(None, [mark, number.mark])))
+        return number._replace(shown=shown, mark=" ".join(filter(None, dict.fromkeys([mark, number.mark]))))
 
     return [(described(number), where) for number, where in found]
 

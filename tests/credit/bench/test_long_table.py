@@ -307,6 +307,7 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
             (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
             for name, value in zip(("bias", "answered"), shares, strict=True)]  # fmt: skip
+    bias[-2:] = [number._replace(why="too few") for number in bias[-2:]]  # it was "left out", as if not measured
     save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
     expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
                 "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
@@ -321,7 +322,10 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     assert _table(tmp_path / "all.csv")["rows"] == found["rows"]  # what stands beside a number is a row of its own
     text = (tmp_path / "all.tex").read_text()
     assert r"0.25, 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
+    _table(*files, "-q", "rate,area", "-o", tmp_path / "marked.csv")
+    assert _table(tmp_path / "marked.csv", "-q", "area")["rows"][1]["area"] == "0.5 at edge"
     screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
+    assert "max_rl has no bias in 1 of 3 columns: too few\n" in screen
     assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
     of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
     assert not any("refused" in cell for cell in of_others.values())
