@@ -378,6 +378,9 @@ def batch_fingerprint(graph: EventGraph) -> jax.Array:
     It holds the type, trace, agent, turn and position of every real event and the names and groups of agents and
     traces, and no rewards: batches of one fixed pipeline have the same.
 
+    Args:
+      graph: of the batch.
+
     Examples:
       >>> import credit
       >>> one, _, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
@@ -407,6 +410,11 @@ def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
     """Refuse a result that was computed on another batch than the one it is used with; on the host.
 
     Small batches are padded to the same sizes, so that shapes alone do not tell them apart.
+
+    Args:
+      graph: of the batch where it is used.
+      name: of the result, for messages.
+      credit: the result.
 
     Raises:
       CreditError: another number of events, or the fingerprint of another graph.

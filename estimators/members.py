@@ -79,6 +79,11 @@ class Members(NamedTuple):
 def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
     """The agent instances that an option means: bool [A]; none where it is None.
 
+    Args:
+      graph: of the batch.
+      option: its name, for messages.
+      named: names, ids or a mask of agents.
+
     Raises:
       CreditError: an array of another shape.
     """
@@ -280,6 +285,9 @@ def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over, agent_re
     """The samples of population "row" where no event has a reward of its own, in a batch without replays.
 
     All rows of a trace have its outcome, so that one member stands for those of a trace, or of an agent instance.
+
+    Args:
+      graph, reward, by, over, agent_reward: as of `members`.
     """
     outcome, _ = check_reward(graph, reward)
     _, rows = row_scores(graph, reward, None, agent_reward)
@@ -330,6 +338,9 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
     With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights. A
     member that stands for several samples weighs as many.
 
+    Args:
+      m: of `members`.
+
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
@@ -354,7 +365,11 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def relative_scores(m: Members) -> tuple[jax.Array, jax.Array]:
-    """The score of the first member of each key, and each member's score less that of its key's: float [M] each."""
+    """The score of the first member of each key, and each member's score less that of its key's: float [M] each.
+
+    Args:
+      m: of `members`.
+    """
     return relative_to_first(m.score, m.key, m.score.shape[0], m.member_mask)
 
 

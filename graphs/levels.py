@@ -134,6 +134,10 @@ def level_ids(graph: EventGraph, level: TableLevel) -> jax.Array:
 def ids_on_host(graph: EventGraph, level: TableLevel) -> np.ndarray:
     """`level_ids` of a batch at hand, in NumPy: int32 [E]. To compile a sort takes 1 s.
 
+    Args:
+      graph: of the batch.
+      level: of `level_ids`.
+
     Raises:
       CreditError: as of `level_ids`.
 
@@ -175,6 +179,10 @@ def _names(graph: EventGraph, by: Name) -> Array:
 def unit_ids(graph: EventGraph, by: Name) -> jax.Array:
     """Id of the unit (trace, name) of each agent instance: int32 [A]. Two instances of one name are one unit.
 
+    Args:
+      graph: of the batch.
+      by: whose names tell units apart.
+
     Examples:
       >>> import credit
       >>> from graphs.levels import unit_ids
@@ -190,6 +198,11 @@ def key_ids(graph: EventGraph, by: Name, *, dense: bool = True) -> jax.Array:
     """Id of the key (group, name) of each agent instance: int32 [A]. Instances of one key are compared.
 
     With `dense=False` ids may skip numbers, and sorting is avoided where possible.
+
+    Args:
+      graph: of the batch.
+      by: whose names tell keys apart.
+      dense: whether no number is skipped.
 
     Examples:
       >>> import credit

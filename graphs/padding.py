@@ -32,7 +32,11 @@ _ALIGNMENT = 64  # bytes of a cache line
 
 
 def sizes(graph: EventGraph) -> Sizes:
-    """Numbers of real events, edges, agents and traces."""
+    """Numbers of real events, edges, agents and traces.
+
+    Args:
+      graph: padded or not.
+    """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     return Sizes(
         *(
@@ -48,6 +52,9 @@ def bucket(real: Sizes) -> Sizes:
     With edges (logs of teams): K = 2E, A = E/2, T = E/4, or A = T = E where either does not fit. Without edges (rows of
     a trainer, up to one agent and one trace a row): K = 8, A = T = E. A size that is still too small becomes the next
     power of two. From 128 events on, padding is less than half of E.
+
+    Args:
+      real: numbers without padding.
     """
     events = max(SMALLEST, _power_of_two(real.events))
     edges = 8 if real.edges == 0 else max(2 * events, _power_of_two(real.edges))

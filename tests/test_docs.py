@@ -50,6 +50,25 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
             assert inspect.getdoc(value), f"{name}.{public} has no docstring"
 
 
+def reference() -> list[str]:
+    """What the pages of reference list."""
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    return re.findall(r"^::: (\S+)$", pages, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(reference()))
+def test_the_reference_says_what_each_parameter_is(name: str) -> None:
+    """`help(bias.measure)` had no word on `k`."""
+    module = import_or_skip(name)
+    lacking = {}
+    for public in getattr(module, "__all__", ()):
+        function = inspect.unwrap(value) if callable(value := getattr(module, public)) else None
+        if inspect.isfunction(function):
+            text = inspect.getdoc(value) or ""
+            lacking[public] = [p for p in inspect.signature(function).parameters if not re.search(rf"\b{p}\b", text)]
+    assert not any(lacking.values()), {public: names for public, names in lacking.items() if names}
+
+
 def test_the_citations_are_of_this_version() -> None:
     citation = (ROOT / "CITATION.cff").read_text()
     entry = re.search(r"```bibtex\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
@@ -130,7 +149,7 @@ def test_the_table_of_methods_is_current_and_has_every_formula() -> None:
 def test_no_object_is_documented_on_two_pages():
     """A page of reference lists a package with all that it holds, so that what is within it has no entry of its own."""
     pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
-    entries = re.findall(r"^::: (\S+)$", pages, flags=re.MULTILINE)
+    entries = reference()
     alone = re.findall(r"^::: (\S+)\n +options:\n +members: false$", pages, flags=re.MULTILINE)
     assert len(entries) == len(set(entries)) > 20
     whole = [entry for entry in entries if entry not in alone]

@@ -226,6 +226,10 @@ def team_of(
     """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`, and of a wave of
     workers the chance, where the kind allows a choice.
 
+    Args:
+      kind, topology, agents, events, traces, group_size: as of `draw`.
+      spawn: of a wave of workers the chance, where the kind allows a choice.
+
     Raises:
       CreditError: an argument is out of range; it is named.
     """
@@ -293,7 +297,11 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
 
 
 def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str | None = None) -> Scored:
-    """As `score`, with what `differences` takes."""
+    """As `score`, with what `differences` takes.
+
+    Args:
+      drawn, method, name: as of `score`.
+    """
     advantage, reason = _answers(drawn, method)
     graph = drawn.traces.graph
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][drawn.chosen]
@@ -316,6 +324,9 @@ def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str |
 
 def differences(one: Scored, first: Scored) -> list[Difference]:
     """The slope, correlation and sign of one method less those of another on the same draw.
+
+    Args:
+      one, first: of the two methods; that of `first` is subtracted.
 
     Examples:
       >>> drawn = draw("additive", events=30, traces=16)

@@ -119,7 +119,11 @@ def cells(
 def beyond(
     methods: Sequence[str], worlds: Sequence[str], group_size: int | None
 ) -> dict[str, list[tuple[str, str, int]]]:
-    """The rows with more than `MOST_BATCHES` batches, by a line for each world and kind of batch."""
+    """The rows with more than `MOST_BATCHES` batches, by a line for each world and kind of batch.
+
+    Args:
+      methods, worlds, group_size: as of `cells`.
+    """
     rows: dict[str, list[tuple[str, str, int]]] = {}
     for name, world, k in _asked(methods, worlds, group_size):
         if (many := _number(name, world, k)) > MOST_BATCHES:
@@ -164,6 +168,9 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
 
     Two methods that answer nothing have no numbers, and so not the same. Two methods that differ in a batch of positive
     probability have equal scores only by accident.
+
+    Args:
+      rows, other: of the two methods, the same worlds and sizes in the same order.
     """
     table = {(row.world, row.k): row for row in other}
     pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
@@ -175,6 +182,11 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
 
 def apart_at(name: str, other: str, worlds: Sequence[str], k: int) -> tuple[int | None, tuple[int, ...], str]:
     """Whether two methods that have the same scores in groups of `k` have others in groups of one or two traces more.
+
+    Args:
+      name, other: two methods.
+      worlds: where they have the same scores.
+      k: traces of a group there.
 
     Returns:
       The least such size, None without one; the sizes that were measured; and the world, the one of the fewest batches,
@@ -197,7 +209,11 @@ def apart_at(name: str, other: str, worlds: Sequence[str], k: int) -> tuple[int 
 
 
 def sizes(way: Way) -> tuple[int, ...]:
-    """The sizes K that are enumerated: traces or trees of a group, alternatives of a context, or 1 for one trace."""
+    """The sizes K that are enumerated: traces or trees of a group, alternatives of a context, or 1 for one trace.
+
+    Args:
+      way: how batches are made, as of a `setting`.
+    """
     several: dict[Way, tuple[int, ...]] = {
         **dict.fromkeys(("groups", "solo", "replays"), (2, 3)),
         **dict.fromkeys(("trees", "nested"), (2,)),
@@ -214,6 +230,11 @@ def x64() -> contextlib.AbstractContextManager[Any]:
 
 def measure(name: str, world: str, k: int) -> Row:
     """The scores of one method or variant, or of your own "module:function", in one world.
+
+    Args:
+      name: a key of `METHODS`, a variant such as "gae, lambda 1", a published name, or your own "module:function".
+      world: a name in docs/bias.md, or your own `Micro` as "module:name".
+      k: traces of a group, or alternatives of a context; one of `sizes` or more.
 
     Raises:
       CreditError: the name is none, or a function itself; the worlds do not have its evidence; the size is below the
@@ -265,7 +286,11 @@ def refusals(rows: Sequence[Row], why: Mapping[tuple[str, str, int], str]) -> li
 
 
 def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
-    """E g of one method or variant, float64 [S, C]; for comparison with a closed form."""
+    """E g of one method or variant, float64 [S, C]; for comparison with a closed form.
+
+    Args:
+      name, world, k: as of `measure`.
+    """
     return np.tensordot(
         _draws(micro_world(world), setting(name).way, k).chance, _enumerated(name, world, k).estimate, axes=1
     )

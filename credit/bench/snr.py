@@ -261,6 +261,9 @@ class Report:
 def json_lines(found: dict[str, Any]) -> str:
     """What `Report.json` gives as the text of a file, a point, a slope or a difference a line; null for NaN.
 
+    Args:
+      found: of `Report.json`.
+
     Examples:
       >>> print(json_lines({"world": "normal", "points": [{"snr": 0.5}, {"snr": float("nan")}]}), end="")
       {
@@ -290,6 +293,13 @@ def _range(shares: Sequence[float]) -> str:
 
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
     """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones.
+
+    Args:
+      scheme: of `scheme_of`.
+      length: decisions of a trace.
+      w: the world and the size of groups.
+      effort: how many draws.
+      seed: of all draws.
 
     Raises:
       CreditError: no decision has a number, or noise of your own has no variance that settles.

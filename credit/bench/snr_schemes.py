@@ -233,10 +233,13 @@ def registered() -> dict[str, Scheme]:
 
 
 def scheme_of(name: str) -> Scheme:
-    """The scheme for a name: of `SCHEMES`, a method, also by a published name, or a user's function "module:function".
+    """The scheme for a name.
 
     A method is run with its defaults. Of several schemes that do so, as for `c3` with more or fewer replays, it is the
     first.
+
+    Args:
+      name: of `SCHEMES`, of a method, also a published one, or of a user's function, "module:function".
 
     Raises:
       CreditError: there is none.

@@ -69,6 +69,9 @@ async def read_store_async(
 ) -> Traces:
     """As `read_store`, for use in a running event loop.
 
+    Args:
+      store, path, mode, options: as there.
+
     Raises:
       CreditError: as there; or it is no store.
     """

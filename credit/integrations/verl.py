@@ -82,6 +82,13 @@ def row_estimator(
 ) -> tuple[Any, Any]:
     """An estimator as verl's legacy `compute_advantage` calls it: each row is a trace, its group is `index`.
 
+    Args:
+      name: of the method.
+      token_level_rewards, response_mask: of verl, [rows, tokens].
+      index: the group of each row.
+      config: verl's `algorithm`.
+      kwargs: what else verl passes; not read.
+
     Raises:
       CreditError: verl's v1 calls it. There rows of one session belong together, and verl passes no sessions; one line
         of the configuration selects a trainer that does.
@@ -128,6 +135,12 @@ def compute_advantage(
     The outcome of an execution is in `token_level_scores`; what `token_level_rewards` hold besides, a KL penalty, is
     each row's own. Rows stand in the order of their turns, since verl reorders the batch before. Metrics are left in
     `data.meta_info[CREDIT_METRICS]`. Estimators other than `credit_*` are verl's.
+
+    Args:
+      data: verl's batch.
+      adv_estimator: its name, or verl's own.
+      gamma, lam, num_repeat, norm_adv_by_std_in_grpo: for verl's own estimators.
+      config: verl's `algorithm`.
 
     Raises:
       CreditError: the batch has no uid; turns are no numbers although executions have several rows.

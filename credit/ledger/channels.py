@@ -168,6 +168,10 @@ def by_indicator(start: float, end: float, *, low: float, high: float) -> Callab
 def indicator(traces: Traces, name: str) -> float:
     """The mean of a channel over the traces that have it, such as "spawn_rate" or "finish_rate"; NaN where none has.
 
+    Args:
+      traces: a batch.
+      name: of the channel.
+
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0], tokens=[6, 2])
@@ -418,5 +422,11 @@ def sharp(
 
 
 def depart(traces: Traces, *, role: Weight, task: Weight = 1.0, outcome: str = "team") -> tuple[Channel, ...]:
-    """DEPART's sparse task reward and dense rewards of roles (at events) as two channels; no formula is published."""
+    """DEPART's sparse task reward and dense rewards of roles (at events) as two channels; no formula is published.
+
+    Args:
+      traces: a batch.
+      role, task: weights of the two channels.
+      outcome: the channel of the log that is the outcome.
+    """
     return channel(traces, outcome, weight=task), channel(traces, "event_reward", weight=role, family="role")

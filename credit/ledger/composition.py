@@ -170,6 +170,11 @@ def _converted(
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:
     """Refuse anything but a method's result on this batch.
 
+    Args:
+      graph: of the batch.
+      name: of the claim, for messages.
+      claim: what is checked.
+
     Raises:
       CreditError: no `Credit`; another number of events; the fingerprint of another batch.
     """
@@ -339,6 +344,11 @@ def partitioned(
     """Put cells on the exact grid, and make the ledger.
 
     Args:
+      graph: of the batch.
+      rule, balance, composed: how entries were made, and what came of it.
+      scales: claims that scale advantages, by name.
+      refused: the others that have no entries, by name, with the reason.
+      errors: of the entries.
       known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None where that says nothing.
       stated_start: whether the caller stated what each trace was worth at its start. A method's baseline is not known
         before: it may hold the trace's own outcome, and is 0 where there is none.

@@ -98,7 +98,11 @@ def _rule(name: RuleName, tau: float | Literal["fit"], scale: float | None, exac
 
 
 def total_of(traces: Traces) -> np.ndarray:
-    """The return of each trace: its outcome and the rewards at its events, float32 [T]; NaN where it has no outcome."""
+    """The return of each trace: its outcome and the rewards at its events, float32 [T]; NaN where it has no outcome.
+
+    Args:
+      traces: a batch.
+    """
     total = np.asarray(traces.reward, np.float32).copy()
     total[: traces.sizes.traces] = returns(traces)
     return total

@@ -183,7 +183,11 @@ def _hint(hint: Any) -> str:
 
 
 def plain_function(fn: Any) -> Any:
-    """The function under partial applications and decorators, which has the docstring."""
+    """The function under partial applications and decorators, which has the docstring.
+
+    Args:
+      fn: of a method.
+    """
     while hasattr(fn, "func"):
         fn = fn.func
     return inspect.unwrap(fn)

@@ -141,6 +141,9 @@ def home_of(name: str) -> str:
 def is_named(name: str) -> bool:
     """Whether a method is called so, in `METHODS` or in `PUBLISHED`, computable or not.
 
+    Args:
+      name: in any spelling that `find_method` takes.
+
     Examples:
       >>> is_named("Turn-LOO"), is_named("QMIX"), is_named("rloo, twice")
       (True, True, False)

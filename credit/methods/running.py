@@ -130,7 +130,11 @@ def run(
 
 
 def rewarded(traces: Traces) -> int:
-    """How many events have a reward other than 0."""
+    """How many events have a reward other than 0.
+
+    Args:
+      traces: a batch.
+    """
     steps = traces.evidence.get("event_reward")
     return 0 if steps is None else int(np.sum(steps.mask & (np.abs(np.where(steps.mask, steps.array, 0)) > 0)))
 
@@ -217,6 +221,10 @@ def _computed(
 
 def did_you_mean(name: str, options: Iterable[str]) -> str:
     """The end of a message about an unknown option; an abbreviation is nearer than similar letters.
+
+    Args:
+      name: that is unknown.
+      options: that are known.
 
     Examples:
       >>> did_you_mean("epsilon", ["eps", "singleton"]), did_you_mean("x", ["eps"])
@@ -398,6 +406,11 @@ def with_key(
 def implied(fn: Callable[..., Any], options: Mapping[str, Any], *, of_agents: bool) -> dict[str, Any]:
     """Options of a method that compares by a key, with those that outcomes of agents bring where neither is stated.
 
+    Args:
+      fn: of the method.
+      options: that are stated.
+      of_agents: whether outcomes are of agents.
+
     Examples:
       >>> import credit
       >>> implied(credit.rloo, {}, of_agents=True)
@@ -429,7 +442,11 @@ def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_ro
 
 
 def has_outcomes(traces: Traces) -> bool:
-    """Whether any trace or agent has an outcome, without which no action has credit."""
+    """Whether any trace or agent has an outcome, without which no action has credit.
+
+    Args:
+      traces: a batch.
+    """
     scored = np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces])
     return bool(np.any(scored | of_agents(traces)))
 
@@ -470,6 +487,9 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
 
 def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a method's keyword-only parameters: its evidence and its options.
+
+    Args:
+      fn: of a method.
 
     Examples:
       >>> import credit

@@ -154,6 +154,9 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
 def cost_units(by: str) -> tuple[str, ...]:
     """The units that a text with commas names.
 
+    Args:
+      by: names of units, as "agent,tool".
+
     Raises:
       CreditError: one is none of `UNITS_OF_COST`, or is named twice.
 
@@ -292,7 +295,14 @@ def _rows(
 
 
 def amounts(cost: np.ndarray, unit: np.ndarray, count: int, least: np.ndarray | float = 0.0) -> list[Amount]:
-    """Sums by unit; where a cost is unknown, its least value counts."""
+    """Sums by unit; where a cost is unknown, its least value counts.
+
+    Args:
+      cost: float [N], NaN where it is unknown.
+      unit: id of the unit of each: int [N].
+      count: how many units there are.
+      least: of a cost that is unknown, [N] or one for all.
+    """
     known = np.isfinite(cost)
     total = np.bincount(unit, np.where(known, cost, least), count)
     missing = np.bincount(unit[~known], minlength=count)

@@ -247,6 +247,10 @@ def stated_costs(traces: Traces, name: str) -> np.ndarray:
     """A cost that the log states of each trace, NaN where it states none: float64 [T].
 
     The survey's form needs two costs; one that its log did not have is 0 there, with a mark, and counts as not stated.
+
+    Args:
+      traces: a batch.
+      name: of the cost, as the log has it.
     """
     stated = traces.evidence[f"costs.{name}"].array.astype(np.float64)
     mark = traces.evidence.get(f"metrics.{name}{UNSTATED}")
@@ -264,6 +268,9 @@ def read_prices(path: str | Path) -> Prices:
 
     A row has `model`, `input` and `output`, money for a million tokens, and may have `cached_input` and `cache_write`,
     for a million read from a cache and written to one; or `tool` and `call`, money for a call.
+
+    Args:
+      path: of the table.
 
     Raises:
       CreditError: an unknown column; a name that is missing or stands twice; a price that is missing, negative, not
@@ -310,6 +317,12 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True, hidden: boo
     and at the last event of an agent that was spawned and has no action: what it did is not in the log. It is 0 of
     others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN at the team's first event without a
     count, or at its first, unless `hidden` is False: so its own count is told.
+
+    Args:
+      traces: a batch.
+      name: of the count.
+      of_team: whether events outside the team have 0.
+      hidden: whether calls that are in no event make the count unknown.
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)

@@ -30,6 +30,9 @@ def team_messages(traces: Traces) -> np.ndarray:
     Members are instances with an action, so no simulated user or system is one. A message is an event of type
     `message` of a member; one that a message of the same instance led to (a call and the text that it emitted) is the
     same message and does not count again. A message that says nothing beside the calls it led to is a call.
+
+    Args:
+      traces: a batch.
     """
     graph, n = traces.graph, traces.sizes.events
     agent, action = np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n]
@@ -98,7 +101,11 @@ def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
 
 
 def text_ids(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Ids of texts, equal where the texts are, in order of appearance; −1 where there is none: int64 [N]."""
+    """Ids of texts, equal where the texts are, in order of appearance; −1 where there is none: int64 [N].
+
+    Args:
+      column: of texts.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -134,7 +134,12 @@ def _models(traces: Traces) -> list[str]:
 
 
 def units_of(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
-    """Names of units, and the unit of each trace."""
+    """Names of units, and the unit of each trace.
+
+    Args:
+      traces: a batch.
+      by: what a unit is.
+    """
     m = traces.sizes.traces
     if by == "all":
         return ["all"], np.zeros(m, np.int64)

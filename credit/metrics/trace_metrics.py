@@ -81,7 +81,12 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
 
 
 def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    """The same from what is known of the teams; the options are those of the batch."""
+    """The same from what is known of the teams; the options are those of the batch.
+
+    Args:
+      facts: of the teams.
+      options: of the metrics, those of the batch.
+    """
     lacking = lacking_traces(facts.traces)
     found: dict[str, TraceMetric] = {}
     for compute in COMPUTED:

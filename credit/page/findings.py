@@ -34,6 +34,10 @@ def doubts(claim: Credit, errors: Errors) -> np.ndarray:
     """For each event the doubt about credit − baseline, int [E]: 0, `NOISE` or `UNKNOWN`; 0 where it is invalid.
 
     Errors of 0 count as the ledger takes them (`believed_errors`).
+
+    Args:
+      claim: a method's result.
+      errors: what a ledger believes of standard errors.
     """
     amount = np.asarray(claim.credit, np.float64) - np.asarray(claim.baseline, np.float64)
     stderr = believed_errors(claim, errors)

@@ -83,7 +83,14 @@ def page(
     inputs: Sequence[str] = ("LOGS",),
     watch: Callable[[Sequence[int]], Iterable[int]] = iter,
 ) -> tuple[str, list[str]]:
-    """The HTML of a page, and the ids of the traces that its explorer holds."""
+    """The HTML of a page, and the ids of the traces that its explorer holds.
+
+    Args:
+      findings: what the page shows.
+      title: of the page.
+      inputs: the logs, as its commands name them.
+      watch: goes over the traces, such as a progress bar.
+    """
     show = printable(shlex.join(["credit", "show", *inputs]), 4000)
     explorer: dict[str, Any] = {"held": [], "show": show}
     told = overview(findings)

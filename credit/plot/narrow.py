@@ -30,7 +30,7 @@ SMALLEST = 5.5  # points: what cannot be read smaller is left out
 LEAST = 0.7  # inches: a panel that is less high shows nothing
 ROW, DOT = 9.5, 3.0  # points: from one row of markers to the next at least, and the smallest marker
 PAGE = (7.0, 9.0)  # inches: what a page of a paper has for a picture
-TITLE = 0.95  # of the width: the title of a legend below takes no longer lines
+TITLE = 0.9  # of the width: the title of a legend below takes no longer lines, which at some resolutions are wider
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
 

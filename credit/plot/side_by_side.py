@@ -29,6 +29,9 @@ def draw_comparison(comparison: Comparison) -> Figure:
     gives all actions one number. The bar "actions" has the number of actions of each role. A method whose bar equals it
     does not distinguish roles. Names from a log are drawn as text.
 
+    Args:
+      comparison: of `credit.compare`.
+
     Raises:
       MissingExtraError: matplotlib is not installed.
 

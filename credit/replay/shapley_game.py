@@ -200,13 +200,21 @@ def game_header(game: Game) -> dict[str, Any]:
 
 
 def write_game(game: Game, path: Path) -> None:
-    """Write a plan as JSON lines; the file appears whole or not at all."""
+    """Write a plan as JSON lines; the file appears whole or not at all.
+
+    Args:
+      game: of `shapley_plan`.
+      path: of the file.
+    """
     rows = ({"row": row, "team": game.team(row)} for row in range(game.plan.evaluations))
     write_lines(path, [game_header(game), *rows])
 
 
 def read_game(path: Path) -> Game:
     """Read a plan, rebuild it from its first line, and compare every row.
+
+    Args:
+      path: of a plan.
 
     Raises:
       CreditError: no plan of this kind or version, or rows that differ from what the first line gives.
@@ -225,6 +233,10 @@ def read_game(path: Path) -> Game:
 
 def game_of_header(path: Path, header: Mapping[str, Any]) -> Game:
     """The game of the first line of a plan.
+
+    Args:
+      path: of the plan, for messages.
+      header: its first line.
 
     Raises:
       CreditError: another version, or a field that is missing or of a wrong type.
@@ -245,6 +257,10 @@ def game_of_header(path: Path, header: Mapping[str, Any]) -> Game:
 
 def read_evaluations(game: Game, path: Path) -> np.ndarray:
     """Values of the rows, float64 [C], NaN where a row has none yet.
+
+    Args:
+      game: of `read_game`.
+      path: of a plan with values.
 
     Raises:
       CreditError: a row is not in the plan or occurs twice, or a value is no number.

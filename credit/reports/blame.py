@@ -96,19 +96,35 @@ def blame_cases(traces: Traces) -> list[Case]:
 
 
 def method_scores(cases: list[Case], credit: Credit, name: str) -> list[Score]:
-    """How well a method's advantage finds the blamed step and agent; an action without a valid one counts as 0."""
+    """How well a method's advantage finds the blamed step and agent; an action without a valid one counts as 0.
+
+    Args:
+      cases: judged traces.
+      credit: a result on their batch.
+      name: of the method.
+    """
     return number_scores(cases, np.where(np.asarray(credit.valid), np.asarray(credit.advantage, np.float64), 0.0), name)
 
 
 def number_scores(cases: list[Case], numbers: np.ndarray, name: str) -> list[Score]:
-    """How well numbers of events, float64 [events], find the blamed step and agent: the lowest is named first."""
+    """How well numbers of events, float64 [events], find the blamed step and agent: the lowest is named first.
+
+    Args:
+      cases: judged traces.
+      numbers: of events.
+      name: of what they are.
+    """
     steps = [_place(numbers[c.actions], c.step) for c in cases]
     agents = [_place(*_by_agent(c, numbers[c.actions])) for c in cases]
     return [_score(name, "step", cases, steps), _score(name, "agent", cases, agents)]
 
 
 def prior_scores(cases: list[Case]) -> list[Score]:
-    """The yardsticks: chance, the most active agent, always action k, the agent of action k."""
+    """The yardsticks: chance, the most active agent, always action k, the agent of action k.
+
+    Args:
+      cases: judged traces.
+    """
     nothing = [np.zeros(len(c.actions)) for c in cases]
     chance_steps = [_place(zero, c.step) for c, zero in zip(cases, nothing, strict=True)]
     chance_agents = [_place(*_by_agent(c, zero)) for c, zero in zip(cases, nothing, strict=True)]

@@ -384,12 +384,20 @@ def _policies(traces: Traces) -> dict[str, tuple[str, ...]]:
 
 
 def divided_tasks(traces: Traces) -> int:
-    """How many tasks have several groups, because models or systems differ."""
+    """How many tasks have several groups, because models or systems differ.
+
+    Args:
+      traces: a batch.
+    """
     return sum(len(groups) > 1 for groups in groups_of_task(traces).values())
 
 
 def groups_of_task(traces: Traces) -> dict[str, set[str]]:
-    """Names of the groups of each task."""
+    """Names of the groups of each task.
+
+    Args:
+      traces: a batch.
+    """
     groups: dict[str, set[str]] = {}
     for task, group in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
         groups.setdefault(task, set()).add(group)

@@ -72,6 +72,9 @@ def begins(traces: Traces) -> np.ndarray:
 def date_text(seconds: float) -> str:
     """A date of `begins`, in UTC; one without a zone counts as such.
 
+    Args:
+      seconds: since 1970.
+
     Examples:
       >>> date_text(1_700_000_000)
       '2023-11-14T22:13:20Z'

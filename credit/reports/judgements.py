@@ -53,6 +53,10 @@ def read_judgements(traces: Traces, path: str | Path) -> Judgements:
     are all on one unit. A row that fits nothing, or contradicts an earlier one, is a problem; neither of two
     contradicting rows counts.
 
+    Args:
+      traces: a batch.
+      path: of the table.
+
     Raises:
       CreditError: the file cannot be read, no row can be used, or a judge mixes units.
     """

@@ -50,7 +50,12 @@ class Failures:
 
 
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
-    """Whether an event is a call of a tool, by the team unless that is False, or a spawn by one: bool [real events]."""
+    """Whether an event is a call of a tool, by the team unless that is False, or a spawn by one: bool [real events].
+
+    Args:
+      traces: a batch.
+      of_team: whether calls outside the team are left out.
+    """
     kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
     by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     called = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)

@@ -36,6 +36,9 @@ def counted_tokens(traces: Traces) -> np.ndarray:
     """Whether the log has the number of tokens that the team generated at each real event: bool [real events].
 
     Sums of tokens over events are lower bounds where it is False for an action.
+
+    Args:
+      traces: a batch.
     """
     tokens = traces.evidence.get("tokens")
     n = traces.sizes.events

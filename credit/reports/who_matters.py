@@ -159,6 +159,12 @@ def alike_note(
 
     `told` is what `tells_apart` says of the method, `place` what `place_note` does, `apart` are the methods of
     `apart_by_events`, and `first` is what failed and succeeded traces tell of units.
+
+    Args:
+      units: all of the kind.
+      method: its name.
+      by: the kind.
+      told, first, place, apart: as above.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
@@ -180,6 +186,10 @@ def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[st
     """Actions with the unit that each belongs to: rows of events, ids of units, and the names of the units.
 
     By tool an action appears once for each tool that it is or that it called.
+
+    Args:
+      traces: a batch.
+      by: the kind of unit.
     """
     graph, n = traces.graph, traces.sizes.events
     actions = np.flatnonzero(np.asarray(graph.action_mask)[:n])

@@ -107,7 +107,11 @@ def _counts(traces: Traces, name: str) -> pa.Array:
 
 
 def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """One row for each real event: the columns file, line, trace, … action of `table`."""
+    """One row for each real event: the columns file, line, trace, … action of `table`.
+
+    Args:
+      traces: a batch.
+    """
     graph, events = traces.graph, traces.sizes.events
     trace, agent, turn, kind = (
         np.asarray(ids[:events]) for ids in (graph.trace_ids, graph.agent_ids, graph.turn_ids, graph.event_type)
@@ -142,7 +146,12 @@ def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.Dictio
 
 
 def turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
-    """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces."""
+    """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces.
+
+    Args:
+      turns: ids, int [N].
+      trace: of each, int [N].
+    """
     first = np.full(int(trace.max()) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, trace, turns.astype(np.int32))
     number: np.ndarray = turns - first[trace]

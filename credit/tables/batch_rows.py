@@ -155,7 +155,11 @@ class Rows:
 
 
 def as_traces(source: Traces | Rows) -> Traces:
-    """The batch of what was read, or of what came from columns."""
+    """The batch of what was read, or of what came from columns.
+
+    Args:
+      source: of `credit.read`, or the rows of `from_columns`.
+    """
     return source.traces if isinstance(source, Rows) else source
 
 

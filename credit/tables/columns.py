@@ -180,7 +180,11 @@ _PARAMETERS = tuple(inspect.signature(from_columns).parameters)
 
 
 def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray, Rows]:
-    """`from_columns` of its arguments by name, without its warnings."""
+    """`from_columns` of its arguments by name, without its warnings.
+
+    Args:
+      given: the arguments.
+    """
     (
         group, trace, agent, role, parent, instance, reward, row_reward, event_reward,
         turn, order, event_type, action, edges, tokens, evidence, events, traces, agents,

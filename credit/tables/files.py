@@ -61,6 +61,10 @@ def write_tables(tables: Iterable[pa.Table], path: str | Path) -> int:
     No more than one table is held at a time, and the file appears whole, once the last is written, or not at all. As
     `write_table`, but for how rows are grouped in the file; in .arrow files, strings are stored as they are.
 
+    Args:
+      tables: of the same columns.
+      path: of the file.
+
     Raises:
       CreditError: another suffix, or no table.
       OSError: the folder does not exist or cannot be written to.

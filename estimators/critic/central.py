@@ -134,6 +134,7 @@ def centred_increments(graph: EventGraph, reward: Array, *, q: Array, policy: Ar
     that Q̂ was fitted on other traces. Raw increments of V̂ are not centred where V̂(h) is not the policy's mean of Q̂.
 
     Args:
+      graph: of the batch.
       q: float [E, J], Q̂ of each alternative of the decision at an event; NaN where there is no such alternative.
       policy: float [E, J], the probability of each; NaN or 0 where there is none.
       chosen: int [E], the alternative that was taken; −1 where the event has none to compare with.

@@ -97,6 +97,13 @@ def plan_walks(
     such terms is solved by one order and its reverse, 2n evaluations. For values without noise: the endpoints are
     evaluated once and their noise would be no part of the standard error.
 
+    Args:
+      key: of the draws.
+      n: units of the game.
+      budget: the most evaluations.
+      points: Sobol's points, or random ones.
+      antithetic: whether each order comes with its reverse.
+
     Raises:
       CreditError: `budget` does not reach for one sample.
 
@@ -121,6 +128,10 @@ def plan_walks(
 
 def walks_from_orders(orders: np.ndarray, *, antithetic: bool = False) -> Plan:
     """The plan of given orders, int [W, n]: the two endpoints once, then the inner prefixes of each order.
+
+    Args:
+      orders: of the units.
+      antithetic: whether each order comes with its reverse, one behind the other.
 
     Examples:
       >>> import numpy as np

@@ -43,6 +43,11 @@ class Choice:
 def attainable_stderr(n: int, evaluations: int, noise: float) -> float:
     """√(C_n / m) σ: the root mean square standard error that no linear unbiased estimator of n shares goes below.
 
+    Args:
+      n: units of the game.
+      evaluations: m, how many there are.
+      noise: σ, of one of them.
+
     Examples:
       >>> round(attainable_stderr(8, 71, noise=0.5), 3)  # as large as the mean share of a team worth 1
       0.125
@@ -55,6 +60,11 @@ def least_evaluations(n: int, noise: float, target: float) -> int:
 
     Known before the first evaluation: where it exceeds what can be afforded, group units, use structure, or give no
     number.
+
+    Args:
+      n: units of the game.
+      noise: σ, of one evaluation.
+      target: the standard error.
 
     Examples:
       >>> least_evaluations(8, noise=0.5, target=1 / 8)

@@ -178,6 +178,10 @@ def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array,
     With `antithetic` rows 2k and 2k + 1 are one sample. The error is that of `mean_and_variance`, infinite from one
     sample. For simulators that can tell what each unit adds along an order without a list of coalitions.
 
+    Args:
+      marginals: of each order and unit.
+      antithetic: whether each order comes with its reverse.
+
     Examples:
       >>> import jax.numpy as jnp
       >>> mean, square = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)

@@ -190,7 +190,11 @@ def _shows_folder(name: str, row: Owned, source: Source) -> bool:
 
 @functools.cache  # asked for each format and file
 def reader_of(name: str) -> Any:
-    """The module that reads a format."""
+    """The module that reads a format.
+
+    Args:
+      name: of the format.
+    """
     return importlib.import_module(FORMATS[name].module)
 
 

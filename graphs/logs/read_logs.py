@@ -130,7 +130,12 @@ def read_and_count(
     orphans: str = KEEP,
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
-    """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
+    """The result of `read`, and the numbers of outcomes from the table of rewards and from the log.
+
+    Args:
+      paths, format, reward, rewards, groups, columns, group_by, limits, progress, watch, errors, orphans, to: as of
+        `read`.
+    """
     from graphs.traces.assembling import assemble
     from graphs.traces.cache import read_cache
 

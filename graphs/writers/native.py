@@ -45,6 +45,10 @@ def write(traces: Traces, path: str | Path) -> None:
     of evidence are renumbered by first appearance. All reward channels are written. A reward that equals none of them
     is written as the channel "team".
 
+    Args:
+      traces: a batch.
+      path: of the file.
+
     Raises:
       CreditError: the format cannot represent the batch: a negative time, an unknown topology, an empty id; or the
         reward equals no channel, and a different channel "team" exists.
@@ -69,7 +73,11 @@ def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 
 
 def lines(traces: Traces) -> Iterator[bytes]:
-    """Each trace of a batch as a JSON object in the native format."""
+    """Each trace of a batch as a JSON object in the native format.
+
+    Args:
+      traces: a batch.
+    """
     arrays, total = BatchArrays.of(traces), traces.sizes.traces
     team, numbers = _team(traces), _numbers(traces)
     last = 0

@@ -62,6 +62,10 @@ def write(traces: Traces, folder: str | Path) -> None:
     written. Files, lines, problems and the strings of evidence of kind "id" are lost (equal ids stay equal). The folder
     is created if it does not exist. Both files are written whole or not at all.
 
+    Args:
+      traces: a batch.
+      folder: for the two files.
+
     Raises:
       CreditError: OTLP cannot represent a value; the message names it, and nothing is written.
       OSError: the folder cannot be written to.

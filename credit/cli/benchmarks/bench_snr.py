@@ -53,7 +53,7 @@ SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % inter
 LEGENDS = {
     "snr": NOTES[0].removeprefix("SNR: ").replace(", in brackets half of its 99 % band", ""),
     "closed form": "SNR by formula",
-    "cost": COSTS,
+    "cost": COSTS.removeprefix("cost is "),
     "answered": "part of the decisions that have an advantage",
     "slope": "of log SNR on log T",
 }

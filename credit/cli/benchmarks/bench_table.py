@@ -13,7 +13,6 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
-    BOOKTABS,
     LEFT_OUT,
     MARKS,
     OPTIONS,
@@ -36,6 +35,8 @@ from credit.cli.benchmarks.long_table import (
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
 from credit.cli.shared.commands import Command, each_once, several_methods
 from credit.cli.shared.outputs import save_table
+from graphs.errors import CreditError, TraceError
+from graphs.text import excerpt, near_names
 
 __all__ = ["table"]
 
@@ -120,14 +121,14 @@ def table(
         about = [meaning, condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
         notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
     notes += dict.fromkeys(line for _, alone in of_key.values() for line in alone)
-    absent = dict.fromkeys((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
+    absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
     runs = set(map(_run, shown))
     beside = [n for n in found if n.quantity == "answered" and _key(n) not in chosen and _run(n) in runs]
     written = table_of([*shown, *beside])
     if output is not None and output.suffix == ".tex":
         told = [absent_caption(Absent(*one) for one in absent)] if absent else []
         text = side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS])
-        save_latex(BOOKTABS + text, output)
+        save_latex(text, output)
     elif output is not None:
         save_table(written, output)
     if as_json:
@@ -142,7 +143,11 @@ def table(
             printed.add_row(*map(words, (name, *(column.cells.get(name, "–") for column in block))))
         console.print(printed)
     others = [head for key, head in heads.items() if key not in chosen]
-    lines = [f"{method} has no {head}: {why}" for method, head, why in absent]
+    all_of = Counter(column.head for column in columns)
+    lines = [
+        f"{method} has no {head}{f' in {n} of {all_of[head]} columns' if n < all_of[head] else ''}: {why}"
+        for (method, head, why), n in absent.items()
+    ]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
 
@@ -168,13 +173,13 @@ def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, st
     marks = {_run(number): number.mark for number, _ in found if number.quantity == "rate"}
 
     def described(number: Measured) -> Measured:
-        if number.quantity in (*SETTINGS, "closed form") or number.is_absent:
-            return number
         share, mark = answered.get(_run(number), 1.0), marks.get(_run(number), "")
+        if number.quantity in (*SETTINGS, "closed form") or (math.isnan(number.value) and share):
+            return number
         if math.isnan(number.value):
-            return number._replace(shown="" if share else "refused")
+            return number._replace(shown="refused")
         shown = number._replace(mark="").cell + refused_beside(share)
-        return number._replace(shown=shown, mark=" ".join(filter(None, [mark, number.mark])))
+        return number._replace(shown=shown, mark=" ".join(filter(None, dict.fromkeys([mark, number.mark]))))
 
     return [(described(number), where) for number, where in found]
 
@@ -191,14 +196,7 @@ def _heads(numbers: Iterable[Measured]) -> dict[Key, str]:
 
 
 def _chosen(names: Sequence[str], heads: Mapping[Key, str], known: Iterable[Key]) -> list[Key]:
-    """The quantities that are asked for, or those of `MAIN` and their differences that the chosen methods have.
-
-    Raises:
-      CreditError: the files do not have one.
-    """
-    from graphs.errors import CreditError
-    from graphs.text import near_names
-
+    """The quantities that are asked for, or those of `MAIN` and their differences that the chosen methods have."""
     if not names:
         chosen = [key for name in MAIN for key in dict.fromkeys(known) if key[1] == name]
         if not chosen:
@@ -207,29 +205,16 @@ def _chosen(names: Sequence[str], heads: Mapping[Key, str], known: Iterable[Key]
         return chosen
     asked: dict[Key, None] = {}
     for name in names:
-        of_name = [key for key, head in heads.items() if name in _names_of(key, head)]
+        short = {key: key[1] + " less" * bool(key[2]) for key in heads}  # of a difference, whoever it is from
+        of_name = [key for key, text in short.items() if name in (heads[key], text, f"{key[0]} {text}")]
         if not of_name:
             raise CreditError(f"the files have no quantity {name!r}. {near_names(name, heads.values())}")
         asked |= dict.fromkeys(of_name)
     return list(asked)
 
 
-def _names_of(key: Key, head: str) -> tuple[str, ...]:
-    """How a quantity may be asked for: a difference as "area less", too, whoever it is from."""
-    bench, quantity, less = key
-    name = f"{quantity} less" if less else quantity
-    return head, name, f"{bench} {name}"
-
-
 def _known(names: Sequence[str], found: Iterable[Measured]) -> list[str]:
-    """The methods that are asked for, or all.
-
-    Raises:
-      CreditError: the files do not have one.
-    """
-    from graphs.errors import CreditError
-    from graphs.text import near_names
-
+    """The methods that are asked for, or all."""
     known = list(dict.fromkeys(number.method for number in found))
     for name in names:
         if name not in known:
@@ -238,13 +223,7 @@ def _known(names: Sequence[str], found: Iterable[Measured]) -> list[str]:
 
 
 def _agreed(found: Sequence[tuple[Measured, str]], chosen: Sequence[Key], methods: Sequence[str]) -> list[Measured]:
-    """The chosen numbers of some methods, each once.
-
-    Raises:
-      CreditError: two files have different numbers of one in one condition.
-    """
-    from graphs.errors import CreditError
-
+    """The chosen numbers of some methods, each once, in which no two files may contradict each other."""
     kept: dict[tuple[Any, ...], tuple[Measured, str]] = {}
     order = ((key, name) for key in chosen for name in methods)
     for number, where in (one for at in order for one in found if (_key(one[0]), one[0].method) == at):
@@ -256,12 +235,7 @@ def _agreed(found: Sequence[tuple[Measured, str]], chosen: Sequence[Key], method
 
 
 def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
-    """The numbers of all files, each with its line.
-
-    Raises:
-      CreditError: a file is no such table.
-    """
-    from graphs.errors import TraceError
+    """The numbers of all files, each with its line."""
     from graphs.reading.tables.rows import read_rows
 
     for path in files:
@@ -273,9 +247,7 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
 
 def _measured(where: str, row: dict[str, Any]) -> Measured:
     from credit.bench.rounding import rounded
-    from graphs.errors import CreditError
     from graphs.task_means import ROUNDING
-    from graphs.text import excerpt
 
     values: dict[str, Any] = {}
     for name in Measured._fields[:-1]:  # without what the screen showed
@@ -290,11 +262,11 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
     number = Measured(
         **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
     )
-    if number.quantity in COUNTS and not number.why and math.isnan(number.high):  # JSON has no infinity
-        number = number._replace(
-            value=math.inf if math.isnan(number.value) else number.value,
-            high=number.high if math.isnan(number.low) else math.inf,
-        )
+    if number.quantity in COUNTS and not number.why:  # JSON has no infinity
+        if math.isnan(number.high) and not math.isnan(number.low):
+            number = number._replace(high=math.inf)
+        if math.isnan(number.value):
+            number = number._replace(value=math.inf)
     if math.isnan(number.value):
         return number._replace(shown=LEFT_OUT * number.is_absent)
     if number.less and not max(abs(number.value), abs(number.low), abs(number.high)) >= ROUNDING:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from credit.bench.refusals import Absent
 
 __all__ = [
-    "BOOKTABS",
     "LEFT_OUT",
     "MARKS",
     "OPTIONS",
@@ -60,7 +59,6 @@ SETTINGS = ("rate", "cost", "answered")
 """Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
 MARKS = ("at edge", "*", "†", "‡")
 OPTIONS = "options of methods: their defaults, or those that a name states"
-BOOKTABS = "% needs \\usepackage{booktabs}\n"
 COLUMN, PAGE = 48, 104
 """Characters beside each other in a table of one column of a paper, and of both."""
 SIZES = {PAGE: "", 130: r"\footnotesize", 150: r"\scriptsize"}
@@ -239,7 +237,7 @@ def save_latex(text: str, path: Path) -> None:
     from graphs.atomic import atomic_write
 
     with atomic_write(path) as file:
-        file.write(text.encode())
+        file.write(b"% needs \\usepackage{booktabs}\n" + text.encode())
     stderr().print(words(f"wrote {path}"), soft_wrap=True)
 
 
@@ -259,7 +257,6 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
     Examples:
       >>> print(latex([Measured("rloo", "bias", 0.0, world="relay-and", group_size=2),
       ...              Measured("mine:a_b", "bias", -2e-5, world="relay-and", group_size=2)], "small"))
-      % needs \usepackage{booktabs}
       \begin{table}
       \caption{bias (relay-and, groups of 2)}
       \label{tab:small-bias}
@@ -304,7 +301,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         methods = list(dict.fromkeys(number.method for number in of))
         texts.append(side_by_side(columns, methods, f"{name} {title}", f"{title} ({told})" if told else title))
         said = []
-    return BOOKTABS + "\n".join(texts)
+    return "\n".join(texts)
 
 
 def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:

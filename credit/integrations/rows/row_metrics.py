@@ -94,6 +94,10 @@ def batch_metrics(
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     Args:
+      batch: the rows that entered.
+      valid: whether a row has an answer: bool [rows that entered].
+      advantage: the answers: float [rows that entered].
+      facts: of the method and its options.
       rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
       ordered: whether rows stand in the order of their turns, as of `order_of_turns`, or the method does not read it.
       paid_once: whether event rewards are something else than the outcomes; None where that is not known.
@@ -202,6 +206,8 @@ def condition_unbiased(
     and all rows where none states a version.
 
     Args:
+      batch: the rows that entered.
+      facts: of the method and its options.
       metrics: of the batch and its weights.
       weighs_traces: as of `row_columns.weighs_traces`; None without `log_ratio`.
       version_told: whether it is told which version is trained.
@@ -270,6 +276,10 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: names that other batches have, so that curves go on.
 
     Conditions of a comparison that was not made, and the age of rows that did not enter, are absent.
+
+    Args:
+      rows: how many ran.
+      facts: of the method and its options.
     """
     nothing = ("traces", "groups", "agents", "turns", "copied", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
@@ -279,7 +289,11 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
 
 
 def several_agents(batch: Batch) -> str:
-    """What a group whose rows name several agents has; empty where each group has one."""
+    """What a group whose rows name several agents has; empty where each group has one.
+
+    Args:
+      batch: the rows that entered.
+    """
     graph, real = batch.graph, np.asarray(batch.graph.agent_mask)
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
     pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
@@ -291,6 +305,9 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
 
     Methods compute in single precision, and the columns have double: int [G], bool. Where agents have outcomes of their
     own, those of the agents of one name are compared.
+
+    Args:
+      batch: the rows that entered.
     """
     from graphs.floats import rounded_differences
 
@@ -318,7 +335,11 @@ def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def silent_groups(batch: Batch) -> list[Any]:
-    """Ids of the groups in which every answer of the method is 0, or rounding of equal returns."""
+    """Ids of the groups in which every answer of the method is 0, or rounding of equal returns.
+
+    Args:
+      batch: the rows that entered.
+    """
     ids, _, silent = _groups_answered(batch)
     names: list[Any] = batch.rows.names.groups.take(pa.array(ids[silent])).to_pylist()
     return names

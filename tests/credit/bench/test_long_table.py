@@ -75,7 +75,7 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
         Measured("rloo", "snr", 1774.2, world="heavy_1", length=10, shown="1,774"),
         Measured("rloo", "snr", 0.0, world="heavy_1", length=1000, shown="equal"),
     ], "my_file")  # fmt: skip
-    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
+    assert text.startswith("\\begin{table}\n")
     assert r"\caption{snr (heavy\_1; in brackets 99~\% intervals)}" in text and r"\label{tab:my-file-snr}" in text
     assert r"method & T~=~10 & T~=~1,000 \\" in text
     assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
@@ -120,6 +120,7 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     numbers = of_run(of_training(compared, 4, rates), "train", of_number)
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
+    assert path.read_text().startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
     tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
     assert list(tables) == ["rate", "area", "final", r"events to 90~\%", "area less that of rloo", "ahead"]
     assert all(
@@ -307,6 +308,7 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     bias = [Measured("max_rl", name, value, world=w, group_size=k) for w, k, shares in
             (("a", 2, (0.5, 0.75)), ("a", 3, (0.5, 1.0)), ("b", 3, (math.nan, 0.0)))
             for name, value in zip(("bias", "answered"), shares, strict=True)]  # fmt: skip
+    bias[-2:] = [number._replace(why="too few") for number in bias[-2:]]  # it was "left out", as if not measured
     save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
     expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
                 "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
@@ -321,7 +323,10 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     assert _table(tmp_path / "all.csv")["rows"] == found["rows"]  # what stands beside a number is a row of its own
     text = (tmp_path / "all.tex").read_text()
     assert r"0.25, 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
+    _table(*files, "-q", "rate,area", "-o", tmp_path / "marked.csv")
+    assert _table(tmp_path / "marked.csv", "-q", "area")["rows"][1]["area"] == "0.5 at edge"
     screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
+    assert "max_rl has no bias in 1 of 3 columns: too few\n" in screen
     assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
     of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
     assert not any("refused" in cell for cell in of_others.values())

@@ -16,6 +16,7 @@ from credit.bench.refusals import Absent
 from credit.bench.snr import Point, Report, fit
 from credit.plot import Curve, draw_calibration, draw_comparison, draw_methods, draw_snr, draw_snr_report, draw_truth
 from credit.plot.canvas import SHARE, lay_out
+from credit.plot.finishing import refine
 from credit.plot.training_curves import draw_training
 
 NAMES = ("rloo", "grpo", "dr_grpo", "mt_grpo", "c3", "coma", "dr_mas", "gae", "module_of_mine:a_long_estimator")
@@ -111,6 +112,17 @@ def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
         heights.append(figure.axes[0].get_window_extent().height)
         assert figure.legends[0].get_window_extent().height < 0.4 * figure.bbox.height
     assert heights == pytest.approx([heights[0]] * 3, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dpi", [72, 90, 200])
+def test_what_a_chosen_size_states_has_room_at_any_resolution(dpi: int) -> None:
+    """With `--dpi 90`, at which small type is wider than at 100, lines were cut at both ends."""
+    figure = refine(training(7, 2, ABSENT[:1]), size=(8, 4.5), style="talk")
+    figure.set_dpi(dpi)
+    figure.draw_without_rendering()
+    stated = figure.legends[0].get_title().get_window_extent()
+    assert stated.x0 > 0 and stated.x1 < figure.bbox.x1
 
 
 @pytest.mark.parametrize("least", [1e-32, -1e-12, 0.0])
