@@ -63,7 +63,7 @@ def spoilt_rows(problems: Iterable[Problem]) -> str:
     of_reward = [p for p in problems if "reward" in (p.field, p.about)]
     spoilt = [problem for problem in of_reward if problem.kind in OF_TABLES and problem.is_failure]
     spoilt = spoilt or [p for p in of_reward if p.about and p.is_failure]  # rows that cannot be read at all
-    spoilt = spoilt or [problem for problem in of_reward if problem.kind == "unread-columns"]
+    spoilt = spoilt or [p for p in of_reward if p.kind in ("unread-columns", "retyped-rewards")]
     more = sum(problem.count for problem in spoilt) - 1
     return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
 

@@ -36,7 +36,7 @@ __all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and
 
 DEFAULT_CHANNEL = "team"
 _SHOWN = 10  # channels that are named
-_WARNED = frozenset(("unordered-rows", REPEATED_LINES, REPEATED_ROWS, UNSETTLED))  # may make numbers wrong
+_WARNED = frozenset(("unordered-rows", REPEATED_LINES, REPEATED_ROWS, UNSETTLED, "outcome-again"))  # numbers are wrong
 
 
 @checked_kinds("rewards", "groups")

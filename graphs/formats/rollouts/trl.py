@@ -42,7 +42,9 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         retyped = [field.name for field in others if _is_retyped(source, file, field)]
         if retyped:
             expected = "floats or integers, as TRL writes rewards: a reward among these columns is not read"
-            yield Problem("retyped-rewards", source.name, 0, "columns", excerpt(", ".join(retyped)), expected)
+            yield Problem(
+                "retyped-rewards", source.name, 0, "columns", excerpt(", ".join(retyped)), expected, about="reward"
+            )
         if len(rewards) > 1:
             expected = (
                 "one reward function, or a choice by --reward-channel NAME (in Python reward=NAME): the file does not "

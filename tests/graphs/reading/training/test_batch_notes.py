@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from credit.methods.availability import availability
 from credit.methods.registry import METHODS
 from credit.methods.running import run
 from estimators.options import takes_key
+from graphs.errors import UnreadWarning
 from graphs.traces.batch_notes import OF_VERSIONS
 
 
@@ -149,6 +151,8 @@ def test_an_outcome_that_is_paid_again_is_named(
     null = sum(step == "" != reward for step, reward in zip(steps, outcomes, strict=True))
     of_null = [("some-without-event-reward", f"null in {null} of {len(steps)} rows, where it counts 0")] * (null > 0)
     assert noted(path) == ([("outcome-again", f"the outcome again {said}")] if said else []) + of_null
+    with pytest.warns(UnreadWarning, match="outcome-again") if said else contextlib.nullcontext():
+        credit.read(path)
 
 
 @pytest.mark.parametrize(("others", "said"), [(18, True), (3, False)])

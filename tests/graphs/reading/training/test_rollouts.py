@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.errors import NothingReadError
+import credit
+from graphs.errors import CreditError, NothingReadError
 from graphs.event_types import EventType
 from graphs.formats.rollouts import row_parts
 from graphs.logs import read
@@ -104,6 +105,8 @@ def test_trl_rewards_of_another_type_are_named(tmp_path: Path, values: list[Any]
     (problem,) = traces.problems
     assert (problem.kind, problem.value, problem.is_failure) == ("retyped-rewards", "'right'", False)
     assert np.isnan(traces.reward[:2]).all()
+    with pytest.raises(CreditError, match=r"no trace has an outcome.* columns is 'right'; expected floats or integers"):
+        credit.run(traces, "rloo")  # it advised --rewards alone
     beside = read(completions(tmp_path, right=values, fmt=[0.5, 0.25]))
     assert [problem.kind for problem in beside.problems] == ["retyped-rewards"]
     assert np.asarray(beside.reward)[:2].tolist() == [0.5, 0.25]
