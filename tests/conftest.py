@@ -41,6 +41,10 @@ if importlib.util.find_spec("hypothesis") is not None:  # not in the environment
 # and pytest collected: a fifth of the time of collecting tests, and a second now and then in a test.
 gc.set_threshold(50_000, 20, 50)
 
+# Threads of linear algebra wait for work by spinning: a tenth of the time of two workers on two cores. They are started
+# with NumPy, so this is for workers and commands.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
 
