@@ -41,6 +41,10 @@ if importlib.util.find_spec("hypothesis") is not None:  # not in the environment
 # and pytest collected: a fifth of the time of collecting tests, and a second now and then in a test.
 gc.set_threshold(50_000, 20, 50)
 
+# Threads of linear algebra wait for work by spinning: a tenth of the time of two workers on two cores. They are started
+# with NumPy, so this is for workers and commands.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
 
@@ -189,19 +193,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
     with_studies = "study" in config.getoption("markexpr")
-    studies, others, begun = [], [], set()
+    studies, run, begun = [], [], set()
     for item in items:
-        if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
-            item.add_marker("slow" if item.callspec.params["name"] in OF_EACH_KIND else "study")
+        methods = item.get_closest_marker("every_method")
+        if methods is not None and item.callspec.params["name"] in SETTLED:
+            of_kind, others = ("", "slow") if methods.kwargs.get("others") == "slow" else ("slow", "study")
+            if marker := of_kind if item.callspec.params["name"] in OF_EACH_KIND else others:
+                item.add_marker(marker)
         sampled = item.get_closest_marker("sampled")
         if sampled is not None:
             test = item.path, item.originalname
             if test in begun:
                 item.add_marker(sampled.kwargs.get("others", "study"))
             begun.add(test)
-        (others if with_studies or not item.get_closest_marker("study") else studies).append(item)
+        (run if with_studies or not item.get_closest_marker("study") else studies).append(item)
     config.hook.pytest_deselected(items=studies)
-    items[:] = others
+    items[:] = run
 
 
 def pytest_collection_finish() -> None:

@@ -42,7 +42,8 @@ def batch_of(door: str, folder: Path) -> Any:
     return credit.from_columns(group=["q"] * 8, trace=TRACE, reward=OUTCOME, evidence=columns)[2].traces
 
 
-@pytest.mark.parametrize("door", ["columns", "log", "table", "devices", "wide ids"])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("door", ["log", "columns", "table", "devices", "wide ids"])
 def test_next_states_are_those_that_other_actions_answered(door: str, tmp_path: Path) -> None:
     traces = batch_of(door, tmp_path)
     arrays = {name: traces.evidence[name].array for name in ("anchor", "next_anchor")}

@@ -176,6 +176,7 @@ def test_g2po_comes_near_its_bound() -> None:
     assert -OF_EVIDENCE["g2po"] <= rows.gather(result.advantage)[-1] < -0.95 * OF_EVIDENCE["g2po"]
 
 
+@pytest.mark.slow
 def test_hgpo_can_average_in_the_level_that_says_average() -> None:
     """Its code drops a term of exactly 0, so that a step's weights depend on the outcomes of the others."""
     graph, reward, rows = credit.from_columns(

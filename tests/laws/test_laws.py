@@ -115,6 +115,7 @@ OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters":
 """What users compile with, whatever flags the tests run with."""
 
 
+@pytest.mark.every_method(others="slow")
 @pytest.mark.parametrize("law", [law for law in LAWS if law not in COSTLY])
 @pytest.mark.parametrize("name", grouped(credit.METHODS))
 def test_method_obeys_law(name: str, law: str) -> None:

@@ -119,7 +119,7 @@ def starred(null: Null, method: str, worlds: int) -> int:
 @pytest.mark.parametrize(
     ("method", "null"),
     [
-        ("hae", Null()),
+        pytest.param("hae", Null(), marks=pytest.mark.slow),
         ("maac", Null(cost=0.05)),
         pytest.param("maac", Null(off=-0.2), marks=pytest.mark.slow),
         ("gae", Null(off=-0.2)),
@@ -127,7 +127,7 @@ def starred(null: Null, method: str, worlds: int) -> int:
         pytest.param("critic", Null(off=-0.2), marks=pytest.mark.slow),
         ("critic", Null(rise=0.3)),
         ("gigpo", Null(is_equal=False, cost=0.05)),
-        ("hgpo", Null(cost=0.05, returns=True)),
+        pytest.param("hgpo", Null(cost=0.05, returns=True), marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -555,6 +555,7 @@ def before(graph, reward):
 """
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name, reason", [("trimmed", Reason.TOO_FEW), ("undefined", Reason.OUT_OF_RANGE)])
 def test_a_method_that_needs_more_others_is_told_the_size_of_group(
     name: str, reason: Reason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

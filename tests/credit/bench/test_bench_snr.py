@@ -548,19 +548,28 @@ def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatc
     assert FEW in shown(float("nan")) and FEW not in shown(0.3) and LESS in shown(0.3)
 
 
+OF_TWO = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
+
+
 def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path) -> None:
     """`snr-cost` was `snr` again where the evidence of each scheme is its own trace."""
-    asked = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
-    free = CliRunner().invoke(cli, [*asked, "-o", str(tmp_path / "free")])
+    asked = [*OF_TWO, "-m", "message, 1 replay", "-o", str(tmp_path)]
+    paid = CliRunner().invoke(cli, asked)
+    assert (tmp_path / "snr-cost.svg").exists() and "cost is in rollouts a trace" in paid.stdout
+
+
+@pytest.mark.slow
+def test_no_figure_of_costs_is_drawn_where_no_evidence_costs(tmp_path: Path) -> None:
+    free = CliRunner().invoke(cli, [*OF_TWO, "-o", str(tmp_path / "free")])
     assert free.exit_code == 0 and "no snr-cost: the evidence of every scheme is the trace itself" in free.stderr
     assert (tmp_path / "free" / "snr.svg").exists() and not list((tmp_path / "free").glob("snr-cost*"))
     assert "cost" not in free.stdout
-    one = CliRunner().invoke(cli, [*asked, "--plot", str(tmp_path / "one.svg"), "--json"])  # as of the other benchmarks
+    one = CliRunner().invoke(
+        cli, [*OF_TWO, "--plot", str(tmp_path / "one.svg"), "--json"]
+    )  # as of the other benchmarks
     assert one.exit_code == 0 and "<svg" in (tmp_path / "one.svg").read_text() and json.loads(one.stdout)
     point = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "--plot", str(tmp_path / "x.svg")])
     assert point.exit_code == 1 and "--plot draws curves; expected two --lengths" in point.stderr
-    paid = CliRunner().invoke(cli, [*asked, "-m", "message, 1 replay", "-o", str(tmp_path / "paid")])
-    assert (tmp_path / "paid" / "snr-cost.svg").exists() and "cost is in rollouts a trace" in paid.stdout
 
 
 HEAVY = Setting(group=8, world="heavy")

@@ -376,12 +376,14 @@ def test_the_picture_names_methods_and_worlds() -> None:
 
 @pytest.mark.parametrize(
     ("call", "words"),
-    {
-        "truth --size 1x1 --plot p.svg": "leaves no room",
-        "truth --topology debate --agents 4": "spawns no agent by choice",
-        "snr --quick -m rloo --size 0.5x0.5 -o .": "leaves no room",
-        "train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg": "leaves no room",
-    }.items(),
+    [
+        ("truth --topology debate --agents 4", "spawns no agent by choice"),
+        ("train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg", "leaves no room"),
+        *(
+            pytest.param(call, "leaves no room", marks=pytest.mark.slow)
+            for call in ("truth --size 1x1 --plot p.svg", "snr --quick -m rloo --size 0.5x0.5 -o .")
+        ),
+    ],
 )
 def test_what_an_option_cannot_be_is_said_before_anything_is_drawn(
     call: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

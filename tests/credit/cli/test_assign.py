@@ -450,20 +450,25 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
 
 
-def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("paid", "header"),
+    [
+        (False, "trace,group,anchor,turn,reward"),
+        pytest.param(True, "trace,group,anchor,turn,reward,event_reward", marks=pytest.mark.slow),
+    ],
+)
+def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(paid: bool, header: str, tmp_path: Path) -> None:
     """The reader's note did not say that the method's numbers rest on it; `gigpo` and others said nothing."""
     path, out = tmp_path / "log.csv", tmp_path / "out.csv"
     rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]
-    names = {True: "trace,group,anchor,turn,reward,event_reward", False: "trace,group,anchor,turn,reward"}
     reading = {"turn_baseline": True, "hgpo": True, "gigpo": None, "discounted_return": None, "rloo": False}
     of_key = ("--by", "task,turn")
-    for paid, header in names.items():
-        path.write_text("\n".join([header, *(row if paid else row[:-2] for row in rows)]) + "\n")
-        calls = [((name,), paid if reads is None else reads) for name, reads in reading.items()]
-        for (method, *options), expected in [*calls, (("rloo", *of_key), True)]:
-            said = run("assign", path, "-m", method, *options, "-o", out).stderr
-            look = f": {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
-            assert (look in said) is expected, (method, paid)
+    path.write_text("\n".join([header, *(row if paid else row[:-2] for row in rows)]) + "\n")
+    calls = [((name,), paid if reads is None else reads) for name, reads in reading.items()]
+    for (method, *options), expected in [*calls, (("rloo", *of_key), True)]:
+        said = run("assign", path, "-m", method, *options, "-o", out).stderr
+        look = f": {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
+        assert (look in said) is expected, method
 
 
 def test_rewards_at_events_that_a_method_takes_none_of_are_said(

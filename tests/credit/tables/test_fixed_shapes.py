@@ -54,6 +54,7 @@ def test_one_compilation_serves_all_batches() -> None:
     assert len(fields) == 6  # the batches have and lack each of them
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("method", ["rloo", "dr_mas", "turn_baseline", "discounted_return"])
 def test_masks_that_mask_nothing_change_no_number(method: str) -> None:
     for seed in range(3):

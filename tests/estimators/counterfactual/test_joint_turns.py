@@ -24,7 +24,7 @@ from credit.integrations import RowAdvantages
 from estimators import REASONS, Reason
 from estimators.counterfactual.replays import subtree_values
 
-SIZES = {"events": 256, "traces": 128, "agents": 256}
+SEEDS = (1, 2, 3, 4, 7, 8)  # of up to 128 rows: logs, rows and what is written by hand share compiled functions
 AGENTS = ("planner", "worker", "critic")
 KINDS = ("solo", "joint", "parallel")
 
@@ -151,7 +151,7 @@ def columns(rows: list[dict[str, Any]], method: str) -> tuple[dict[str, list], d
 
 @functools.cache
 def of_rows(method: str) -> RowAdvantages:
-    return RowAdvantages(method, rows=SIZES["events"])
+    return RowAdvantages(method)
 
 
 def compare(advantage: Any, valid: Any, expected: list[float | None]) -> None:
@@ -160,19 +160,19 @@ def compare(advantage: Any, valid: Any, expected: list[float | None]) -> None:
     np.testing.assert_allclose(np.asarray(advantage), numbers, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("method", ORACLES)
 def test_the_function(method: str, seed: int) -> None:
     rows, expected = logged(seed, method)
     given, evidence = columns(rows, method)
     given.pop("order")  # the rows are in it
-    graph, reward, found = credit.from_columns(**given, evidence=evidence, **SIZES)
+    graph, reward, found = credit.from_columns(**given, evidence=evidence)
     result = getattr(credit, method, None) or getattr(estimators, method)
     result = result(graph, reward, **{name: found.evidence[name] for name in evidence})
     compare(found.gather(result.advantage), found.gather(result.valid), expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS[:3])
 @pytest.mark.parametrize("method", ORACLES)
 def test_rows_of_a_trainer_in_any_order(method: str, seed: int) -> None:
     rows, expected = logged(seed, method)
@@ -233,7 +233,7 @@ def test_an_action_of_a_joint_turn_gets_what_it_would_alone(method: str, options
         if "q" in options:
             critic["target_value"] = [float(q[row["context"]] @ [0.4, 0.6]) for row in kept]
         evidence |= critic if {"q", "variant"} & options.keys() else {}
-        graph, reward, found = credit.from_columns(**given, evidence=evidence, **SIZES)
+        graph, reward, found = credit.from_columns(**given, evidence=evidence)
         taken = {name: found.evidence[name] for name in evidence}
         function = getattr(estimators, method)
         result = function(graph, reward, **taken, **{k: v for k, v in options.items() if k != "q"})

@@ -27,7 +27,6 @@ from credit.replay.run_results import Results
 from credit.replay.sibling_traces import lines_with_siblings
 from graphs.writers import native
 
-SIZES = {"events": 256, "traces": 64, "agents": 256}
 Choice = tuple[int, ...]
 
 
@@ -226,7 +225,7 @@ def table(drawn: Drawn) -> dict[str, list[Any]]:
 
 
 def from_columns(drawn: Drawn, evidence: dict[str, list[Any]]) -> credit.Traces:
-    return credit.from_columns(**table(drawn), evidence=evidence, **SIZES)[2].traces
+    return credit.from_columns(**table(drawn), evidence=evidence)[2].traces
 
 
 def from_lines(drawn: Drawn, evidence: dict[str, list[Any]], folder: Path) -> credit.Traces:
@@ -253,7 +252,7 @@ def from_table(drawn: Drawn, evidence: dict[str, list[Any]], folder: Path) -> cr
 
 @functools.cache
 def of_rows(method: str) -> RowAdvantages:
-    return RowAdvantages(method, rows=SIZES["events"])
+    return RowAdvantages(method)
 
 
 def found(traces: credit.Traces, method: str) -> list[float | None]:

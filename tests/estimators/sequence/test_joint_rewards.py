@@ -125,7 +125,7 @@ JOINT: dict[str, Any] = {
 TREE = {"context": ["r"] * 4, "node": list("1122")}
 
 
-@pytest.mark.parametrize("method", ["turn_baseline", "c3", "rloo"])
+@pytest.mark.parametrize("method", ["turn_baseline", pytest.param("c3", marks=pytest.mark.slow), "rloo"])
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_reward_of_a_round_counts_for_all_its_agents_in_rows_and_in_files(
     method: str, place: int, tmp_path: Path

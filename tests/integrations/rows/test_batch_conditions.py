@@ -516,6 +516,7 @@ def test_differences_of_evidence_that_single_precision_loses_are_named(
     )
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("method", ["discounted_return", "mt_grpo", "rloo"])
 def test_a_context_column_of_a_table_gives_the_numbers_of_the_loop(tmp_path: Path, method: str) -> None:
     """`docs/formats/table.md` says so: two workers at once, by their context, or by their place in a loop."""
