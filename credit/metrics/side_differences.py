@@ -92,6 +92,8 @@ UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
 UNPAID = (UNCOUNTED, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
+IDLE = "no model call of the trace succeeded"
+"""Why a run that was refused from its first call on is in no comparison of costs: its 0 has no ratio to others."""
 LIKE = 0.8
 """The part of one side's traces with a cost over that of the other, below which costs are not compared. Calls that fail
 without a count are a few of each side; a price that is missing takes most of one."""
@@ -1344,10 +1346,13 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     lacking = (lacking_traces(traces), LACKING)
 
+    refusals = np.bincount(trace, failed_model_calls(traces), m)
+    idle = (refusals > 0) & (refusals == np.bincount(trace, facts.action, m)), IDLE
+
     def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
         of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT), idle)
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
@@ -1373,9 +1378,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         logged, whole = known_costs(traces, "logged_money")
         stated = whole_costs(traces).get("money", np.full(m, np.nan))
         # A reader states no sum where a call lacks its money; one that failed cost nothing.
-        whole &= np.isfinite(stated) | (np.bincount(trace, failed_model_calls(traces), m) > 0)
+        whole &= np.isfinite(stated) | (refusals > 0)
         if whole.any():
-            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST))
+            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST), idle)
     return (
         found
         | {
@@ -1500,14 +1505,17 @@ def bounds_of_sides(
     of_side = [side == one for one in (0, 1)]
     task, untold, found = task_ids(traces), _untold(traces, metrics, side), []
     of_any = bool(untold.any())
-    names = [name for name in SUMMED if name in metrics and (of_any or np.isnan(metrics[name].value[side >= 0]).any())]
+    known_of = {
+        name: np.isfinite(metric.value) | (np.array(metric.reasons) == IDLE) for name, metric in metrics.items()
+    }
+    names = [name for name in SUMMED if name in metrics and (of_any or not known_of[name][side >= 0].all())]
     names += ["ended_early"] if of_any and "ended_early" in metrics else []
     if not names:
         return []
     costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tasks = len(np.unique(task[(side >= 0) & ~untold]))
     for name in names:
-        known = np.isfinite(metrics[name].value)
+        known = known_of[name]
         if name == "ended_early":
             amount = np.nan_to_num(metrics[name].value)
         else:

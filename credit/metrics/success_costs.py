@@ -73,8 +73,9 @@ def success_costs(
     for metric in ("money", "logged_money"):
         if metric not in metrics:
             continue
-        known = np.isfinite(metrics[metric].value)
-        amount = np.where(known, metrics[metric].value, known_costs(traces, metric, prices)[0])
+        least, whole_ones = known_costs(traces, metric, prices)
+        amount = np.where(np.isfinite(metrics[metric].value), metrics[metric].value, least)
+        known = np.isfinite(metrics[metric].value) | whole_ones
         for number, name in enumerate(names):
             of, scored = unit == number, np.isfinite(won)
             rows, others = of & scored, of & ~scored

@@ -11,7 +11,16 @@ import pytest
 
 from credit.metrics.event_costs import Price, Prices, event_costs
 from credit.metrics.failed_costs import failed_cost
-from credit.metrics.side_differences import Sides, compare_sides, costs_of_traces, side_differences, with_costs
+from credit.metrics.side_differences import (
+    IDLE,
+    Sides,
+    bounds_of_sides,
+    compare_sides,
+    costs_of_traces,
+    side_differences,
+    with_costs,
+)
+from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.outcome_differences import outcome_differences
 from graphs.event_types import EdgeType, EventType
@@ -61,6 +70,21 @@ def test_a_call_that_worked_without_a_count_still_makes_a_sum_incomplete() -> No
         assert "logged_money" not in found
 
 
+def test_a_run_that_was_refused_from_its_first_call_on_cost_nothing_and_is_not_compared() -> None:
+    """With 5 % of such runs 43 % of sides of 30 tasks had a ratio of tokens: a task of 0 has none."""
+    records = [of_calls(WHOLE, name="w"), of_calls(REFUSED, REFUSED, reward=0.0, name="r")]
+    traces, prices = assemble(records), Prices({"m": Price(1.0, 1.0)})
+    found = costs_of_traces(traces, prices)
+    assert [found[name].reasons for name in ("tokens", "input_tokens", "money")] == [["", IDLE]] * 3
+    assert not bounds_of_sides(traces, found, np.array([0, 1]))
+    measured = trace_metrics(traces) | {"money": found["money"]}
+    (paid,) = success_costs(traces, measured, ["all"], np.zeros(2, int), prices)
+    assert paid.whole and paid.traces == 2
+    traces, sides = world(np.random.default_rng(2), RATIO, LIMITS[1], dead=0.1)
+    (row,) = side_differences(traces, {"tokens": costs_of_traces(traces)["tokens"]}, sides.side)
+    assert row.ratio is not None and row.refused.keys() == {IDLE} and sum(row.lacking) > 3
+
+
 def test_how_many_calls_without_a_count_failed_is_said(tmp_path: Path) -> None:
     columns: tuple[dict[str, Any], ...] = ({"tokens": 9}, REFUSED, REFUSED, {}, {"tokens": 9})
     calls = [{"id": f"c{i}", "t": i, "type": "message", "agent": "a"} | own for i, own in enumerate(columns)]
@@ -73,14 +97,20 @@ def test_how_many_calls_without_a_count_failed_is_said(tmp_path: Path) -> None:
         assert said in run(command, str(tmp_path)).stdout.replace("\n", " "), command
 
 
-def world(rng: np.random.Generator, ratio: float, limits: tuple[float, float]) -> tuple[Traces, Sides]:
-    """Two sides of 30 tasks of unlike sizes, 1 to 3 runs of each; calls that fail at a limit have no count."""
+def world(
+    rng: np.random.Generator, ratio: float, limits: tuple[float, float], dead: float = 0.0
+) -> tuple[Traces, Sides]:
+    """Two sides of 30 tasks of unlike sizes, 1 to 3 runs of each; calls that fail at a limit have no count.
+
+    A part `dead` of runs has no other calls.
+    """
     records, side = [], []
     for task, size in enumerate(rng.lognormal(6, 0.7, 30)):
         for one, limit in enumerate(limits):
             for number in range(rng.integers(1, 4)):
                 calls: list[dict[str, Any]] = []
-                for _ in range(1 + rng.poisson(4)):
+                calls += [REFUSED] * 3 if (ends := dead > 0 and rng.random() < dead) else []
+                for _ in range(0 if ends else 1 + rng.poisson(4)):
                     calls += [REFUSED] * int(rng.geometric(1 - limit) - 1)
                     calls.append({"tokens": int(1 + size * ratio**one * rng.lognormal(0, 0.5))})
                 record = of_calls(*calls, reward=float(rng.random() < 0.6), name=f"{task}-{one}-{number}")
