@@ -379,8 +379,9 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         words = {_word(key): inner for key, inner in reversed(value.items())}
         if keys is FAILED:
             status = words.get("status")
-            is_span = isinstance(status, dict)  # of OpenTelemetry
-            why = status.get("message") or status.get("description") if is_span else _beside_word(status)
+            why: Any = _beside_word(status)
+            if isinstance(status, dict):  # of OpenTelemetry
+                why = status.get("message") or status.get("description")
             words |= {"error": why} if why and not words.get("error") else {}
         for key in keys:
             if found and keys is not SAID:
