@@ -121,8 +121,9 @@ ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
-BY_AGENT = ("money", "logged_money", "tokens")
-"""Costs whose difference is told by agent: the first that is known of both sides and of their agents."""
+BY_AGENT = (("money", "logged_money"), ("tokens",))
+"""Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
+model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 MIXED = 0.2
 """Difference between the parts that a model has of two sides, from which it is always told."""
 MEASURED = frozenset({"tokens", "input_tokens", "money", "tool_calls", "wall_clock_s"})
@@ -452,6 +453,7 @@ class Sides:
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
       by_name: whether their order is that of their names, since no dates tell which came first.
       at_once: whether neither followed the other, so that their order is that of their first traces alone.
+      by_system: whether they are systems that the log states.
     """
 
     names: tuple[str, str]
@@ -460,6 +462,7 @@ class Sides:
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
     by_name: bool = False
     at_once: bool = False
+    by_system: bool = False
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
@@ -500,7 +503,7 @@ class Sides:
             unread = {trace: 1 - one for trace, one in unread.items()}
         undated = not given and word in STATED and max(first, second) == np.inf
         at_once = not given and word in STATED and abs(_later(begins(traces), side) - 0.5) < AT_ONCE
-        return traces, cls(names, side, names, unread, undated, at_once and not undated)
+        return traces, cls(names, side, names, unread, undated, at_once and not undated, word == "system")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -518,9 +521,8 @@ class SideComparison:
       unplaced: how many other traces were refused without a word on their side.
       paid: what a success cost on each side, in the tasks with outcomes on both where there are any.
       paid_tasks: how many these are; 0 where `paid` is of all traces.
-      agents: what each adds to the difference of the row `agents_of`, where several cost something, or one with other
-        models.
-      agents_of: "money", "logged_money" or "tokens"; "" without agents.
+      agents: what each adds to the difference of a row of `BY_AGENT`, by its name, where several cost something, or
+        one with other models.
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
         before one of the first.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
@@ -541,8 +543,7 @@ class SideComparison:
     unplaced: int = 0
     paid: tuple[SuccessCost, ...] = ()
     paid_tasks: int = 0
-    agents: tuple[AgentDifference, ...] = ()
-    agents_of: str = ""
+    agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     judged: str = ""
@@ -558,9 +559,9 @@ class SideComparison:
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
-        told |= {"paid": self.success_cost(), "lines": self.lines(), "agents_of": self.agents_of}
+        told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
-        told["agents"] = [dataclasses.asdict(one) for one in self.agents]
+        told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def _asked(self) -> list[SideDifference]:
@@ -625,11 +626,15 @@ class SideComparison:
         cost = success_line(self.paid, self.paid_tasks)
         return cost and f"{cost}; not tested"
 
-    def by_agent(self) -> str:
-        """Which agents a difference of money comes from, or of tokens where no money is known; "" without any."""
-        row = next((row for row in self.rows if row.metric == self.agents_of), None)
-        parts = [one for one in self.agents if one.difference]
-        if row is None or not row.difference or not parts:
+    def by_agent(self, *, certain: bool = False) -> str:
+        """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
+        rows = [row for row in self.rows if row.metric in self.agents and (row.stands_out or not certain)]
+        told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
+        return "; ".join([*told, "agents not tested"]) if any(told := [*filter(None, told)]) else ""
+
+    def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
+        """Which agents one difference comes from."""
+        if not row.difference or not parts:
             return ""
         large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
         named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
@@ -644,7 +649,7 @@ class SideComparison:
             split = [*told[:place], f"{told[place]} ({_why(one)})", *told[place + 1 :]]
             if _why(one) and len(f"{head}{', '.join(split)}".split()) <= MOST_WORDS:
                 told = split
-        return f"{head}{', '.join(told)}; agents not tested"
+        return f"{head}{', '.join(told)}"
 
     def by_owner(self) -> str:
         """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
@@ -662,13 +667,12 @@ class SideComparison:
     def origin(self) -> str:
         """`by_owner`, and `by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; ""
         without any."""
-        told = [self.by_agent()] if any(row.metric == self.agents_of and row.stands_out for row in self.rows) else []
         name, why = self._uncosted()
         return "; ".join(
             [
                 *filter(None, [self.by_owner()]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
-                *told,
+                *filter(None, [self.by_agent(certain=True)]),
             ]
         )
 
@@ -706,7 +710,7 @@ class SideComparison:
     def _uncosted(self) -> tuple[str, str]:
         """The cost that is not compared, where prices are given or a part of it is known, and why; "" where one is."""
         lost, partly = {one.metric: one for one in self.lost}, {"money", *(bound.metric for bound in self.bounds)}
-        for name in BY_AGENT:
+        for name in itertools.chain(*BY_AGENT):
             if any(row.metric == name for row in self.rows):
                 break
             if name in lost and name in partly:
@@ -760,6 +764,8 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
+        each = "Costs of each agent on each side: credit costs --by system,agent"
+        lines += [each] if self.agents and self.sides.by_system else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -864,11 +870,11 @@ def compare_sides(
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
-    agents, of = _agents(traces, sides, rows, whole, prices)
+    agents = _agents(traces, sides, rows, whole, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
     found = dataclasses.replace(found, apart_in=apart_in, judged=judged or "", tasks=of_tasks)
     alone = _alone(traces, sides.side) if "format" in apart_in else ((), ())
-    return dataclasses.replace(found, agents=agents, agents_of=of, alone=alone)
+    return dataclasses.replace(found, agents=agents, alone=alone)
 
 
 def _alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -944,17 +950,20 @@ def _agents(
     rows: list[SideDifference],
     measured: dict[str, TraceMetric],
     prices: Prices | None,
-) -> tuple[tuple[AgentDifference, ...], str]:
-    """What agents add to the difference of the first of money, logged money and tokens that is known, and its name."""
-    for name in BY_AGENT:
-        if name in {row.metric for row in rows}:
+) -> dict[str, tuple[AgentDifference, ...]]:
+    """What agents add to the differences of `BY_AGENT` that are known, by their names."""
+    compared, agents = {row.metric for row in rows}, {}
+    for kind in BY_AGENT:
+        for name in (name for name in kind if name in compared):
             costs = event_costs(traces, prices)
             cost = token_counts(traces, "money") if name == "logged_money" else getattr(costs, name)
             kinds = costs.kinds if name == "money" else None
             found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
+            if len(found) > 1 or (found and found[0].of_models):
+                agents[name] = tuple(found)
             if found:
-                return (tuple(found), name) if len(found) > 1 or found[0].of_models else ((), "")
-    return (), ""
+                break
+    return agents
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:

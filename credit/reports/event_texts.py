@@ -27,6 +27,7 @@ from graphs.reading.source import BYTE_ORDER_MARK, Source, is_packed
 from graphs.reading.tables.rows import is_parquet, open_parquet, read_rows
 from graphs.text import printable
 from graphs.traces.batch import Traces
+from graphs.traces.statuses import says_error, status_text
 
 __all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "record_at"]
 
@@ -54,7 +55,7 @@ TRIED: _Tried = {
     EventType.RETURN: (GAVE, SAID),
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
-has the status "error" tries `FAILED` first."""
+failed tries `FAILED` first."""
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
@@ -69,6 +70,7 @@ _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
 _FAILURE = re.compile(r"exception(\.message)?|(error|status)_?message", re.IGNORECASE)
+_CALLS = (EventType.TOOL_CALL, EventType.SPAWN)
 _TRACEBACK = "Traceback (most recent call last)"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
@@ -76,9 +78,9 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
 
-    A tool call and a spawn show their arguments, a result and a return what they gave, other events what they said, and
-    what failed its error. An excerpt is "" where the record holds no text, where it holds several messages and names
-    none of them, or where the file is no longer there.
+    A tool call and a spawn show their arguments, behind `←` where their own status says why they failed, a result and a
+    return what they gave, other events what they said, and what failed its error. An excerpt is "" where the record
+    holds no text, where it holds several messages and names none of them, or where the file is no longer there.
 
     Examples:
       >>> import numpy as np
@@ -132,8 +134,7 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
             value = _value(content, number) if isinstance(content, bytes) else content.get(line)
             value = _value(value.encode(), 0) if isinstance(value, str) else value  # JSON in JSON, of the ADK
             record = _Record(value, tried, is_row=not isinstance(content, bytes))
-        failed = status == "error" and kind not in (EventType.TOOL_CALL, EventType.SPAWN)
-        text = record.text(event, EventType(kind), several, failed)
+        text = record.text(event, EventType(kind), several, status is not None and says_error(status))
         yield None if text is None else printable(text, limit).strip()
 
 
@@ -292,7 +293,8 @@ class _Record:
 
     def _texts(self, value: Any, kind: EventType, failed: bool) -> tuple[str, ...]:
         """Its texts for an event of a type, in the order of the log; an empty argument or result is a text."""
-        if failed and (errors := [text for text in _below(value, FAILED, 0) if text.strip()]):
+        wrong = _below(value, FAILED, 0) if failed and kind not in _CALLS else ()
+        if errors := [text for text in wrong if text.strip()]:
             return (_error(errors[0]),)
         for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
             texts = tuple(_below(value, keys, 0))
@@ -312,7 +314,10 @@ class _Record:
             texts = self._whole(kind, failed and numbered is None)  # else the error may be another call's
         if kind in TRIED and numbered is not None and len(texts) > 1:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
-        return " ".join(text for text in texts if text.strip()) if texts else None
+        said = " ".join(text for text in texts if text.strip()) if texts else None
+        if failed and kind in _CALLS and self._tried is TRIED and isinstance(part, dict):
+            return " ← ".join(filter(None, (_beside_word(part.get("status")), said))) or said
+        return said
 
     def _part(self, event: str, base: str) -> Any:
         """The part of the record that is an event's own; None where it names none."""
@@ -327,6 +332,11 @@ class _Record:
             return None
         messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
+
+
+def _beside_word(status: Any) -> str:
+    """Why an event failed, where its status says it; "" elsewhere."""
+    return status_text(status) if isinstance(status, str) else ""
 
 
 def _spoken(text: str) -> str:
@@ -367,8 +377,12 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
     elif isinstance(value, dict):
         found = False
         words = {_word(key): inner for key, inner in reversed(value.items())}
-        if keys is FAILED and isinstance(status := words.get("status"), dict):  # of OpenTelemetry
-            words.setdefault("error", status.get("message") or status.get("description"))
+        if keys is FAILED:
+            status = words.get("status")
+            why: Any = _beside_word(status)
+            if isinstance(status, dict):  # of OpenTelemetry
+                why = status.get("message") or status.get("description")
+            words |= {"error": why} if why and not words.get("error") else {}
         for key in keys:
             if found and keys is not SAID:
                 return

@@ -15,6 +15,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, of_sides
 from credit.reports.event_texts import event_texts
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
@@ -54,6 +55,7 @@ class LeadingCause:
       pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
         tasks.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
+      more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -77,6 +79,7 @@ class LeadingCause:
     beyond_chance: bool | None = None
     pairs: tuple[int, int] = (0, 0)
     of_sides: tuple[int, ...] = ()
+    more_often: str = ""
 
     def told(self) -> str:
         """The cause with its counts."""
@@ -95,7 +98,8 @@ class LeadingCause:
         pairs, tasks = self.pairs
         rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
         within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
-        chance = f" ({within}: harder tasks may be why)" if self.beyond_chance is False else ""
+        there = f", or what else differs in {self.more_often}, which has it more often," if self.more_often else ""
+        chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -215,11 +219,26 @@ def leading_causes(
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having[i]), side),
+            more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             pairs=(0, 0) if kinds is None else kinds.pairs(),
         )
         for i, row, text in zip(named, first, said, strict=True)
     )
+
+
+def _more_often(traces: Traces, having: np.ndarray, tells: np.ndarray) -> str:
+    """`LeadingCause.more_often`: within tasks traces are compared beside others of their system and model alone."""
+    for what in ("system", "model"):
+        coded = traces.traces[what].combine_chunks().dictionary_encode()
+        code, names = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+        every, some = (np.bincount(code[of & (code >= 0)], minlength=len(names)) for of in (tells, having & tells))
+        if np.count_nonzero(every) > 1:
+            most = int(np.argmax(some / every.clip(1)))
+            others = (some.sum() - some[most]) / (every.sum() - every[most])
+            if some[most] / every[most] > 2 * others:
+                return f"{what} {printable(names[most], NAME)}"
+    return ""
 
 
 def _more_failed(failed: int, succeeded: int, of_failed: int, of_succeeded: int) -> float:
@@ -259,12 +278,13 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     broken = [int(of[of >= 0][0]) for _, of in loops if 2 * np.sum(of >= 0) > len(of)]
     looping = [row for row, of in loops if 2 * np.sum(of >= 0) <= len(of)]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
-    none = np.zeros(0, np.int64)
+    none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
-        ("errors", " outside of tool calls", alone, failing, none),
+        ("errors of model calls", "", alone[of_models], failing, none),
+        ("errors", " outside of tool calls", alone[~of_models], failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}

@@ -15,6 +15,7 @@ import numpy as np
 from credit.reports.call_loops import Loop
 from credit.reports.endings import Ending, endings, lasts, of_sides
 from credit.reports.event_texts import command_of, event_texts
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
@@ -404,10 +405,13 @@ def _suspects(
     outcome, (failed, succeeded) = np.asarray(traces.reward, np.float64)[: n.traces], kinds
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
+    of_models = failed_model_calls(traces)
     found = [
         *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
         *(
-            _of_failures(run)._replace(breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool))
+            _of_failures(run, " of a model call" * bool(of_models[run.rows[0]]))._replace(
+                breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool)
+            )
             for run in sorted(failures, key=seriousness)
         ),
         *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
@@ -531,7 +535,7 @@ def _at_most(counts: list[int]) -> str:
     return f"{'up to ' if min(counts) < max(counts) else ''}{max(counts)}"
 
 
-def _of_failures(run: Failures) -> _Found:
+def _of_failures(run: Failures, of: str) -> _Found:
     row, errors, tool = run.rows[0], len(run.rows), "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
         then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
@@ -540,7 +544,7 @@ def _of_failures(run: Failures) -> _Found:
         place = "first of" if run.place == 1 else f"number {run.place} of"
         return _Found(row, "", run.streak, f" errors{tool} in a row", place, errors=errors)
     if run.tool is None:
-        return _Found(row, "error")
+        return _Found(row, f"error{of}")
     then = AFTERWARDS[run.mended] if run.recovered else "no later call of it succeeded"
     return _Found(row, f"error{tool}; {then}", errors=errors)
 

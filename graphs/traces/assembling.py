@@ -33,6 +33,7 @@ from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import CUT_SHORT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.statuses import status_words
 from graphs.traces.tokens import join_tokens
 
 __all__ = ["assemble", "clustered"]
@@ -373,7 +374,8 @@ def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa
     kind = EVENT_TEXT[name]
     columns = [part.pop(name, None) for part in parts]
     chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(columns, lengths, strict=True)]
-    return pa.chunked_array(chunks, kind).combine_chunks()
+    column = pa.chunked_array(chunks, kind).combine_chunks()
+    return status_words(column) if name == "status" else column
 
 
 def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -> pa.Table:

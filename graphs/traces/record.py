@@ -87,10 +87,16 @@ LIMITS = frozenset(
 _LIMIT_ERRORS = frozenset(
     {"maxturnsexceeded", "graphrecursion", "usagelimitexceeded", "llmcallslimitexceeded", "agentmaxsteps",
      "budgetexceeded", "contextwindowexceeded", "maxtokensreached", "contextwindowoverflow", "agenttimeout",
-     "limitsexceeded", "timeexceeded"}
+     "limitsexceeded", "timeexceeded", "maxiterationsreached"}
 )  # fmt: skip
 """Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
-AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor and mini-SWE-agent (2)."""
+AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2) and OpenHands' SDK."""
+_OF_RUNS = r"max(imum)? (number of )?(iterations?|turns?|steps?|rounds?|budget)"
+_LIMIT_WORDS = re.compile(
+    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b",
+    re.IGNORECASE,
+)
+"""How errors without such a name say it, as OpenHands' `RuntimeError: Agent reached maximum iteration`."""
 _ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
@@ -588,17 +594,20 @@ def _forward_order(record: TraceRecord) -> list[int]:
 def is_limit(reason: object) -> bool:
     """Whether what a log states as the reason of an end is one of `LIMITS`, or an error that a limit raises.
 
-    An error may be its name, with a message behind it or not, or a whole traceback.
+    An error may be its name, with a message behind it or not, a whole traceback, or what it says in `_LIMIT_WORDS`.
 
     Examples:
       >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
       (True, False, False)
       >>> is_limit("langgraph.errors.GraphRecursionError: Recursion limit of 25 reached"), is_limit("TimeoutError")
       (True, False)
+      >>> is_limit("RuntimeError: Agent reached maximum iteration. Current iteration: 30, max iteration: 30")
+      True
     """
     if not isinstance(reason, str):
         return False
-    return reason.lower() in LIMITS or any(_error_name(line) in _LIMIT_ERRORS for line in reason.splitlines())
+    stated = any(_error_name(line) in _LIMIT_ERRORS for line in reason.splitlines())
+    return stated or reason.lower() in LIMITS or _LIMIT_WORDS.search(reason) is not None
 
 
 def _error_name(line: str) -> str:

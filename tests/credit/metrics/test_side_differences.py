@@ -1242,12 +1242,13 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
     for metric, more in (("money", ["--prices", prices]), ("tokens", [])):
         told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
         (row,) = [row for row in told["differences"] if row["metric"] == metric]
-        agents = told["agents"]
-        assert told["agents_of"] == metric and agents[0]["agent"] == "reviewer"
+        agents = told["agents"][metric]
+        assert [*told["agents"]] == [*dict.fromkeys([metric, "tokens"])] and agents[0]["agent"] == "reviewer"
         for of in ("first", "second", "difference"):
             assert sum(one[of] for one in agents) == pytest.approx(row[of], rel=1e-9)
         assert agents[0]["first"] == 0 and agents[0]["difference"] == agents[0]["second"] > 0.9 * row["difference"]
         printed = run("metrics", log, "--sides", "system", *more).stdout
+        assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
         assert re.search(rf"by agent: reviewer \{agents[0]['difference']:+.3g}, 2 others together [-+][0-9.]+;", line)
@@ -1271,7 +1272,7 @@ def test_a_difference_of_money_is_split_into_models_tokens_and_tools(tmp_path: P
     log, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     prices.write_text("model,input,output,cached_input,tool,call\nsmall,1,2,0.5,,\nlarge,10,20,5,,\n,,,,browse,0.01\n")
     told = json.loads(run("metrics", log, "--sides", "system", "--prices", prices, "--json").stdout)
-    coder, planner = told["agents"]
+    coder, planner = told["agents"]["money"]
     sign = -1 if turned else 1
     # read (3000 to 1000): 9 * 2000; generated: 18 * 1000; cached: 4.5 * 1000; then -2000 * (1 + 10) / 2 read.
     parts = [sign * part for part in (0.0405, -0.011, 0.02)]
@@ -1282,7 +1283,30 @@ def test_a_difference_of_money_is_split_into_models_tokens_and_tools(tmp_path: P
     line = told["by_agent"]
     models, signs = ("large to small", "-+-") if turned else ("small to large", "+-+")
     assert f"coder {signs[0]}0.0495 ({models} {signs[0]}0.0405, tokens {signs[1]}0.011, tools {signs[2]}0.02), " in line
-    assert len(line.split()) <= MOST_WORDS
+    assert len(line.partition(";")[0].split()) <= MOST_WORDS
+
+
+def test_the_agent_that_says_more_is_named_where_money_is_known(tmp_path: Path) -> None:
+    """`tokens +392, by agent: planner +318` was gone with `--prices`, where the cheap planner is no part of money."""
+    models = [("large", 100, 400), ("small", 420, 400)]  # of the worker, and the numbers of tokens of both
+    lines = [
+        trace(f"t{i}", f"q{i // 2}", 1.0, edges=[], system=f"v{i % 2}", events=[
+            {"id": "p", "type": "message", "agent": "planner", "model": "small", "tokens": said + i // 4},
+            {"id": "w", "type": "message", "agent": "worker", "model": model, "tokens": own + i // 4},
+        ])
+        for i in range(24) for model, said, own in [models[i % 2]]
+    ]  # fmt: skip
+    for line in lines:
+        line["costs"] = {}
+    log, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
+    prices.write_text("model,input,output\nsmall,0,1\nlarge,0,50\n")
+    for more, metrics in (([], ["tokens"]), (["--prices", prices], ["money", "tokens"])):
+        told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
+        assert [*told["agents"]] == metrics
+        for sentence in (told["by_agent"], told["origin"]):
+            assert "tokens generated of a trace +320, by agent: planner +320; agents not tested" in sentence, sentence
+            assert ("by agent: worker -" in sentence) == ("money" in metrics)
+        assert told["agents"][metrics[0]][0]["agent"] == "worker" or metrics == ["tokens"]
 
 
 def test_a_difference_of_many_agents_names_few(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_killed_runs_that_one_side_alone_has_numbers_of_are_left_out_of_both(lac
             assert rows[name].traces == (36, 36) and not rows[name].stands_out
             assert rows[name].refused == {LACKING: 12, EARLY: 12}
     assert rows["money"].first == pytest.approx(rows["money"].second, rel=0.05)
-    assert sum(one.difference for one in found.agents) == pytest.approx(rows["money"].difference, rel=1e-9)
+    assert sum(one.difference for one in found.agents["money"]) == pytest.approx(rows["money"].difference, rel=1e-9)
     assert rows["success"].asked == (48, 48) and EARLY not in rows["success"].refused
     clause = "oney, tokens generated, … are without traces that end early, since some lack lines"
     assert f"; m{clause}" in found.but() and f"M{clause}." in found.caveats()

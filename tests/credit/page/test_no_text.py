@@ -16,6 +16,7 @@ import credit
 from credit.cli import cli
 from credit.page import Findings, Labels, PageServer
 from credit.page.html import page
+from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts
 from credit.reports.task_and_result import task_and_result
 from tests.credit.page.test_page import embedded
@@ -150,3 +151,31 @@ def test_no_address_of_a_served_page_has_a_secret(session: Path, tmp_path: Path,
                     assert SECRET not in answer.read().decode(), address
         finally:
             server.stop()
+
+
+STATUSES = {f"error: HTTP 500 {SECRET}": "error", f"failed: customer {SECRET}, card 4111": "failed", "ok": "ok",
+            f"ok ({SECRET} after 0 errors)": "ok", f"timed out {SECRET}": "timed out", f"{SECRET} denied": "denied",
+            f"HTTP 500 Internal Error: {SECRET}": "Error", "not found": "not found", "tool_error": "tool_error",
+            f"in progress - {SECRET}": "in progress", f'{{"error": "{SECRET}"}}': "error"}  # fmt: skip
+"""What native logs have as statuses, and the word of each."""
+
+
+@pytest.mark.parametrize("kind", ["message", "tool_call", "tool_result"])
+def test_what_stands_behind_the_word_of_a_status_is_text(kind: str, tmp_path: Path) -> None:
+    """`failed: customer Jane Doe, card 4111` was taken for a name: a page without text had it, and no excerpt."""
+    events = [
+        {"id": f"e{i}", "type": kind, "agent": "worker", "status": status, "tool": "pay" if "tool" in kind else None}
+        for i, status in enumerate(STATUSES)
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}))
+    traces = credit.read(log)
+    words = [*STATUSES.values()]
+    assert traces.events["status"].to_pylist() == words
+    wrong = [word not in ("ok", "not found", "in progress") for word in words]
+    assert error_mask(traces).tolist() == wrong
+    texts = event_texts(traces, np.arange(len(words)), 600)
+    said = [SECRET in status and is_wrong for status, is_wrong in zip(STATUSES, wrong, strict=True)]
+    assert [SECRET in text for text in texts] == said, texts
+    assert SECRET not in quoted(Findings.of(traces, {}, text=False))
+    assert SECRET in quoted(Findings.of(traces, {}))

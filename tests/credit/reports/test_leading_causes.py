@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from credit.cli import cli
 from credit.reports.leading_causes import leading_causes, told_causes
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
@@ -246,3 +247,30 @@ def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_pat
     rows = [run(i, ["index"] * (i % 4 < 2), rewards={"team": i // 4 + i % 4 / 10}) for i in range(48)]
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert cause.told().endswith("(index is down) in 24 of 24 worse traces and 0 of 24 better ones")
+
+
+def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
+    """67 planted `error: 429 …` were four rows `error`, and errors `outside of tool calls`: 429 stood nowhere."""
+    rows = [run(i, []) for i in range(8)]
+    for row in rows[:5]:
+        row["events"][0]["status"] = "error: 429 Too Many Requests"
+    traces = logs(tmp_path, rows)
+    (cause,) = leading_causes(traces)
+    assert cause.told() == "errors of model calls by coder (429 Too Many Requests) in 5 of 8 traces"
+    (suspect,) = triage(traces).suspects
+    assert (suspect.why, suspect.text) == ("error of a model call", "429 Too Many Requests")
+
+
+@pytest.mark.parametrize("named", ["system", "model"])
+def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named: str) -> None:
+    """A cause of the new version alone, which fails more, was put on harder tasks, though both had the same."""
+    rows = []
+    for number in range(96):
+        task, is_new, k = number // 8, number // 4 % 2, number % 4
+        won = float(k > (2 if is_new and task < 6 else 0) or (not is_new and task < 6))
+        more = {"trace_id": f"t{number}", "task_id": f"q{task}", "rewards": {"team": won}, named: f"v{is_new + 1}"}
+        rows.append(run(0, ["index"] * (is_new and task < 3)) | more)
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.beyond_chance is False
+    why = f": harder tasks, or what else differs in {named} v2, which has it more often, may be why)"
+    assert cause.told().endswith(why), cause.told()

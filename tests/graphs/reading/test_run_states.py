@@ -166,8 +166,40 @@ def test_an_error_by_which_a_limit_ends_a_run_is_the_limit(
         assert any(words in one.words and "at a limit" in one.words for one in endings(traces))
 
 
+@pytest.mark.parametrize("name", ["openhands", "openhands-sdk"])
+@pytest.mark.parametrize("words", [
+    "RuntimeError: Agent reached maximum iteration. Current iteration: 30, max iteration: 30",
+    "RuntimeError: Agent reached maximum iteration in headless mode. Current iteration: 30, max iteration: 30",
+    "RuntimeError: Agent reached maximum budget for conversation. Current budget: 5.01, max budget: 5.00",
+    "MaxIterationsReached: Agent reached maximum iterations limit (500).",
+    "Last error: the remote conversation ended. MaxIterationsReached: Agent reached maximum iterations limit (500)",
+])  # fmt: skip
+def test_a_limit_that_an_error_has_in_its_words_is_no_failure_of_the_harness(
+    name: str, words: str, tmp_path: Path
+) -> None:
+    """OpenHands' runs of 30 iterations were failures of the harness: success was higher with `--errors drop`."""
+    values: list[Any] = [OPENHANDS | {"error": words}]
+    if name == "openhands-sdk":
+        code, _, detail = words.partition(": ")
+        error = {"kind": "ConversationErrorEvent", "id": "err", "source": "environment", "code": code, "detail": detail}
+        values = [*ALL[name].values, error | {"timestamp": "2026-01-01T00:00:09.000000"}]
+    (tmp_path / "output.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
+    traces = read(tmp_path, errors="drop")
+    assert [one.kind for one in traces.problems if one.kind.startswith("run-")] == ["run-limit"]
+    assert traces.evidence["metrics.ended_at_limit"].array.any()
+
+
 @pytest.mark.parametrize(
-    "words", ["KeyError: 'a'", API, "the tool said MaxTurnsExceeded", "ModelError: MaxTurnsExceeded"]
+    "words",
+    [
+        "KeyError: 'a'",
+        "MaxRetryError: Max retries exceeded",
+        "OSError: reached max open files",
+        "RateLimitError: 429, maximum tokens a minute reached",
+        API,
+        "the tool said MaxTurnsExceeded",
+        "ModelError: MaxTurnsExceeded",
+    ],
 )
 def test_another_error_of_a_run_is_told_in_its_words(words: str, tmp_path: Path) -> None:
     """They were thrown away for the name of the root span."""
