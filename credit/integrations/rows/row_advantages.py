@@ -710,7 +710,7 @@ class RowAdvantages:
         if self._unmet:
             texts["state"] = f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch"
         reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-        if 0 not in reasons and not texts:
+        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
             texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
         self._warn({kind: f"method {self.name!r} {text}" for kind, text in texts.items()}, stacklevel=4)
 
