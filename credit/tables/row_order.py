@@ -138,21 +138,27 @@ def ties(rows: Rows, places: np.ndarray) -> bool:
     return bool(((agent[1:] == agent[:-1]) & (of_event[1:] == of_event[:-1])).any())
 
 
-def rounds_at_once(rows: Rows, places: np.ndarray | None, context: Any) -> int:
+def rounds_at_once(rows: Rows, places: np.ndarray | None) -> int:
     """How many rounds of a trace have rows of several agents: at one place (`rounds_of_places`), or in one context.
 
     Args:
       rows: of the batch.
       places: of `rounds_of_places`; None where no order is stated.
-      context: the column, or None.
     """
     entered = len(rows.event)
     trace, agent = (np.asarray(ids)[:entered] for ids in (rows.names.graph.trace_ids, rows.names.graph.agent_ids))
-    stated = places, None if context is None else factorise("context", context)[0]
-    return sum(rounds_of_agents(trace, agent, at[rows.names.rows]) for at in stated if at is not None)
+    at_place = None if places is None else places[rows.names.rows]
+    stated = at_place, _contexts(rows)
+    return sum(rounds_of_agents(trace, agent, at) for at in stated if at is not None)
 
 
-def untold_rounds(rows: Rows, turn: Any, context: Any) -> bool:
+def _contexts(rows: Rows) -> np.ndarray | None:
+    """The context of each entered event, negative where none is stated; None without the column."""
+    stated = rows.evidence.get("context")
+    return None if stated is None else np.asarray(stated)[: len(rows.event)]
+
+
+def untold_rounds(rows: Rows, turn: Any) -> bool:
     """Whether rows of several agents of a trace may have been at once: neither turns nor contexts say who was first.
 
     They then stand as in the batch, which may be as they ended. Turns that rise along the trace say so, and a context
@@ -160,15 +166,15 @@ def untold_rounds(rows: Rows, turn: Any, context: Any) -> bool:
 
     Args:
       rows: of a batch without `order=`.
-      turn, context: the columns, or None.
+      turn: the column, or None.
     """
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
     beside = trace[1:] == trace[:-1]
     untold = np.zeros(len(graph.group_ids), bool)
     untold[trace[1:][beside & (agent[1:] != agent[:-1])]] = True
-    if context is not None and untold.any():
-        lacks = factorise("context", context)[0][rows.names.rows] < 0
+    if (context := _contexts(rows)) is not None and untold.any():
+        lacks = context < 0
         untold &= np.isin(np.arange(len(untold)), trace[lacks])
     if turn is not None and untold.any():
         codes, names = factorise("turn", turn)

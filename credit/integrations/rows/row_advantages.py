@@ -624,7 +624,7 @@ class RowAdvantages:
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        if self._facts.chained and (rounds := rounds_at_once(batch.rows, places, batch.columns.get("context"))):
+        if self._facts.chained and (rounds := rounds_at_once(batch.rows, places)):
             return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
@@ -635,14 +635,13 @@ class RowAdvantages:
         several agents at one place of `order=` stand by their names instead, and where their turns fall, one of both is
         wrong.
         """
-        facts, context = self._facts, batch.columns.get("context")
+        facts = self._facts
         if places is not None:
             return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
-        if facts.reads_order[False] and rounds_at_once(batch.rows, None, context):
+        if facts.reads_order[False] and rounds_at_once(batch.rows, None):
             return True
-        return facts.reads_agents["event_reward" in batch.columns] and untold_rounds(
-            batch.rows, batch.columns.get("turn"), context
-        )
+        reads = facts.reads_agents["event_reward" in batch.columns]
+        return reads and untold_rounds(batch.rows, batch.columns.get("turn"))
 
     def _check_columns(
         self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int, copies: str
@@ -703,7 +702,7 @@ class RowAdvantages:
         if self._unmet:
             texts["state"] = f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch"
         reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-        if 0 not in reasons and not texts:
+        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
             texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
         self._warn({kind: f"method {self.name!r} {text}" for kind, text in texts.items()}, stacklevel=4)
 

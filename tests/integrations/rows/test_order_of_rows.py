@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -103,3 +104,19 @@ def test_a_group_of_almost_equal_rewards_moves_no_level(name: str, monkeypatch: 
     np.testing.assert_allclose(got.advantages[~near], plain[~near], rtol=1e-5, atol=1e-6)
     if np.abs(plain[near]).max() > 1e-6:  # else single precision keeps nothing of the differences that it takes
         np.testing.assert_allclose(got.advantages[near], plain[near], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["turn_baseline", "gae", "critic", "discounted_return"])
+def test_rows_of_some_contexts_alone_have_an_order(method: str) -> None:
+    """Methods that read the order refused a context of null, which is none, and so every batch of some replays."""
+    rows: dict[str, Any] = {"group": ["q"] * 6, "trace": [0, 0, 1, 1, 2, 2], "agent": [*"ababab"], "turn": [0, 1] * 3}
+    stated = {"value": [0.5] * 6} if method in ("gae", "critic") else {}
+    reward = np.array([1.0, 1.0, 0.0, 0.0, 0.5, 0.5])
+    plain = RowAdvantages(method)(**rows, reward=reward, evidence=stated)
+    contexts = {"context": [None, "c", None, "d", None, "e"], "node": [None, "n1", None, "n2", None, "n3"]}
+    some = RowAdvantages(method)(**rows, reward=reward, evidence=stated | contexts)
+    assert some.advantages.tolist() == plain.advantages.tolist() and some.metrics["credit/condition/ordered"] == 1
+    at_once = stated | {"context": [None, None, "c", "c", None, None]}  # a round of one trace
+    with contextlib.nullcontext() if not stated else pytest.warns(MissingColumnWarning, match="in 1 round several"):
+        doubted = RowAdvantages(method)(**rows, reward=reward, evidence=at_once)
+    assert doubted.metrics.get("credit/condition/unbiased") != 1 or method == "discounted_return"

@@ -1258,3 +1258,14 @@ def test_an_order_that_turns_leave_open_is_not_called_kept(agent: str, turn: Any
     assert placed == (1 if ordered is None else ordered)
     each = {**rows, "trace": np.arange(8)} | ({} if turn is None else {"turn": [0] * 8})
     assert RowAdvantages("discounted_return")(**each).metrics["credit/condition/ordered"] == 1  # one row a trace
+
+
+def test_a_batch_without_an_answer_is_told_beside_what_else_it_lacks() -> None:
+    """That no row had an advantage was not said where the agents were missing, too."""
+    huge = np.array([0.0, 1e30, 0.0, 1e30], np.float32)
+    with pytest.warns(MissingColumnWarning) as seen:
+        result = RowAdvantages("dr_mas")(group=["q"] * 4, trace=[*"abcd"], reward=huge)
+    assert not result.valid.any()
+    said = [str(warning.message) for warning in seen]
+    assert any("needs the column 'agent'" in text for text in said)
+    assert any("answers no row of the batch: no finite number" in text for text in said)
