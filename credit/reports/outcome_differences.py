@@ -202,7 +202,7 @@ class OutcomeDifferences:
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
-                    whose = f", {whose}" if (whose := row.owners.told()) else ""
+                    whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)

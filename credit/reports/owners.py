@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.tool_calls import ToolCalls
 from graphs.structure.host_ids import ranked
+from graphs.task_means import ROUNDING
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -17,8 +19,10 @@ __all__ = ["OWNED", "Owner", "Owners", "owned_events", "owners"]
 OWNED = ("errors", "unmended_errors", "retries", "loops")
 """Numbers of which it is asked whose they are, as metrics are called."""
 
-OUTSIDE, UNNAMED = "events outside of tool calls", "unnamed tools"
+OUTSIDE, UNNAMED, OF_MODELS = "events outside of tool calls", "unnamed tools", "model calls"
 """What stands in place of the name of a tool."""
+LEAST_REST = 0.2
+"""Part of a difference from which what makes most of the rest is named, too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Owner:
     """Events of a tool, of an agent, or of a tool that the agent called, that make more than half of a difference.
 
     Attributes:
-      tool: its name, `OUTSIDE` or `UNNAMED`; "" where it is the agent's with several tools.
+      tool: its name, `OUTSIDE`, `UNNAMED` or `OF_MODELS`; "" where it is the agent's with several tools.
       agent: name of the agent that called it; "" where it is the tool's by several agents.
       first, second: how many a trace of each kind has, as of the difference. Those of all tools add up to the number
         itself, as do those of all agents.
@@ -44,25 +48,34 @@ class Owners:
 
     Attributes:
       named: the one pair of a tool and an agent that more than half of it is of; else a tool, an agent, or both.
+      rest: the same of what these leave, if it is `LEAST_REST` of the difference.
       several: of "tools" and "agents", which the log has several of; those that it has one of are not named.
     """
 
     named: tuple[Owner, ...] = ()
     several: tuple[str, ...] = ()
+    rest: tuple[Owner, ...] = ()
 
-    def told(self, means: Callable[[float, float], str] | None = None) -> str:
-        """In words, with both means of each owner where `means` has words for them; "" where nobody is to be named."""
+    def told(self, means: Callable[[float, float], str] | None = None, *, short: bool = False) -> str:
+        """In words, with both means of each owner where `means` has words for them; "" where nobody is to be named.
+
+        What is to be short leaves out `rest`.
+        """
         if not self.named:
             return f"spread over {' and '.join(self.several)}" if self.several else ""
-        numbers = [f" ({means(one.first, one.second)})" if means else "" for one in self.named]
-        return f"mostly {' and '.join(map(''.join, zip(self.words(), numbers, strict=True)))}"
+        told = [
+            " and ".join(f"of {self._words(one)}{f' ({means(one.first, one.second)})' if means else ''}" for one in of)
+            for of in (self.named, () if short else self.rest)
+            if of
+        ]
+        return f"mostly {', then '.join(told)}"
 
     def words(self) -> list[str]:
-        """Each owner, as in `of tool search by coder`."""
+        """Each owner of most, as in `of tool search by coder`."""
         return [f"of {self._words(one)}" for one in self.named]
 
     def _words(self, one: Owner) -> str:
-        tool = one.tool if one.tool in (OUTSIDE, UNNAMED) else f"tool {printable(one.tool, 60)}"
+        tool = one.tool if one.tool in (OUTSIDE, UNNAMED, OF_MODELS) else f"tool {printable(one.tool, 60)}"
         agent = printable(one.agent, 60)
         if one.tool and one.agent:
             return f"{tool} by {agent}"
@@ -99,26 +112,46 @@ def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarr
     names, name = ranked(traces.agents["name"].to_pylist())
     called: list[str | None] = traces.events["tool"].to_pylist()
     owner, of_team = calls.owners[rows], frozenset(calls.rows.tolist())
-    of_rows = [called[row] or (UNNAMED if row in of_team else OUTSIDE) for row in owner.tolist()]
+    failed_models = frozenset(np.flatnonzero(failed_model_calls(traces)).tolist())
+    of_rows = [
+        called[row] or (UNNAMED if row in of_team else OF_MODELS if row in failed_models else OUTSIDE)
+        for row in owner.tolist()
+    ]
     tools, tool = ranked([*of_rows, *(called[row] or UNNAMED for row in calls.rows.tolist())])
     # One tool is named, too: what is outside of it could fail as well. One agent is the whole team.
-    by_tool, by_agent = bool({*tools} - {OUTSIDE, UNNAMED}), len(np.unique(name[agent_of[: traces.sizes.events]])) > 1
+    by_tool, by_agent = (
+        bool({*tools} - {OUTSIDE, UNNAMED, OF_MODELS}),
+        len(np.unique(name[agent_of[: traces.sizes.events]])) > 1,
+    )
     first, second = (of[trace[rows]] for of in weights)
-    whole = float((second - first).sum())
-    if not whole:
-        return Owners()
+    of_tool, of_agent, whole = tool[: len(rows)], name[agent_of[owner]], float((second - first).sum())
 
-    def found(by_tool: bool, by_agent: bool) -> list[Owner]:
-        """Who has most, of tools, agents or pairs of both."""
-        key = tool[: len(rows)] * by_tool * len(names) + name[agent_of[owner]] * by_agent
-        sums = [np.bincount(key, weight, len(tools) * len(names)) for weight in (first, second)]
+    def found(left: np.ndarray, by_tool: bool, by_agent: bool) -> list[Owner]:
+        """Who has most of these events, of tools, agents or pairs of both."""
+        key = of_tool * by_tool * len(names) + of_agent * by_agent
+        sums = [np.bincount(key, weight * left, len(tools) * len(names)) for weight in (first, second)]
+        more = sums[1] - sums[0]
         return [
             Owner(
                 tools[one // len(names)] * by_tool, names[one % len(names)] * by_agent, *(float(of[one]) for of in sums)
             )
-            for one in np.flatnonzero((sums[1] - sums[0]) / whole > 0.5).tolist()
+            for one in np.flatnonzero(more / more.sum() > 0.5).tolist()
         ]
 
-    named = found(True, True) if by_tool and by_agent else []
-    named = named or [*(found(True, False) if by_tool else []), *(found(False, True) if by_agent else [])]
-    return Owners(tuple(named), ("tools",) * by_tool + ("agents",) * by_agent)
+    def most(left: np.ndarray) -> list[Owner]:
+        if not ((second - first) * left).sum():
+            return []
+        pairs = found(left, True, True) if by_tool and by_agent else []
+        return pairs or [
+            *(found(left, True, False) if by_tool else []),
+            *(found(left, False, True) if by_agent else []),
+        ]
+
+    if not whole:
+        return Owners()
+    named, left = most(np.ones(len(rows), bool)), np.ones(len(rows), bool)
+    for one in named:
+        of_one = (of_tool == tools.index(one.tool)) if one.tool else np.ones(len(rows), bool)
+        left &= ~(of_one & (of_agent == names.index(one.agent)) if one.agent else of_one)
+    rest = [one for one in most(left) if (one.second - one.first) / whole >= LEAST_REST - ROUNDING] if named else []
+    return Owners(tuple(named), ("tools",) * by_tool + ("agents",) * by_agent, tuple(rest))

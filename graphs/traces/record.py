@@ -80,7 +80,7 @@ CUT_SHORT = "cut_short"
 """The metric that is 1 where spans name a parent that is not in the log (`missing`), or one has no end (`open`)."""
 LIMITS = frozenset(
     {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
-     "max_prompt_length_exceeded", "max_response_length_exceeded", "max_steps", "timeout",
+     "max_prompt_length_exceeded", "max_response_length_exceeded", "timeout",
      "exit_cost", "exit_context", "exit_total_execution_time"}
 )  # fmt: skip
 """Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
@@ -91,12 +91,13 @@ _LIMIT_ERRORS = frozenset(
 )  # fmt: skip
 """Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
 AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2) and OpenHands' SDK."""
-_OF_RUNS = r"max(imum)? (number of )?(iterations?|turns?|steps?|rounds?|budget)"
+_OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|budget)"
 _LIMIT_WORDS = re.compile(
-    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b",
+    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b"
+    rf"|^([\w$]*_)?{_OF_RUNS}(_usd)?(:|$)",
     re.IGNORECASE,
 )
-"""How errors without such a name say it, as OpenHands' `RuntimeError: Agent reached maximum iteration`."""
+"""How others say it, as OpenHands' `RuntimeError: Agent reached maximum iteration`, and tau2-bench's `max_steps`."""
 _ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array

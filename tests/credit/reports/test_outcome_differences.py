@@ -62,7 +62,10 @@ def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     found = failing(tmp_path, {("ann", "edit"): 3, ("bob", "edit"): 1, ("bob", "read"): 1}, {("bob", "read"): 1})
     errors = next(row for row in found.rows if row.what == "errors")
     assert errors.stands_out and [(one.tool, one.agent) for one in errors.owners.named] == [("edit", "ann")]
-    assert "The difference in errors is mostly of tool edit by ann (3 against 0)." in found.lines()
+    assert (
+        "The difference in errors is mostly of tool edit by ann (3 against 0), then of tool edit by bob (1 against 0)."
+        in found.lines()
+    )
     assert ", mostly of tool edit by ann)" in found.headline()
     assert not any(row.owners.named for row in found.rows if row.what not in ("errors", "retries"))
 

@@ -172,6 +172,7 @@ def test_an_error_by_which_a_limit_ends_a_run_is_the_limit(
     "RuntimeError: Agent reached maximum iteration in headless mode. Current iteration: 30, max iteration: 30",
     "RuntimeError: Agent reached maximum budget for conversation. Current budget: 5.01, max budget: 5.00",
     "MaxIterationsReached: Agent reached maximum iterations limit (500).",
+    "STATUS$ERROR_MAX_ITERATIONS",
     "Last error: the remote conversation ended. MaxIterationsReached: Agent reached maximum iterations limit (500)",
 ])  # fmt: skip
 def test_a_limit_that_an_error_has_in_its_words_is_no_failure_of_the_harness(
