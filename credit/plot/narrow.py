@@ -56,6 +56,7 @@ def make_room(figure: Figure) -> None:
         width, height = figure.get_size_inches()
         room = _size_with_room(before)
         raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {room}")
+    figure.draw_without_rendering()  # which places ticks in the room that there is now
     _thin_ticks([axes.xaxis for axes in figure.axes])
     for axes in figure.axes:
         _fit_cells(axes)
@@ -112,7 +113,7 @@ def _fits(figure: Figure) -> bool:
             for text in of_kind:
                 text.set_fontsize(min(float(other.get_fontsize()) for other in of_kind))
         caught.clear()
-        figure.draw_without_rendering()
+        lay_out(figure)
         if any("collapsed" in str(warning.message) for warning in caught):
             return False
         least = min((axes.get_window_extent().height for axes in figure.axes), default=np.inf)
