@@ -709,9 +709,9 @@ def test_show_lists_tools_status_and_text(tmp_path: Path) -> None:
     assert "search" in short and "…" in short and len(every.splitlines()) > len(short.splitlines())
     plain = json.loads(run("show", log, "--json").stdout)
     assert [event["event"] for event in plain["events"]][:3] == ["m0", "c0", "r0"] and len(plain["events"]) == 30
-    assert plain["events"][2]["status"] == "error: no such page" and plain["events"][1]["causes"] == [
-        [0, "tool_dependency"]
-    ]
+    result = plain["events"][2]
+    assert (result["status"], result["text"]) == ("error", "no such page")
+    assert plain["events"][1]["causes"] == [[0, "tool_dependency"]]
 
 
 def test_show_quotes_the_text_of_real_logs(shared_data: Path) -> None:
