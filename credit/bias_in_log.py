@@ -10,7 +10,7 @@ from credit.method_summary import Summary
 from credit.methods.registry import METHODS
 from credit.methods.running import implied, run
 from credit.reports.own_outcomes import has_agent_outcomes
-from credit.untold_order import said_of_order, tied_traces, untold_traces
+from credit.untold_order import said_of_order, traces_untold
 from graphs.traces.batch import Traces
 
 __all__ = ["OnLog", "on_log"]
@@ -49,7 +49,7 @@ def on_log(traces: Traces, name: str, evidence: Collection[str] = (), *, control
         unbiased, but = method.unbiased_with(keyed, tried.seen)
     broken = next(doubts_of_log(traces, method, keyed, kinds), "")
     of_order = traces, method, keyed, traces.evidence
-    broken = broken or said_of_order(untold_traces(*of_order), tied_traces(*of_order))
+    broken = broken or said_of_order(traces_untold(*of_order))
     if broken and (unbiased or control):
         unbiased, but = None, broken
     return OnLog(unbiased=unbiased, but=but, by=keyed.get("by", ""))

@@ -28,7 +28,7 @@ from credit.reports.trace_returns import (
     outweighed,
     precision_note,
 )
-from credit.untold_order import said_of_order, tied_traces, untold_traces
+from credit.untold_order import UNTOLD, said_of_order, traces_untold
 from credit.values_at_once import rounds_of_log, said_of_rounds
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
@@ -103,10 +103,10 @@ class Summary:
         again = sum(problem.count for problem in traces.problems if problem.kind == REPEATED_ROWS)
         self.counts.update({"with own outcome": int(credit.own_outcome), "again": again})  # the first is of batches
         of_order = traces, find_method(method), options, traces.evidence
-        untold, tied = untold_traces(*of_order), tied_traces(*of_order)
-        self.counts.update({"of untold order": untold, "at one time": tied})
+        untold = traces_untold(*of_order)
+        self.counts.update({kind: untold[kind] for kind in UNTOLD})
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
-        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold or tied else set())  # said of the order
+        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # said of the order
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
         self.counts.update({"of another reward": _of_another_reward(traces)})
@@ -278,8 +278,10 @@ class Summary:
             doubts.append(f"{method} reads rows in the order of the file, and {stands}")
         if count["again"]:
             doubts.append(f"{counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
-        if untold := said_of_order(count["of untold order"], count["at one time"]):
-            doubts.append(f"{method} reads the order of agents, and {untold}")
+        if untold := said_of_order(count):
+            doubts.append(
+                f"{method} reads the order of {'rows' if count['scattered-rows'] else 'agents'}, and {untold}"
+            )
         return doubts
 
     def lines(self, method: str, options: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,7 +13,29 @@ from graphs.structure.edge_order import EdgeOrder
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["said_of_order", "tied_traces", "untold_traces"]
+__all__ = ["UNTOLD", "said_of_order", "traces_untold", "untold_traces"]
+
+UNTOLD = ("of untold order", "at one time", "turns-by-agent", "scattered-rows")
+"""What leaves open who was first: in native logs, and in tables by their times or their notes."""
+
+
+def traces_untold(
+    traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]
+) -> collections.Counter[str]:
+    """How many traces leave to their order what a method reads of it, by `UNTOLD`.
+
+    Args: as of `untold_traces`.
+    """
+    reads = {
+        "turns-by-agent": method.reads_order(options, given, of_agents=True),
+        "scattered-rows": method.reads_order(options, given),
+    }
+    found = collections.Counter[str]()
+    for note in traces.problems:
+        found[note.kind] += note.count if reads.get(note.kind) else 0
+    found["of untold order"] = untold_traces(traces, method, options, given)
+    found["at one time"] = _tied_traces(traces, method, options, given)
+    return found
 
 
 def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
@@ -43,7 +66,7 @@ def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], gi
     return len(np.unique(np.asarray(traces.graph.trace_ids)[after[latest[after] != before + 1]]))
 
 
-def tied_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
+def _tied_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
     """How many traces of tables have rows of several agents at one time, where a method reads who was first.
 
     Args: as of `untold_traces`.
@@ -69,8 +92,9 @@ def _beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return before[apart], after[apart]
 
 
-def said_of_order(untold: int, tied: int) -> str:
-    """What follows where `untold_traces` or `tied_traces` count some; "" where they count none."""
+def said_of_order(counts: Mapping[str, int]) -> str:
+    """What follows where `traces_untold` counts some; "" where it counts none."""
+    untold, tied, by_agent, scattered = (counts.get(kind, 0) for kind in UNTOLD)
     context = "one context where agents act at once"
     of_list = (
         f"in {counted(untold, 'trace')} no edges tell which of several agents acted first, and the order of the list, "
@@ -81,4 +105,13 @@ def said_of_order(untold: int, tied: int) -> str:
         f"in {counted(tied, 'trace')} rows of several agents have one time, and the order of the file, maybe that in "
         f"which they ended, is taken; expected times that differ, or {context}"
     )
-    return "; ".join(said for count, said in ((untold, of_list), (tied, of_file)) if count)
+    of_turns = (
+        f"in {counted(by_agent, 'trace')} rows stand by agent, and no turn that rises along the trace tells which "
+        "acted first; expected times, or turns numbered along the trace"
+    )
+    of_rows = (
+        f"in {counted(scattered, 'trace')} rows are scattered over the file, without time or turn, and its order is "
+        "taken; expected the rows of a trace together in their order, or times"
+    )
+    said = zip((untold, tied, by_agent, scattered), (of_list, of_file, of_turns, of_rows), strict=True)
+    return "; ".join(text for count, text in said if count)

@@ -18,6 +18,7 @@ from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, MOMENT, REWARD, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.reading.files import WrittenIds, name_models
 from graphs.reading.keys import opening
@@ -31,7 +32,6 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
-from graphs.traces.turn_numbers import numbered_turn
 
 __all__ = ["read", "sniff"]
 
@@ -136,18 +136,15 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 for ours in ("group", "agent", "reward", "policy_version"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
-            fallen = []
             for trace in table.traces.values():
                 if trace is not None:
                     name_models(trace)
-                    fallen += [] if (fall := _out_of_order(trace, column_of)) is None else [fall]
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
-            if fallen:
-                yield dataclasses.replace(fallen[0], count=len(fallen))
+            kept = [trace for trace in table.traces.values() if trace is not None]
+            yield from notes_of_order(kept, column_of)
             if "id" not in column_of:
-                kept = [trace for trace in table.traces.values() if trace is not None]
                 yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
@@ -158,27 +155,6 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
-
-
-def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:
-    """The first row whose time, or turn of its agent, is below an earlier one's; None where none is.
-
-    Methods read rows in the order of the file, whatever the row says: `turn_baseline` was wrong without a word.
-    """
-    last: dict[tuple[str, ...], tuple[float, str]] = {}
-    for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
-        stated: list[tuple[tuple[str, ...], float, str]] = [] if math.isnan(time) else [(("time",), time, f"{time:g}")]
-        if trace.turns and (turn := numbered_turn(trace.turns[row])) is not None:
-            stated.append((("turn", agent, turn[0]), turn[1], excerpt(trace.turns[row])))
-        for key, value, shown in stated:
-            before, earlier = last.get(key, (value, shown))
-            if value < before:
-                expected = f"rows in their order, since methods read them so: an earlier row has {earlier}"
-                return Problem(
-                    "unordered-rows", trace.file, trace.lines[row], column_of[key[0]], shown, expected, trace.trace_id
-                )
-            last[key] = value, shown
-    return None
 
 
 def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:

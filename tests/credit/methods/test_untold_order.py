@@ -106,3 +106,30 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
     assert line.startswith("  the policy gradient may be biased: ") == (reads and method != "gae")
     if method == "turn_baseline":
         assert on_log(credit.read(path), method).unbiased is (None if reads or context else True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_turn", "said"),
+    [
+        ("xa0 xa1 xb0 xb1 ya0 ya1 yb0 yb1 zb0", True, "in 2 traces rows stand by agent"),
+        ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", True, ""),  # agents interleave, and the rows of a trace stand together
+        ("xa0 xa1 xb2 xb3 ya0 ya1 yb2 yb3 zb0", True, ""),  # numbered along the trace
+        ("xa0 xa3 xb1 xb2 ya0 ya1 yb2 yb3 zb0", True, "in 1 trace rows stand by agent"),
+        ("xa0 xa1 ya0 ya1 zb0", True, ""),
+        ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", False, ""),
+        ("xa0 ya0 zb0 xb0 yb0 xa1 ya1 xb1", False, ""),  # round by round
+        ("xa0 ya0 xb0 yb0 xa1 zb0 yb1 zb1 ya1", False, "in 3 traces rows are scattered over the file"),
+    ],
+)
+def test_rows_sorted_by_agent_or_shuffled_tell_no_order(rows: str, has_turn: bool, said: str, tmp_path: Path) -> None:
+    """Sorted by agent 96 % of the rows of turn_baseline were wrong without a word, shuffled 75 % of gae."""
+    lines = [f"{row[0]},q,{row[1]},{'xyz'.index(row[0])},0.5,0" + f",{row[2]}" * has_turn for row in rows.split()]
+    path = tmp_path / "rows.csv"
+    path.write_text("trace,group,agent,reward,value,event_reward" + ",turn" * has_turn + "\n" + "\n".join(lines) + "\n")
+    for method, reads in (("turn_baseline", True), ("gae", True), ("mt_grpo", True), ("rloo", False)):
+        done = CliRunner().invoke(cli, ["assign", str(path), "-m", method, "-o", str(tmp_path / "out.csv")])
+        assert done.exit_code == 0, done.output
+        found = [line for line in done.stderr.splitlines() if f"{method} reads the order of " in line]
+        assert [said in line for line in found] == [True] * bool(reads and said)
+    known = on_log(credit.read(path), "turn_baseline")
+    assert (known.unbiased, said in known.but) == (None if said else True, True)

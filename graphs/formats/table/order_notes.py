@@ -1,0 +1,109 @@
+"""What is said of the order of a table's rows: one that stands behind a later one, and rows that tell no order."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from graphs.errors import Problem
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+from graphs.traces.told_order import are_scattered, untold_agents
+from graphs.traces.turn_numbers import numbered_turn
+
+__all__ = ["notes_of_order"]
+
+
+def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) -> Iterator[Problem]:
+    """Notes on the order of the rows of one table, each with the first place and the number of traces.
+
+    Args:
+      traces: of the table.
+      column_of: our columns to the table's.
+    """
+    fallen = [fall for trace in traces if (fall := _out_of_order(trace, column_of)) is not None]
+    if fallen:
+        yield dataclasses.replace(fallen[0], count=len(fallen))
+    untold = [trace for trace in traces if len(trace.ids) > 1 and not _rises(trace.times)]
+    of_trace = np.repeat(np.arange(len(traces)), [len(trace.ids) for trace in traces])
+    lines = np.array([line for trace in traces for line in trace.lines])
+    scattered = untold and are_scattered(of_trace[np.argsort(lines, kind="stable")])
+    if "turn" in column_of:
+        turns = {id(trace): _numbers(trace.turns) for trace in untold}
+        if scattered:  # turns of one agent tell its order, or fall, which is said above
+            behind = [
+                (trace, 0)
+                for trace in untold
+                if len(trace.instances) > 1 and not _rises(turns[id(trace)]) and trace.turns
+            ]
+        else:
+            behind = _by_agent(untold, turns)
+        if behind:
+            trace, row = behind[0]
+            shown = excerpt(trace.turns[row])
+            expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
+            yield _of_traces("turns-by-agent", trace, trace.lines[row], column_of["turn"], shown, expected, len(behind))
+        untold = [trace for trace in untold if not trace.turns]
+    if scattered and untold:
+        expected = "a trace's rows together in their order, a time, or a turn: the order of the file is taken"
+        place = untold[0].lines[0], column_of["trace"], excerpt(untold[0].trace_id)
+        yield _of_traces("scattered-rows", untold[0], *place, expected, len(untold))
+
+
+def _of_traces(kind: str, trace: TraceRecord, line: int, field: str, shown: str, expected: str, count: int) -> Problem:
+    return Problem(kind, trace.file, line, field, shown, expected, trace.trace_id, count=count)
+
+
+def _by_agent(traces: Sequence[TraceRecord], turns: Mapping[int, Sequence[float]]) -> list[tuple[TraceRecord, int]]:
+    """The first row of each trace of which `untold_agents` are, but of those that share a context."""
+    ids: dict[tuple[int, str], int] = {}
+    sizes = [len(trace.ids) for trace in traces]
+    of_trace = np.repeat(np.arange(len(traces)), sizes)
+    agent = np.array([ids.setdefault((n, name), len(ids)) for n, trace in enumerate(traces) for name in trace.agents])
+    turn = np.array([number for trace in traces for number in turns[id(trace)]], np.float64)
+    first: dict[int, int] = {}
+    begins = np.cumsum([0, *sizes])
+    for row in untold_agents(of_trace, agent, turn).tolist():
+        n = int(of_trace[row])
+        at = row - int(begins[n])
+        context = traces[n].columns.get("context") or [None] * sizes[n]
+        if context[at] is None or context[at] != context[at - 1]:
+            first.setdefault(n, at)
+    return [(traces[n], at) for n, at in first.items()]
+
+
+def _numbers(turns: Sequence[str]) -> list[float]:
+    """The number of each turn; NaN for all where labels begin unlike, or have no order."""
+    found = [numbered_turn(label) for label in turns]
+    if None in found or len({turn[0] for turn in found if turn is not None}) != 1:
+        return [math.nan] * len(turns)
+    return [turn[1] for turn in found if turn is not None]
+
+
+def _rises(numbers: Sequence[float]) -> bool:
+    return all(later > earlier for earlier, later in itertools.pairwise(numbers))
+
+
+def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:
+    """The first row whose time, or turn of its agent, is below an earlier one's; None where none is.
+
+    Methods read rows in the order of the file, whatever the row says: `turn_baseline` was wrong without a word.
+    """
+    last: dict[tuple[str, ...], tuple[float, str]] = {}
+    for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
+        stated: list[tuple[tuple[str, ...], float, str]] = [] if math.isnan(time) else [(("time",), time, f"{time:g}")]
+        if trace.turns and (turn := numbered_turn(trace.turns[row])) is not None:
+            stated.append((("turn", agent, turn[0]), turn[1], excerpt(trace.turns[row])))
+        for key, value, shown in stated:
+            before, earlier = last.get(key, (value, shown))
+            if value < before:
+                expected = f"rows in their order, since methods read them so: an earlier row has {earlier}"
+                return Problem(
+                    "unordered-rows", trace.file, trace.lines[row], column_of[key[0]], shown, expected, trace.trace_id
+                )
+            last[key] = value, shown
+    return None
