@@ -10,12 +10,21 @@ import pyarrow as pa
 from credit.tables.column_values import ColumnError, as_arrow, factorise
 from credit.values_at_once import rounds_of_agents
 from graphs.structure.host_ids import consecutive, distinct
+from graphs.traces.told_order import are_scattered, untold_agents
 from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
 
-__all__ = ["order_of_turns", "rounds_at_once", "rounds_of_places", "rows_in_order", "ties", "untold_rounds"]
+__all__ = [
+    "order_of_turns",
+    "rounds_at_once",
+    "rounds_of_places",
+    "rows_in_order",
+    "ties",
+    "untold_order",
+    "untold_rounds",
+]
 
 
 def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None, str]:
@@ -183,6 +192,30 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
             at = places[codes[rows.names.rows]]
             untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
     return bool(untold.any())
+
+
+def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
+    """What follows "reads" where rows without `order=` tell no order, as in tables; "" where they do.
+
+    Args:
+      rows: of the batch.
+      turn: the column, or None.
+      of_agents: whether it is read which of several agents was first.
+    """
+    entered, graph = len(rows.event), rows.names.graph
+    trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
+    if turn is None:
+        scattered = len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)])
+        said = "the order of rows, and those of a trace are scattered over the batch: pass order= or turn="
+        return said if scattered else ""
+    codes, names = factorise("turn", turn)
+    if not of_agents or (places := _places_of_turns(names)) is None:
+        return ""
+    later = untold_agents(trace, agent, places[codes[rows.names.rows]])
+    if (context := _contexts(rows)) is not None:
+        later = later[(context[later] < 0) | (context[later] != context[later - 1])]
+    said = "the order of agents, and rows stand by agent: no turn that rises along the trace tells it; pass order="
+    return said if len(later) else ""
 
 
 def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:

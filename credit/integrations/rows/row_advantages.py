@@ -61,6 +61,7 @@ from credit.tables.row_order import (
     rounds_of_places,
     rows_in_order,
     ties,
+    untold_order,
     untold_rounds,
 )
 from credit.values_at_once import said_of_rounds
@@ -411,7 +412,8 @@ class RowAdvantages:
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
-            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied.twice)
+            untold = "" if order is not None or falls else self._untold(batch)
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied.twice, untold)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -442,6 +444,7 @@ class RowAdvantages:
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
             doubted = bool(apart or copied.twice or copied.filling) or self._numbers_rounds(batch, at, falls)
+            doubted |= bool(untold)
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -628,6 +631,13 @@ class RowAdvantages:
             return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
+    def _untold(self, batch: Batch) -> str:
+        """`untold_order`, where the method reads the order of rows and none is stated."""
+        paid = "event_reward" in batch.columns
+        if not self._facts.reads_order[paid]:
+            return ""
+        return untold_order(batch.rows, batch.columns.get("turn"), of_agents=self._facts.reads_agents[paid])
+
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
 
@@ -644,7 +654,15 @@ class RowAdvantages:
         return reads and untold_rounds(batch.rows, batch.columns.get("turn"))
 
     def _check_columns(
-        self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str, again: str, lost: int, copies: str
+        self,
+        batch: Batch,
+        metrics: Mapping[str, float],
+        traces: bool,
+        falls: str,
+        again: str,
+        lost: int,
+        copies: str,
+        untold: str,
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -691,6 +709,8 @@ class RowAdvantages:
         by_chance = {"again"} if numbers < SEVERAL or outcome.min() == outcome.max() else set()
         if self._strict is True and (faults := [text for kind, text in texts.items() if kind not in by_chance]):
             raise CreditError(f"method {self.name!r} {faults[0]}")
+        if untold:
+            texts["untold"] = f"reads {untold}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"

@@ -120,3 +120,33 @@ def test_rows_of_some_contexts_alone_have_an_order(method: str) -> None:
     with contextlib.nullcontext() if not stated else pytest.warns(MissingColumnWarning, match="in 1 round several"):
         doubted = RowAdvantages(method)(**rows, reward=reward, evidence=at_once)
     assert doubted.metrics.get("credit/condition/unbiased") != 1 or method == "discounted_return"
+
+
+@pytest.mark.parametrize(
+    ("rows", "turn", "said"),
+    [
+        ("xa xa xb ya ya yb", [0, 1, 0, 0, 1, 0], "reads the order of agents, and rows stand by agent"),
+        ("xa xb xa ya ya yb", [0, 0, 1, 0, 1, 0], ""),
+        ("xa xa xb ya ya yb", [0, 1, 2, 0, 1, 2], ""),
+        ("xa ya xb yb xa za yb zb ya", None, "reads the order of rows, and those of a trace are scattered"),
+        ("xa ya za xb yb zb xa ya", None, ""),
+    ],
+)
+def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[int] | None, said: str) -> None:
+    """A batch sorted by agent, or shuffled, was off in most rows, and no method warned."""
+    trace, agent = zip(*map(tuple, rows.split()), strict=True)
+    paid = np.arange(len(trace)) / 7.0
+    batch = {"group": ["q"] * len(trace), "trace": trace, "agent": agent, "turn": turn, "event_reward": paid}
+    batch["reward"] = [float(name == "x") for name in trace]
+    for name in ("discounted_return", "gigpo", "rloo"):
+        needs = {need: ["k"] * len(trace) for need in credit.METHODS[name].needs}
+        for stated in ({}, {"order": np.arange(len(trace))}):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                metrics = RowAdvantages(name)(**batch, **stated, evidence=needs).metrics
+            expected = bool(said) and name != "rloo" and not stated
+            assert [str(one.message) for one in found if "reads the order" in str(one.message)] == [
+                str(one.message) for one in found if expected and f"method {name!r} {said}" in str(one.message)
+            ]
+            assert any(said and said in str(one.message) for one in found) == expected
+            assert not expected or "credit/condition/unbiased" not in metrics or name == "gigpo"
