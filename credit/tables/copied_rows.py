@@ -10,7 +10,7 @@ import numpy as np
 from credit.tables.batch_rows import Rows
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
-from graphs.traces.repeated_rows import MEASURED, repeated_rows
+from graphs.traces.repeated_rows import APART, MEASURED, repeated_rows
 from graphs.traces.schema import TRACE_EVIDENCE
 
 __all__ = ["Copied", "copied_rows"]
@@ -25,11 +25,14 @@ class Copied(NamedTuple):
       rows: how many.
       twice: in words, where they surely are copies, as of `repeated_rows`; else "".
       filling: in words, where they seem to fill up the batch; else "".
+      whole: whether all rows of a group, or of the batch, stand equally often and more than once, as where it was
+        passed twice, or where each agent made as many calls.
     """
 
     rows: int
     twice: str = ""
     filling: str = ""
+    whole: bool = False
 
 
 def copied_rows(
@@ -59,17 +62,27 @@ def copied_rows(
     lengths = [] if wrote is None else [wrote]
     content = _hashed(turn, kinds[rows.event], *of_rows.values(), *beside, *lengths)
     order = np.arange(count) if places is None else np.argsort(places)
-    _, first, which = np.unique(content[order], return_index=True, return_inverse=True)
+    _, first, which, times = np.unique(content[order], return_index=True, return_inverse=True, return_counts=True)
     again = first[which] < np.arange(count)
     copies = int(np.count_nonzero(again))
     if copies == 0:
         return Copied(0)
     if twice := _said_of_twice(rows, places, content, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths]):
         return Copied(copies, twice)
+    whole = _is_whole(np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]][order][first], times)
     if copies < 2 or not again[-copies:].all() or len(distinct(agent[order][~again])) + copies == count:
-        return Copied(copies)
+        return Copied(copies, whole=whole)
     filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
-    return Copied(copies, filling=filling)
+    return Copied(copies, filling=filling, whole=whole)
+
+
+def _is_whole(group: np.ndarray, times: np.ndarray) -> bool:
+    """`Copied.whole`, of the group of each unlike row and how often that stands; of `APART` unlike rows or more."""
+    by_group = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[by_group], prepend=-1))
+    often = np.gcd.reduceat(times[by_group], starts)
+    sizes = np.diff([*starts, len(group)])
+    return bool((len(group) >= APART and (often > 1).all()) or ((often > 1) & (sizes >= APART)).any())
 
 
 def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, measured: Iterable[np.ndarray]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["MEASURED", "REPEATED_ROWS", "repeated_rows"]
+__all__ = ["APART", "MEASURED", "REPEATED_ROWS", "repeated_rows"]
 
 REPEATED_ROWS = "repeated-rows"
 """The kind of the note that a table has rows again."""

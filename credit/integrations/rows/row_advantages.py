@@ -443,7 +443,9 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or copied.twice or copied.filling) or self._numbers_rounds(batch, at, falls)
+            doubted = bool(apart or copied.twice or copied.filling or copied.whole) or self._numbers_rounds(
+                batch, at, falls
+            )
             doubted |= bool(untold)
             told = trained is not None
             metrics |= condition_unbiased(

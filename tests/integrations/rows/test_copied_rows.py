@@ -71,7 +71,7 @@ def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, 
     columns |= {} if turn is None else {"turn": turn}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "", "")
+        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "", "", False)
 
 
 def test_evidence_of_traces_tells_no_rows_apart() -> None:
@@ -212,3 +212,20 @@ def test_a_batch_that_stands_twice_is_told_by_its_turns_where_each_step_costs_th
         warnings.simplefilter("error")
         whole = RowAdvantages("rloo", strict=True)(**{name: cells[mixed] for name, cells in once.items()})
     assert whole.metrics["credit/condition/unbiased"] == 1
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["no turns", "turns"])
+@pytest.mark.parametrize("again", ["batch", "group", "row"])
+def test_a_batch_or_a_group_that_may_stand_twice_is_not_called_unbiased(again: str, turned: bool) -> None:
+    """Of four columns, 0.79 of the rows were `copied`, and `unbiased` 1."""
+    trace, call = np.repeat(np.arange(16), 5), np.tile([0, 1, 2, 3, 3], 16)
+    columns = {"group": trace // 8, "trace": trace, "agent": call, "reward": trace % 3 / 2.0}
+    columns |= {"turn": call} if turned else {}
+    rows = np.arange(80)
+    taken = {"batch": np.tile(rows, 2), "group": np.concatenate([rows, rows[:40]]), "row": np.append(rows, 0)}[again]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        once = RowAdvantages("rloo")(**columns).metrics
+        twice = RowAdvantages("rloo")(**{name: column[taken] for name, column in columns.items()}).metrics
+    assert once["credit/condition/unbiased"] == 1
+    assert ("credit/condition/unbiased" in twice) == (again == "row")
