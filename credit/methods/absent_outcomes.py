@@ -31,6 +31,9 @@ _OTHER = "unscored, reward "  # begins the names of counts by channel
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
 
+_SPOILT = frozenset({"inconsistent-reward", "non-finite-reward"})
+"""Kinds of problems that refuse a trace for its outcome."""
+
 OF_TABLES = frozenset(
     {
         "ambiguous-row",
@@ -85,7 +88,7 @@ def found_instead(traces: Traces) -> str:
 def action_counts(traces: Traces) -> dict[str, int]:
     """Traces with an outcome and without, the sum of their actions and of its squares, for `left_out`.
 
-    And how many without have each other reward.
+    And how many without have each other reward, and how many were refused for theirs.
     """
     graph, n = traces.graph, traces.sizes.traces
     acts = np.asarray(graph.action_mask)[: traces.sizes.events]
@@ -94,6 +97,9 @@ def action_counts(traces: Traces) -> dict[str, int]:
     unscored = ~scored & ~of_agents(traces)
     rows = {f"{_OTHER}{name}": traces.evidence[f"rewards.{name}"].rows for name in traces.reward_channels}
     others = {name: int(unscored[has].sum()) for name, has in rows.items()}
+    read = set(traces.traces["trace"].to_pylist())
+    spoilt = [problem for problem in traces.problems if problem.kind in _SPOILT and problem.trace not in {*read, ""}]
+    others["refused, traces"] = sum(problem.count for problem in spoilt)
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
         for side, of in (("scored", count[scored]), ("unscored", count[unscored]))
@@ -102,7 +108,9 @@ def action_counts(traces: Traces) -> dict[str, int]:
 
 
 def left_out(counts: Mapping[str, int]) -> str:
-    """How many traces have no outcome, and that they are left out; "" where all have one, or none has.
+    """How many traces have no outcome, or one that cannot be read, and that they are left out; "" where all have one.
+
+    And where none has.
 
     Args:
       counts: of `action_counts`, or sums of several.
@@ -112,8 +120,17 @@ def left_out(counts: Mapping[str, int]) -> str:
       '1 of 6 traces has no outcome, as a killed run: left out, with no advantage and in no baseline; if these failed, \
 give them an outcome, such as 0'
     """
-    n, scored = counts["unscored, traces"], counts["scored, traces"]
-    if not n or not scored:
+    n, scored, refused = (counts.get(f"{which}, traces", 0) for which in ("unscored", "scored", "refused"))
+    if not scored:
+        return ""
+    which = f"{counted(refused, 'trace')} {'was' if refused == 1 else 'were'} refused for the outcome"
+    lost = f"{which}, left out as one without: if these failed, give them an outcome, such as 0" if refused else ""
+    return "; ".join(filter(None, (_without(n, scored, counts), lost)))
+
+
+def _without(n: int, scored: int, counts: Mapping[str, int]) -> str:
+    """What `left_out` says of traces that were read."""
+    if not n:
         return ""
     who = f"{n} of {counted(n + scored, 'trace')} {'has' if n == 1 else 'have'} no outcome"
     left = "left out, with no advantage and in no baseline"

@@ -220,7 +220,7 @@ def _join(
         traces=_trace_table(headings, groups, models),
         problems=(
             *problems,
-            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names)),
+            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"])),
             *time_notes(headings, times, event_counts),
         ),
         ignored=ignored,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 
 from graphs.errors import Problem
 from graphs.event_graph import EventGraph
@@ -107,7 +108,8 @@ def batch_notes(
     reward: np.ndarray,
     evidence: Mapping[str, Evidence],
     problems: Sequence[Problem],
-    agents: Iterable[str] = (),
+    agents: Iterable[str],
+    lines: pa.ChunkedArray,
 ) -> Iterator[Problem]:
     """Groups of several policy versions or some unknown, or over files that state none; outcomes paid again.
 
@@ -120,6 +122,7 @@ def batch_notes(
       evidence: of the log.
       problems: those found so far; a table of groups without some traces is named there.
       agents: their names.
+      lines: where each event stands.
     """
     for field, names in (
         ("group", (heading.group_id for heading in headings)),
@@ -165,7 +168,7 @@ def batch_notes(
             shown = f"above 0 or below in {counted(len(at), 'event')} at one time with a later one of another agent"
             expected = "a context that the agents share where they act at once: else the later ones have no part in it"
             first = headings[int(np.asarray(graph.trace_ids)[at[0]])]
-            yield Problem("rewards-at-one-time", first.file, first.line, "event_reward", shown, expected)
+            yield Problem("rewards-at-one-time", first.file, lines[int(at[0])].as_py(), "event_reward", shown, expected)
     tables = np.array([heading.format == "table" for heading in headings], bool)
     if "event_reward" in evidence and tables.any():  # in other logs an event without the key earned nothing
         _, file = np.unique([heading.file for heading in headings], return_inverse=True)
@@ -176,7 +179,8 @@ def batch_notes(
             shown = counted_as_nothing(len(none), int(asked.sum()))
             expected = "a number in each row: 0 where it earned nothing by itself"
             first = headings[int(trace[none[0]])]
-            yield Problem("some-without-event-reward", first.file, first.line, "event_reward", shown, expected)
+            line = lines[int(acts[none[0]])].as_py()
+            yield Problem("some-without-event-reward", first.file, line, "event_reward", shown, expected)
     of_tables = [heading for heading in headings if heading.format == "table"]
     sizes = collections.Counter(heading.group_id for heading in of_tables)
     alone = [heading for heading in of_tables if heading.group_id == heading.trace_id and sizes[heading.group_id] == 1]

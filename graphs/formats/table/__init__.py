@@ -144,6 +144,13 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     yield table.unless_taken(trace) or trace
             kept = [trace for trace in table.traces.values() if trace is not None]
             yield from notes_of_order(kept, column_of)
+            if several := {
+                trace.trace_id: table.several[trace.trace_id] for trace in kept if trace.trace_id in table.several
+            }:
+                trace_id, line = next(iter(several.items()))
+                shown, expected = "another than in the trace's first row", "one a trace: that of its first row counts"
+                place = "several-versions", source.name, line, column_of["policy_version"]
+                yield Problem(*place, shown, expected, trace_id, count=len(several))
             if "id" not in column_of:
                 yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
             if is_cells:
@@ -192,6 +199,7 @@ class _Table:
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
+    several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
@@ -278,7 +286,11 @@ class _Table:
             first, first_line = self.stated.setdefault((record.trace_id, ours, of), (amount, line))
             if first != amount and not (first != first and amount != amount):
                 expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
-                expected += "; those of rows are event_reward, of agents agent_reward" * (ours == "reward")
+                if ours == "reward":
+                    expected += "; those of rows are event_reward, of agents agent_reward"
+                    expected += "; null, not 0, stands in the other rows of an outcome" * (0 in (first, amount))
+                elif ours == "group":
+                    expected += "; where ids count within each group, join them to the group's, as in q7-0"
                 raise TraceError(
                     Problem(
                         f"inconsistent-{ours}",
@@ -306,6 +318,8 @@ class _Table:
             if stated is not None:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
+                elif record.evidence.setdefault(name, stated) != stated:
+                    self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
         agent, role = convert("agent", id_text, "text"), convert("role", id_text, "text")
         for ours, name in (("agent", agent), ("role", role)):

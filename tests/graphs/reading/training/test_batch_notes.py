@@ -258,3 +258,43 @@ def test_a_reward_before_another_agents_action_of_one_time_is_named(
     assert noted(path) == ([("rewards-at-one-time", shown)] if said else [])
     advantage = np.asarray(run(credit.read(path), "discounted_return").advantage)[:4]
     assert advantage.tolist() == ([1.5, 1.5, -0.5, -0.5] if context else [1.5, 1.0, -0.5, 0.0])
+
+
+def test_a_null_reward_of_a_row_is_named_at_its_row(tmp_path: Path) -> None:
+    """The first row of its trace was named, which has one."""
+    path = written(tmp_path, "rows.csv", "trace,reward,event_reward\na,1,0.5\na,1,0.25\na,1,\nb,0,0.5\n")
+    (problem,) = credit.read(path).problems
+    assert (problem.kind, problem.line) == ("some-without-event-reward", 4)
+
+
+def test_several_versions_in_a_trace_are_named(tmp_path: Path) -> None:
+    """That of the first row counted without a word."""
+    rows = ["a,1,3", "a,1,3", "b,0,3", "b,0,", "c,1,3", "c,1,4", "c,1,5", "d,1,3", "d,1,4"]
+    path = written(tmp_path, "rows.csv", "trace,reward,policy_version\n" + "\n".join(rows) + "\n")
+    (problem,) = credit.read(path).problems
+    assert (problem.kind, problem.trace, problem.line, problem.count) == ("several-versions", "c", 7, 2)
+    assert "that of its first row counts" in str(problem) and not problem.is_failure
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["a,q,0", "a,q,1"], "null, not 0, stands in the other rows"),
+        (["a,q,1", "a,q,0"], "null, not 0, stands in the other rows"),
+        (["0,q1,1", "0,q2,1"], "where ids count within each group, join them to the group's"),
+    ],
+)
+def test_refusals_of_rows_that_disagree_name_the_remedy(rows: list[str], said: str, tmp_path: Path) -> None:
+    """Outcomes of 0 before the last row, and rollouts numbered within each task, refused most traces."""
+    path = written(tmp_path, "rows.csv", "trace,group,reward\n" + "\n".join([*rows, "b,q,1"]) + "\n")
+    (problem,) = credit.read(path).problems
+    assert said in problem.expected
+
+
+def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path: Path) -> None:
+    """A null outcome did, NaN did not."""
+    rows = [f"{group}{i},{group},{i % 2}\n" for group in "qr" for i in range(4)]
+    path = written(tmp_path, "rows.csv", "trace,group,reward\n" + "".join([*rows, "x,q,nan\n", "y,q,1\ny,q,0\n"]))
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
+    said = "  the policy gradient may be biased: 2 traces were refused for the outcome, left out as one without"
+    assert said in done.stderr, done.stderr

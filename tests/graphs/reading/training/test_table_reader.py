@@ -339,6 +339,7 @@ def test_rewards_that_rows_or_agents_earned_are_told_their_column(tmp_path: Path
     (problem,) = read(path).problems
     assert problem.expected == (
         "0.0 as in row 2: one reward a trace; those of rows are event_reward, of agents agent_reward"
+        "; null, not 0, stands in the other rows of an outcome"
     )
 
 
