@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,3 +201,29 @@ HONEST: dict[str, Table] = {
 def test_each_call_twice_is_no_copy_where_agents_return_to_no_turn(tmp_path: Path, name: str) -> None:
     assert not noted(tmp_path, HONEST[name])
     assert not noted(tmp_path, [row | {"event_reward": -0.1} for row in HONEST[name]])
+
+
+@pytest.mark.parametrize("csv", [False, True])
+@pytest.mark.parametrize("way", ["two files", "one file", "other values", "few"])
+def test_a_step_that_is_read_twice_under_new_ids_is_named(tmp_path: Path, way: str, csv: bool) -> None:
+    """Values, tokens and turns were identical, and nothing was said."""
+    draw, traces = np.random.default_rng(0), 4 if way == "few" else 12
+    rows = [
+        f"{{}}{i},q{i // 4},{'ab'[k % 2]},{k},{i % 2},{value:.3f},{int(400 * value)}\n"
+        for i in range(traces)
+        for k, value in enumerate(draw.random(int(draw.integers(1, 4))))
+    ]
+    head = "trace,group,agent,turn,reward,value,tokens\n"
+    first, again = ("".join(rows).replace("{}", name) for name in "xy")
+    again = again.replace(".", ".9") if way == "other values" else again
+    texts = [head + first + again] if way == "one file" else [head + first, head + again]
+    for number, text in enumerate(texts):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(text)
+        if not csv:
+            pq.write_table(pyarrow.csv.read_csv(path), path.with_suffix(".parquet"))
+            path.unlink()
+    with pytest.warns(UnreadWarning, match="repeated-rows") if "file" in way else contextlib.nullcontext():
+        found = [problem for problem in read(tmp_path).problems if problem.kind == "repeated-rows"]
+    assert [(problem.trace, problem.count) for problem in found] == [("y0", len(rows))] * ("file" in way)
+    assert all("that of trace 'x0' again" in problem.value for problem in found)
