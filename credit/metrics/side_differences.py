@@ -58,7 +58,7 @@ from graphs.task_means import (
 )
 from graphs.text import WITHOUT_ROW, apart, counted, excerpt, near_names, percent, printable
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import agent_models, event_models
+from graphs.traces.event_models import agent_models, event_models, trace_models
 
 __all__ = [
     "ASKED",
@@ -985,6 +985,8 @@ def _apart(
         word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
         for word, names in kinds.items()
     }
+    whole = [name or "none stated" for name in traces.traces["model"].to_pylist()]
+    of_sides["model"] = [{whole[row] for row in np.flatnonzero(sides.side == one)} for one in (0, 1)]
     made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
     if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
         made_by.add("system")  # a version of the team, which is in a folder of its own, say
@@ -1046,9 +1048,8 @@ def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, 
 
     Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
     """
-    kind = np.full(len(side), -1)
-    for number, has in enumerate(names.values()):
-        kind[has > 0] = number
+    acts = np.array([*names.values()]) > 0
+    kind = np.where(acts.any(axis=0), np.unique(acts, axis=1, return_inverse=True)[1].ravel(), -1)
     rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
     cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
     count, total = (
@@ -1081,14 +1082,16 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
     agents, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
+    models = trace_models(traces)
+    named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or ["none stated"]]
     named["agent"] = [
         (int(row), agents[agent]) for agent, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
     ]
     acting: dict[str, list[int]] = {}
     named[MODEL_OF_AGENT] = []
     for agent, of_agent in agent_models(traces).items():
-        for row, models in of_agent.items():
-            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in models]
+        for row, of in of_agent.items():
+            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in of]
         acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
     every = np.arange(traces.sizes.traces)
     for word, pairs in named.items():
