@@ -28,6 +28,7 @@ from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered, of_untold_tasks
+from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from credit.reports.unread_outcomes import (
     NO_SIDE,
     UnreadOutcomes,
@@ -89,7 +90,7 @@ SILENT = "a model call is in no event"
 NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
-UNPAID = (UNCOUNTED, SILENT, UNPRICED, UNSTATED_COST)
+UNPAID = (UNCOUNTED, OF_TOOL_CALLS, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
 LIKE = 0.8
 """The part of one side's traces with a cost over that of the other, below which costs are not compared. Calls that fail
@@ -1342,12 +1343,14 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
-    lacking = (lacking_traces(traces), LACKING)
+    lacking, of_tools = (lacking_traces(traces), LACKING), uncounted_tool_calls(traces)
 
     def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
-        of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        bare = facts.action & np.isnan(cost)
+        of_action, others = (np.bincount(trace, rows, m) > 0 for rows in (bare, bare & ~of_tools))
+        uncounted = (of_action & ~others, OF_TOOL_CALLS), (others, UNCOUNTED + what)
+        return numbered(total, *refused, lacking, *uncounted, (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
