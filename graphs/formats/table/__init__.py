@@ -1,4 +1,4 @@
-"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an action. `docs/formats/table.md` is the map.
+"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an event. `docs/formats/table.md` is the map.
 
 A trainer's dump has a row for each model call, with ids of the trace, the task and the agent. Columns are recognised by
 `columns`, else by the names in `KNOWN`.
