@@ -200,9 +200,7 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     """
     names, model = event_models(traces)
     paid = _paid(traces, *(token_counts(traces, name, of_team=False) for name in ("tokens", "input_tokens")))
-    own = {*traces.events["model"].unique().to_pylist()}
-    of_one = ["" if {*name.split(" + ")} <= own - {name} else name for name in names]  # a trace's joins its actions'
-    unpriced = sorted({of_one[i] for i in np.unique(model[paid]).tolist() if names[i] not in prices.models})
+    unpriced = sorted({names[i] for i in np.unique(model[paid]).tolist() if names[i] not in prices.models})
 
     def as_input(count: str, column: str) -> list[str]:
         found = np.unique(model[np.nan_to_num(token_counts(traces, count)) > 0]).tolist()

@@ -28,6 +28,7 @@ from credit.reports.tasks import UNTOLD, mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, is_amount, numbered, of_untold_tasks
+from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from credit.reports.unread_outcomes import (
     NO_SIDE,
     UnreadOutcomes,
@@ -59,7 +60,7 @@ from graphs.task_means import (
 )
 from graphs.text import WITHOUT_ROW, apart, counted, excerpt, near_names, percent, printable
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import agent_models, event_models
+from graphs.traces.event_models import agent_models, event_models, trace_models
 
 __all__ = [
     "ASKED",
@@ -90,7 +91,7 @@ SILENT = "a model call is in no event"
 NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
-UNPAID = (UNCOUNTED, SILENT, UNPRICED, UNSTATED_COST)
+UNPAID = (UNCOUNTED, OF_TOOL_CALLS, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
 IDLE = "no model call of the trace succeeded"
 """Why a run that was refused from its first call on is in no comparison of costs: its 0 has no ratio to others."""
@@ -999,6 +1000,8 @@ def _apart(
         word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
         for word, names in kinds.items()
     }
+    whole = [name or "none stated" for name in traces.traces["model"].to_pylist()]
+    of_sides["model"] = [{whole[row] for row in np.flatnonzero(sides.side == one)} for one in (0, 1)]
     made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
     if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
         made_by.add("system")  # a version of the team, which is in a folder of its own, say
@@ -1060,9 +1063,8 @@ def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, 
 
     Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
     """
-    kind = np.full(len(side), -1)
-    for number, has in enumerate(names.values()):
-        kind[has > 0] = number
+    acts = np.array([*names.values()]) > 0
+    kind = np.where(acts.any(axis=0), np.unique(acts, axis=1, return_inverse=True)[1].ravel(), -1)
     rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
     cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
     count, total = (
@@ -1095,14 +1097,16 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
     agents, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
+    models = trace_models(traces)
+    named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or ["none stated"]]
     named["agent"] = [
         (int(row), agents[agent]) for agent, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
     ]
     acting: dict[str, list[int]] = {}
     named[MODEL_OF_AGENT] = []
     for agent, of_agent in agent_models(traces).items():
-        for row, models in of_agent.items():
-            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in models]
+        for row, of in of_agent.items():
+            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in of]
         acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
     every = np.arange(traces.sizes.traces)
     for word, pairs in named.items():
@@ -1353,15 +1357,17 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
-    lacking = (lacking_traces(traces), LACKING)
+    lacking, of_tools = (lacking_traces(traces), LACKING), uncounted_tool_calls(traces)
 
     refusals = np.bincount(trace, failed_model_calls(traces), m)
     idle = (refusals > 0) & (refusals == np.bincount(trace, facts.action, m)), IDLE
 
     def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
-        of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT), idle)
+        bare = facts.action & np.isnan(cost)
+        of_action, others = (np.bincount(trace, rows, m) > 0 for rows in (bare, bare & ~of_tools))
+        uncounted = (of_action & ~others, OF_TOOL_CALLS), (others, UNCOUNTED + what)
+        return numbered(total, *refused, lacking, *uncounted, (np.isnan(total), SILENT), idle)
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)

@@ -25,6 +25,7 @@ from credit.reports.trace_numbers import (
     numbered,
     of_whole_traces,
 )
+from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
@@ -226,10 +227,12 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
         np.flatnonzero, (action, action & managing, action & ~known & ~failed_model_calls(traces))
     )
     total, protocol = (np.bincount(of_event[rows], amount[rows], m) for rows in (chosen, of_team))
+    bare, of_tools = np.bincount(of_event[uncounted], minlength=m) > 0, uncounted_tool_calls(traces)
     untyped = (facts.counts.members > 1) & (np.bincount(of_event[managing], minlength=m) == 0)
     refused = (
         (facts.counts.actions == 0, NO_ACTION),
-        (np.bincount(of_event[uncounted], minlength=m) > 0, "an action has no count of tokens"),
+        (bare & (np.bincount(of_event[uncounted[~of_tools[uncounted]]], minlength=m) == 0), OF_TOOL_CALLS),
+        (bare, "an action has no count of tokens"),
         (total == 0, "the actions generated no token"),
         (untyped, UNTYPED),
     )

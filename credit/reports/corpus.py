@@ -24,6 +24,7 @@ from credit.reports.trace_returns import (
     group_differences,
     returns,
 )
+from credit.reports.uncounted_tool_calls import uncounted_tool_calls
 from graphs.errors import Problem
 from graphs.look_alikes import look_alikes
 from graphs.problem_log import count_kinds
@@ -93,6 +94,7 @@ class Survey:
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
       actions_with_tokens: actions whose number of tokens the logs have; `tokens_per_trace` sums over these only.
+      tool_calls_without_tokens: as of `uncounted_tool_calls`.
       traces_with_tokens, stated_tokens: traces whose log states the tokens of the whole, and their sum.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
       far: keys of evidence in the unit of outcomes whose numbers lie far from these, with both ranges.
@@ -130,6 +132,7 @@ class Survey:
     events_per_agent: Spread
     tokens_per_trace: Spread | None
     actions_with_tokens: int
+    tool_calls_without_tokens: int
     traces_with_tokens: int
     stated_tokens: int
     evidence: dict[str, int]
@@ -231,6 +234,7 @@ class Tally:
         numbers["of both"] = int(np.sum(own & ~alone))
         channel = remedy_channel(traces, alone) if alone.any() else ""
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
+        numbers["tool calls without tokens"] = int(np.sum(uncounted_tool_calls(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"without a task": int(runs_without_task(traces).sum())}
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
@@ -343,6 +347,7 @@ class Tally:
             events_per_agent=spreads.get("events_per_agent", Spread(0, 0.0, 0, 0)),  # nobody may act
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
+            tool_calls_without_tokens=self.counts["tool calls without tokens"],
             traces_with_tokens=self.counts["traces with tokens"],
             stated_tokens=self.counts["stated tokens"],
             evidence=dict(self.evidence),

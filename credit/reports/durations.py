@@ -33,11 +33,12 @@ EARLIEST = 1e8
 
 
 class Durations(NamedTuple):
-    """Seconds by real event and real trace; NaN where a trace has a reason.
+    """Seconds by real event and real trace; NaN where a trace has a reason, but for what `event` has without times.
 
     Attributes:
-      event: float64 [events], seconds that each event took.
-      work: float64 [traces], their sum.
+      event: float64 [events], seconds that each event took. Where a trace has a reason: what the log states, NaN of
+        another action or result of a tool, and 0 of the rest; NaN of all where it states none.
+      work: float64 [traces], their sum; NaN where a trace has a reason.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
         team was at work, at the event by which one stepped in.
@@ -100,10 +101,10 @@ def durations(facts: EventFacts) -> Durations:
 
     An effect without a time, such as a call of a tool beside its result, has the latest end of its causes.
 
-    A trace has no durations if another event lacks a time, if no time passes, if the log says that its times are
-    positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if `costs.wall_clock_s` shows that the
-    times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
-    another unit, too.
+    A trace has no durations but those that it states (`Durations.event`) if another event lacks a time, if no time
+    passes, if the log says that its times are positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if
+    `costs.wall_clock_s` shows that the times are in another unit: they span more than it, or less than half of it.
+    Times above `LATEST` are dates in another unit, too.
 
     Args:
       facts: of the batch.
@@ -185,11 +186,25 @@ def durations(facts: EventFacts) -> Durations:
         unusable = ~usable[trace]
         for numbers in (event, added, absent, idle, begun):
             numbers[unusable] = np.nan
+        event = np.where(unusable, _untimed(facts, own, person), event)
     wall = np.where(usable, np.where(known, stated, whole) - waits, np.nan)
     for numbers in (event, added, absent, idle, wall):
         np.round(numbers, DIGITS, out=numbers)
-    work = np.round(np.bincount(trace, event, m), DIGITS)
+    work = np.round(np.where(usable, np.bincount(trace, event, m), np.nan), DIGITS)
     return Durations(event, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
+
+
+def _untimed(facts: EventFacts, stated: np.ndarray, person: np.ndarray) -> np.ndarray:
+    """`Durations.event` of traces whose times do not count. A tool took what its call states, or else its result."""
+    trace, m = facts.trace, facts.traces.sizes.traces
+    told = ~np.isnan(stated)
+    called = facts.kind == int(EventType.TOOL_CALL)
+    of_calls = np.bincount(trace[called & ~told], minlength=m) == 0
+    of_calls &= np.bincount(trace[called], minlength=m) > 0
+    works = facts.action | ((facts.kind == int(EventType.TOOL_RESULT)) & ~of_calls[trace])
+    silent = np.bincount(trace[told], minlength=m) == 0
+    found = np.where(told, stated, np.where(works | silent[trace], np.nan, 0.0))
+    return np.where(person & ~silent[trace], 0.0, found)
 
 
 def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:

@@ -336,7 +336,8 @@ def _unknown(source: Source, head: bytes) -> Problem:
     table = table_without(head, KNOWN)
     records = {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS}
     # A flat row may be one of many tables: only keys that are rare speak for a format.
-    close = resemblance(head, records, least=1 if table is None else 2)
+    of_rows = () if table is None else {name for names in KNOWN.values() for name in names}
+    close = resemblance(head, records, 1 if table is None else 2, of_rows)
     if close is None and table is not None:
         return Problem("unknown-format", source.name, 0, "content", *table)
     if close is None:

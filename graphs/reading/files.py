@@ -76,22 +76,13 @@ def model_names(models: Iterable[str | None]) -> str:
 
 
 def name_models(record: TraceRecord) -> None:
-    """Name the trace's model, unless its log does: from its calls, which keep their own where they ask several.
+    """Name the trace's model after its calls', unless its log does, where they ask one.
 
-    The model is that of the agent that begins, of those that no other started: whom it calls, and of which model, is a
-    choice of the team, and no other policy. A trace whose log lacks what stood above its agents has none: the one that
-    begins may be another.
+    Calls keep their own where they ask several: `graphs.traces.assembling` names the trace's.
     """
-    stated = record.columns.get("model")
-    if not stated or record.missing:
-        return
-    models, instances = set(stated), record.instances
-    of_names: dict[str, set[str | None]] = {}
-    for agent, model in zip(record.agents, stated, strict=False):
-        if model and not instances[agent].parent:
-            of_names.setdefault(instances[agent].name, set()).add(model)
-    record.model = record.model or model_names(next(iter(of_names.values()), models))
-    if len(models - {None}) < 2:
+    models = {*record.columns.get("model", ())} - {None}
+    if len(models) == 1 and not record.missing and record.model in ("", *models):
+        record.model = record.model or model_names(models)
         record.columns.pop("model", None)
 
 

@@ -118,7 +118,10 @@ def is_archive(head: bytes) -> bool:
 
 
 def resemblance(
-    head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]]], least: float = 1.0
+    head: bytes,
+    records: Mapping[str, Iterable[type[msgspec.Struct]]],
+    least: float = 1.0,
+    of_any: Collection[str] = (),
 ) -> tuple[str, str] | None:
     """The format or product that the content after `head` resembles, and the expected input; None if unknown.
 
@@ -128,6 +131,7 @@ def resemblance(
       head: the first bytes of a file.
       records: the structs of each format's records.
       least: the weight from which a format is named. A key that no other format has weighs 1.
+      of_any: keys that tell nothing, since what the content may be as well has them.
     """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
@@ -142,7 +146,7 @@ def resemblance(
     holders = Counter(
         key for listed in structs.values() for key in frozenset().union(*(struct.all for struct in listed))
     )
-    telling = keys - _OF_ANY_CHAT
+    telling = keys - _OF_ANY_CHAT - {*of_any}
     shared = {name: telling & frozenset().union(*(struct.all for struct in listed)) for name, listed in structs.items()}
     weight = {name: math.fsum(1 / holders[key] for key in found) for name, found in shared.items()}
     best = max(weight, key=lambda name: weight[name])

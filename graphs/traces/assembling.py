@@ -26,6 +26,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
 from graphs.traces.clock_units import time_notes
 from graphs.traces.copies import without_copies
+from graphs.traces.event_models import with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
@@ -194,14 +195,15 @@ def _join(
     events = _event_table(columns, times, event_counts, lengths)
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
+    evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
+    events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
     of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
-    models = [model or next(iter(agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
+    models = [model or next(filter(None, agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
     policies = of_their_task(tasks, with_models_of_agents(tasks, models, systems, of_agents), systems, cut)
     groups = pa.array(group_names(tasks, policies, systems, group_by), pa.string())
     graph = dataclasses.replace(graph, group_ids=pad_array(_codes(groups), to.traces))
-    evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
     evidence |= evidence_of_traces(headings, to.traces)
     outcome = evidence.get(f"rewards.{channel}")
     names = team["name"].unique().to_pylist()

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from graphs.event_graph import EventGraph
+from graphs.padding import Sizes
 from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
 
-__all__ = ["agent_models", "event_models"]
+__all__ = ["agent_models", "event_models", "trace_models", "with_unnamed_models"]
 
 
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
-    """Names of models, and the model of each real event: int [events].
+    """Names of models, and the model of each real event: int [events]; "" where none is known.
 
-    An action has the model that it states, another event that of the latest action of its agent instance, or before any
-    that of the first. Where these state none it is the trace's, that of the agent that begins.
+    An event has the model that it states. A call, which is an action with a count of tokens, that states none has that
+    of its trace. Another event has that of the latest event of its agent instance which states one or is a call, or
+    before any that of the first; where its instance has none of these, that of its trace. The model of several models,
+    joined, is none of an event.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -30,12 +38,15 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
     called, of_trace = (table["model"].combine_chunks().dictionary_encode() for table in (traces.events, traces.traces))
     stated, model = (texts.indices.fill_null(-1).to_numpy(zero_copy_only=False) for texts in (called, of_trace))
     names = ["", *of_trace.dictionary.to_pylist(), *called.dictionary.to_pylist()]
-    model = model[np.asarray(graph.trace_ids)[:n]] + 1
+    trace, model = np.asarray(graph.trace_ids)[:n], model + 1
     if called.dictionary:
+        of_calls = _models_of_calls(stated, trace, called.dictionary.to_pylist())
+        of_traces = _of_traces([names[which] for which in model], of_calls)
+        model = np.where([len(of) > 1 for of in of_traces], 0, model)[trace]
         # Effects of a call follow it among the events of its instance.
         agent = np.asarray(graph.agent_ids)[:n]
         order = np.argsort(agent, kind="stable")
-        calls = (stated >= 0) | np.asarray(graph.action_mask)[:n]
+        calls = (stated >= 0) | _is_call(graph, n, traces.evidence)
         latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), -1))
         first = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
         acted = (latest >= 0) & (agent[order[latest]] == agent[order])
@@ -44,13 +55,58 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
         own = np.empty(n, np.int64)
         own[order] = stated[source]
         model = np.where(own >= 0, own + 1 + len(of_trace.dictionary), model)
+    else:
+        model = model[trace]
     distinct, which = np.unique(names, return_inverse=True)
     return distinct.tolist(), which[model]
 
 
+def _models_of_calls(stated: np.ndarray, trace: np.ndarray, names: list[str]) -> dict[int, set[str]]:
+    """Of each trace the models that its events state."""
+    found: dict[int, set[str]] = {}
+    known = np.flatnonzero(stated >= 0)
+    for row, which in np.unique(np.stack([trace[known], stated[known]]), axis=1).T.tolist():
+        found.setdefault(row, set()).add(names[which])
+    return {row: of - {""} for row, of in found.items()}
+
+
+def _is_call(graph: EventGraph, n: int, evidence: Mapping[str, Evidence]) -> np.ndarray:
+    """Whether each real event is an action of which the log states a count of tokens."""
+    counts = [evidence[name].mask[:n] for name in ("tokens", "input_tokens") if name in evidence]
+    called: np.ndarray = np.asarray(graph.action_mask)[:n] & np.logical_or.reduce(counts or [np.zeros(n, bool)])
+    return called
+
+
+def with_unnamed_models(
+    events: pa.Table, graph: EventGraph, n: Sizes, untold: Sequence[bool], evidence: Mapping[str, Evidence]
+) -> pa.Table:
+    """The table of events with "" as the model of calls, and of agents, that have none.
+
+    A null stands for the model of the trace. Where the log states none of the whole, and those of some events, the
+    others have none. What an agent's calls led to is left to `event_models`.
+
+    Args:
+      events: the table.
+      graph, n: the graph, and its real sizes.
+      untold: of each trace, whether its log states no model of the whole.
+      evidence: of the events.
+    """
+    called = events["model"].combine_chunks()
+    if called.null_count in (0, n.events) or not any(untold):
+        return events
+    trace, agent = np.asarray(graph.trace_ids)[: n.events], np.asarray(graph.agent_ids)[: n.events]
+    stated: np.ndarray = called.is_valid().to_numpy(zero_copy_only=False)
+    told, names_one = (
+        np.bincount(of[stated], minlength=count) > 0 for of, count in ((trace, n.traces), (agent, n.agents))
+    )
+    bare = (told & untold)[trace] & ~stated & (_is_call(graph, n.events, evidence) | ~names_one[agent])
+    model = pc.if_else(pa.array(bare), "", called)
+    return events.set_column(events.column_names.index("model"), "model", model)
+
+
 def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
     """Of agents that somewhere act with another model than that of their trace: the models with which each acts, by
-    the row of the trace; "" where none is stated.
+    the row of the trace; {""} where none is known.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -72,4 +128,32 @@ def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
         if names[agent] in apart:
             of_agent = found.setdefault(names[agent], collections.defaultdict(set))
             of_agent[trace[agent]].add(models[which])
-    return {agent: dict(rows) for agent, rows in found.items()}
+    return {agent: {row: of - {""} or of for row, of in rows.items()} for agent, rows in found.items()}
+
+
+def trace_models(traces: Traces) -> list[set[str]]:
+    """The model of each trace, or of several that are joined in its name each; empty where none is stated.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()})
+      >>> _ = [record.event(name, 3, "a", action=True, model=model) for name, model in ("xm", "yn")]
+      >>> traces = assemble([record])
+      >>> traces.traces["model"].to_pylist(), sorted(*trace_models(traces))
+      (['m + n'], ['m', 'n'])
+    """
+    called = traces.events["model"].combine_chunks().dictionary_encode()
+    code = called.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    names = [name or "" for name in traces.traces["model"].to_pylist()]
+    return _of_traces(names, _models_of_calls(code, trace, called.dictionary.to_pylist()))
+
+
+def _of_traces(names: Sequence[str], of_calls: Mapping[int, set[str]]) -> list[set[str]]:
+    """Names of models, those that join several models of the trace's events each in its parts."""
+    parts = [{*name.split(" + ")} if " + " in name else {name} - {""} for name in names]
+    return [
+        of if of <= of_calls.get(row, set()) else {name}
+        for row, (name, of) in enumerate(zip(names, parts, strict=True))
+    ]

@@ -98,7 +98,7 @@ def with_models_of_agents(
             found.setdefault(key, {}).setdefault(agent, set()).add(model)
     unlike = {key: sorted(name for name, of in agents.items() if len(of) > 1) for key, agents in found.items()}
     return [
-        "; ".join([key[1], *(f"{name}: {agents[name]}" for name in unlike.get(key, ()) if name in agents)])
+        "; ".join([key[1], *(f"{name}: {agents[name] or 'unknown'}" for name in unlike.get(key, ()) if name in agents)])
         for key, agents in zip(keys, of_agents, strict=True)
     ]
 

@@ -82,6 +82,7 @@ def costs(
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
     from credit.reports.failed_model_calls import failed_without_count
+    from credit.reports.uncounted_tool_calls import said_of_tool_calls, uncounted_tool_calls
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
@@ -98,7 +99,8 @@ def costs(
     else:
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
         _print(stdout(), summed, groups, by, None if prices is None else gaps)
-        for line in filter(None, [failed_without_count(traces), *stated_lines(stated, traces.sizes.traces)]):
+        of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
+        for line in filter(None, [failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 

@@ -78,6 +78,7 @@ def validate(
     from credit.methods.units_apart import NO_TURNS, lacks_turns
     from credit.reports.corpus import survey
     from credit.reports.trace_returns import UNRESOLVED
+    from credit.reports.uncounted_tool_calls import said_of_tool_calls
 
     if engine is not None:
         corpus, instead = _survey_on_ray(paths, chunk_events, reading)
@@ -101,7 +102,7 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"], group):
             console.print(words(line), soft_wrap=True)
-        for line in filter(None, (instead, turns)):
+        for line in filter(None, (instead, turns, said_of_tool_calls(corpus.tool_calls_without_tokens))):
             console.print(words(line), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
         list_names(f"Groups with equal {_compared(corpus)}", (f"{_quoted(g)} (all {r:g})" for g, r in equal.items()))

@@ -200,7 +200,7 @@ def _columns(context: click.Context, parameter: click.Parameter, text: str | Non
     columns: dict[str, str] = {}
     for pair in text.split(","):
         name, sign, column = pair.partition("=")
-        if not (name and sign and column) or name in columns:
+        if not (name and sign) or name in columns:
             raise click.BadParameter(f"{pair!r} in {text!r}; expected each NAME=COLUMN once, separated by commas")
         columns[name] = column
     return columns

@@ -6,19 +6,18 @@ as its agent, and the `role` of a spawn is the role of the agent that is spawned
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import numpy as np
 
 from graphs.event_types import EdgeType, EventType
-from graphs.formats.native.wire import Trace
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["find_agents", "owners"]
 
 
 def owners(
-    trace: Trace,
+    listed: Set[str],
     record: TraceRecord,
     stated: Sequence[str],
     tools: Sequence[str | None],
@@ -28,14 +27,13 @@ def owners(
 
     A tool result whose agent is its own tool, or nobody who does or is anything else in the trace, belongs to the
     instance that called the tool: the sender of an edge from a tool call, else the latest call of that tool before it.
-    Where the log shows no call, and where `agents` lists the name, the result keeps the agent it states.
+    Where the log shows no call, and where the name is `listed` as an agent, the result keeps the agent it states.
     """
     agents, types = list(stated), record.types
     results = positions(types, EventType.TOOL_RESULT)
     if not results:
         return agents, set()
-    listed = {agent.id for agent in trace.agents or ()}
-    known = listed | {agent for agent, code in set(zip(agents, types, strict=True)) if code != EventType.TOOL_RESULT}
+    known = {*listed} | {agent for agent, code in set(zip(agents, types, strict=True)) if code != EventType.TOOL_RESULT}
     known |= {to for to in map(targets.__getitem__, positions(types, EventType.SPAWN)) if to}
     suspects = {i for i in results if agents[i] not in listed and (agents[i] == tools[i] or agents[i] not in known)}
     if not suspects:
@@ -65,21 +63,20 @@ def positions(values: list[int], wanted: int) -> list[int]:
 
 
 def find_agents(
-    trace: Trace,
+    instances: dict[str, Agent],
     record: TraceRecord,
     roles: Sequence[str | None],
     targets: Sequence[str | None],
     names: Sequence[str | None],
 ) -> dict[str, Agent]:
-    """Every agent instance of the trace, those of `agents` first, then in order of appearance.
+    """Every agent instance of the trace, those of `instances` first, then in order of appearance.
 
     Each value is the first of these that the log has:
 
-        parent    in `agents`; the agent of the first spawn `to` it; the sender of a spawn edge to its first event; none
-        role      in `agents`; of its first event with a role, spawns left out; of the spawn that made it
-        name      in `agents`; the first `agent_name` of its events; its id
+        parent    as given; the agent of the first spawn `to` it; the sender of a spawn edge to its first event; none
+        role      as given; of its first event with a role, spawns left out; of the spawn that made it
+        name      as given; the first `agent_name` of its events; its id
     """
-    instances = {a.id: Agent(a.name or "", a.role or "", a.parent or "") for a in trace.agents or ()}
     spawned_role: dict[str, str | None] = {}
     first = dict(zip(reversed(record.agents), range(len(record.agents) - 1, -1, -1), strict=True))
     spawns = positions(record.types, EventType.SPAWN)

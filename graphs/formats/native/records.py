@@ -12,7 +12,7 @@ from graphs.event_types import ACTION_TYPES, EventType
 from graphs.formats.native import slim as native_slim
 from graphs.formats.native.agents import find_agents, owners
 from graphs.formats.native.wire import COUNTS, EDGE_CODES, EVENT_CODES, Trace, version_known
-from graphs.traces.record import TraceRecord, check_evidence
+from graphs.traces.record import Agent, TraceRecord, check_evidence
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -68,13 +68,14 @@ def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
     if trace.edges:
         _set_edges(record, trace)
     tools, targets = columns.get("tool", absent), columns.get("to", absent)
-    record.agents, moved = owners(trace, record, columns["agent"], tools, targets)
+    listed = {agent.id: Agent(agent.name or "", agent.role or "", agent.parent or "") for agent in trace.agents or ()}
+    record.agents, moved = owners(listed.keys(), record, columns["agent"], tools, targets)
     roles: Sequence[str | None] = columns.get("role", absent)
     if moved:
         roles = [
             None if i in moved else role for i, role in enumerate(roles)
         ]  # the role that such an event states is the tool's
-    record.instances = find_agents(trace, record, roles, targets, columns.get("agent_name", absent))
+    record.instances = find_agents(listed, record, roles, targets, columns.get("agent_name", absent))
     return record
 
 

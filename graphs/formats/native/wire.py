@@ -22,6 +22,7 @@ __all__ = [
     "EVENT_CODES",
     "EVENT_FIELDS",
     "EXTENSION_KEYS",
+    "FLAT_FIELDS",
     "NARROW",
     "TOP_LEVEL_EXTENSION",
     "AgentEntry",
@@ -158,6 +159,8 @@ class Trace(msgspec.Struct):
 
 
 DECODER = msgspec.json.Decoder(Trace)
+FLAT_FIELDS = ("trace_id", "task_id", "group", "system", "topology")
+"""Keys of a trace whose value is one text that no event has under the same name."""
 
 
 def state_numbers(trace: Trace) -> None:

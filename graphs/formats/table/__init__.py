@@ -1,4 +1,4 @@
-"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an action. `docs/formats/table.md` is the map.
+"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an event. `docs/formats/table.md` is the map.
 
 A trainer's dump has a row for each model call, with ids of the trace, the task and the agent. Columns are recognised by
 `columns`, else by the names in `KNOWN`.
@@ -14,13 +14,24 @@ from typing import Any
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
+from graphs.formats.native.agents import find_agents, owners
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.table.cells import EVIDENCE, LISTS, MOMENT, REWARD, truth
-from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
+from graphs.formats.table.cells import (
+    EVIDENCE,
+    LISTS,
+    LONGEST_ID,
+    MOMENT,
+    REWARD,
+    SYSTEM,
+    TEXT,
+    TOPOLOGY,
+    TRUTH,
+)
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies, note_of_twins
-from graphs.reading.files import WrittenIds, name_models
+from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
@@ -30,19 +41,23 @@ from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
 
-_REWARDS = frozenset(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])
+_REWARDS = frozenset(
+    {"rewards.team", *(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])}
+)
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
 _NO_TRACE = "null"  # of rows whose cell of the trace is empty; no trace that is read is called so
-_LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
-_NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
+_TEXTS = tuple(name for name in TEXT_COLUMNS if name != "model")
+_NAMES = frozenset(
+    {"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", "system", "topology", *TEXT_COLUMNS}
+)
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
@@ -139,7 +154,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                         likely.setdefault(ours, name)
             for trace in table.traces.values():
                 if trace is not None:
-                    name_models(trace)
+                    _settle(trace)
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
@@ -166,6 +181,28 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
 
 
+def _settle(trace: TraceRecord) -> None:
+    """Give each event to its agent, as in a native trace, and join each agent's events by edges.
+
+    A result under its tool's name is its caller's, and who is spawned has a parent.
+    """
+    columns = {name: _padded(trace, trace.columns.pop(name, [])) for name in ("role", "agent_name")}
+    tools, targets = (_padded(trace, trace.columns.get(name, [])) for name in ("tool", "to"))
+    trace.agents, _ = owners(frozenset(), trace, trace.agents, tools, targets)
+    acting = {*trace.agents}
+    known = {name: agent for name, agent in trace.instances.items() if name in acting}
+    trace.instances = find_agents(known, trace, columns["role"], targets, columns["agent_name"])
+    latest: dict[str, int] = {}
+    for position, agent in enumerate(trace.agents):
+        if agent in latest:
+            trace.edge(latest[agent], position, EdgeType.TEMPORAL)
+        latest[agent] = position
+
+
+def _padded(trace: TraceRecord, column: list[Any]) -> list[Any]:
+    return column + [None] * (len(trace.ids) - len(column))
+
+
 def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
 
@@ -188,7 +225,7 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
 
 def _event_type(value: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(id_text(value)[:_LONGEST_ID], EVENT_CODES)
+    return one_of(id_text(value)[:LONGEST_ID], EVENT_CODES)
 
 
 @dataclasses.dataclass
@@ -198,7 +235,6 @@ class _Table:
     file: str
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
-    latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
@@ -236,7 +272,7 @@ class _Table:
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
-        for ours in ("group", "reward", *TRACE_EVIDENCE):  # a refused trace keeps no memory
+        for ours in ("group", "reward", "system", "topology", *TRACE_EVIDENCE):  # a refused trace keeps no memory
             self.stated.pop((trace_id, ours, ""), None)
 
     def unless_taken(self, trace: TraceRecord) -> Problem | None:
@@ -264,9 +300,9 @@ class _Table:
             return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
         if ours == "group" and self.groups is not None and self.groups.differs(text, value):
             return "ambiguous-id", "an id that is written alike in all files: here it is a number, there a text"
-        if again and (of_texts or len(text) > _LONGEST_ID or "\n" in text):
+        if again and (of_texts or len(text) > LONGEST_ID or "\n" in text):
             what = "the column holds what a model reads or writes" if of_texts else (
-                f"this is a text of more than {_LONGEST_ID} characters or several lines"
+                f"this is a text of more than {LONGEST_ID} characters or several lines"
             )  # fmt: skip
             return "text-as-id", f"an id: {what}, and two runs may have written the same"
         return None
@@ -277,7 +313,7 @@ class _Table:
                 return None
             converted = to(value[ours])
             if converted is None:
-                wanted = expected if isinstance(expected, str) else expected(value[ours])
+                wanted = expected.format(ours) if isinstance(expected, str) else expected(value[ours])
                 problem = Problem(
                     "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
                 )
@@ -323,6 +359,17 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
+        for name in (name for name in column_of if name.partition(".")[0] in FAMILIES):
+            family, _, of = name.partition(".")
+            stated = convert(name, *REWARD)
+            if stated is not None and not math.isnan(stated):
+                constant(name, "", stated)
+                getattr(record, family)[of] = stated
+        for name, to in (("system", SYSTEM), ("topology", TOPOLOGY)):
+            stated = convert(name, *to)
+            if stated is not None:
+                constant(name, "", stated)
+                setattr(record, name, stated)
         agent, role = convert("agent", id_text, "text"), convert("role", id_text, "text")
         for ours, name in (("agent", agent), ("role", role)):
             if name is not None and is_missing_name(name):  # it would join those without one
@@ -339,13 +386,17 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        instance = record.instances.setdefault(agent, Agent())
-        if role is not None:
-            constant("role", agent, role)
-            instance.role = role
         kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
-        chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
+        if event_type == EventType.ORCHESTRATOR_DECISION and convert("stop", *TRUTH):
+            event_type = EventType.STOP
+        texts = {name: convert(name, *TEXT) for name in (*_TEXTS, "agent_name") if name in column_of}
+        instance = record.instances.setdefault(agent, Agent())
+        spawned = texts.get("to") if event_type == EventType.SPAWN else None  # whose role the row states
+        if role is not None:
+            constant("role", spawned or agent, role)
+            instance.role = instance.role if spawned else role
+        chosen = convert("action", TRUTH[0], f"{TRUTH[1]}: whether a policy of the team chose the row")
         time = convert("time", *MOMENT)
         evidence = {
             name: convert(name, *EVIDENCE[name])
@@ -362,13 +413,12 @@ class _Table:
             line=line,
             offset=-1,  # a row is found by its line
             model=convert("model", id_text, "text"),
+            trusted=convert("trusted", *TRUTH),
+            role=role if spawned else None,
+            **texts,
             **evidence,
         )
         self._set_turn(record, position, convert("turn", id_text, "text"), line, column_of)
-        earlier_call = self.latest.get((record.trace_id, agent))
-        if earlier_call is not None:
-            record.edge(earlier_call, position, EdgeType.TEMPORAL)
-        self.latest[record.trace_id, agent] = position
 
     def _set_turn(
         self, record: TraceRecord, position: int, turn: str | None, line: int, column_of: Mapping[str, str]

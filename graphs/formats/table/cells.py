@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from graphs.event_types import STATED_TOPOLOGIES
 from graphs.formats.native.wire import LogProb, SumOfSquares, TokenId
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
@@ -18,7 +19,7 @@ from graphs.traces.missing_names import no_ids
 from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
-__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "moment", "truth"]
+__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "SYSTEM", "TEXT", "TOPOLOGY", "TRUTH", "moment", "truth"]
 
 
 def moment(value: Any) -> float | None:
@@ -53,6 +54,34 @@ def truth(value: Any) -> bool | None:
     return bool(amount) if amount in (0, 1) else None
 
 
+TRUTH: tuple[Callable[[Any], Any], str] = (truth, "true, false, 1 or 0")
+"""How cells of truth values are read, and what is expected of them."""
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, bool | list | dict) else id_text(value)
+
+
+def _system(value: Any) -> str | None:
+    """A name, and no prompt: each task would be one of its own."""
+    text = _text(value)
+    return text if text is not None and len(text) <= LONGEST_ID and "\n" not in text else None
+
+
+LONGEST_ID = 200
+"""Characters of an id or a name; a longer text is what a model reads or writes."""
+TEXT: tuple[Callable[[Any], Any], str] = (_text, "a text, or --columns {0}= to leave the column out")
+SYSTEM = (
+    _system,
+    f"a name of the harness, {LONGEST_ID} characters at most, or --columns {{0}}= to leave the column out",
+)
+TOPOLOGY: tuple[Callable[[Any], Any], str] = (
+    lambda value: value if value in STATED_TOPOLOGIES else None,
+    f"one of {', '.join(STATED_TOPOLOGIES)}, or --columns {{0}}= to leave the column out",
+)
+"""How cells of texts, of systems and of topologies are read, and what is expected of them, with the column's name."""
+
+
 def _count(value: Any) -> float | None:
     count = number(value)
     return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
@@ -85,7 +114,7 @@ REWARD: tuple[Callable[[Any], Any], str] = (_reward, "a number, or true or false
 _NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
-    "flag": (_flag, "true, false, 1 or 0"),
+    "flag": (_flag, TRUTH[1]),
 }
 
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {

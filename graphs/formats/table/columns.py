@@ -6,34 +6,41 @@ import re
 from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.native.wire import EVENT_FIELDS, FLAT_FIELDS
 from graphs.formats.table.hints import columns_option, likely_column, listed_names
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
 from graphs.text import excerpt, near_names
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.schema import TRACE_EVIDENCE
 
-__all__ = ["KNOWN", "TEXTS", "find_columns"]
+__all__ = ["FAMILIES", "KNOWN", "TEXTS", "find_columns"]
 
-KNOWN: dict[str, tuple[str, ...]] = {
+_NAMES: dict[str, tuple[str, ...]] = {
     "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
     "group": ("group", "group_id", "uid", "task_id", "data_id", "prompt_id"),
     "agent": ("agent", "agent_id", "agent_name"),
+    "agent_name": ("agent_name",),
     "role": ("role", "role_name"),
     "model": ("model", "model_name"),
     "reward": ("reward", "score"),
     "turn": ("turn", "turn_id"),
     "type": ("type", "event_type"),
-    "action": ("action",),
     "id": ("id", "event_id"),
     "time": ("time", "t"),
     "token_ids": ("token_ids", "response_ids", "completion_ids"),
     "token_mask": ("token_mask", "response_mask"),
     "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
     "token_sums_of_squares": ("token_sums_of_squares", "sum_pi_squared"),
-    **{name: (name,) for name in (*EVENT_EVIDENCE, *TRACE_EVIDENCE)},
 }
-"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+_NATIVE = (*EVENT_FIELDS, *FLAT_FIELDS, *TRACE_EVIDENCE)
+KNOWN: dict[str, tuple[str, ...]] = _NAMES | {
+    name: (name,) for name in _NATIVE if not any(name in names for names in _NAMES.values())
+}
+"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first. A row is
+an event of the native format beside its trace: what these have, a table has, under the same names."""
+FAMILIES = ("rewards", "costs", "metrics")
+"""What a native trace has by name: a column such as `costs.money` has one of them."""
 _TELLING = ("group", "reward", "agent", "role", "model", "turn", "type", "action", "event_reward")
 """Columns without which other numbers come out: one that is only spelt otherwise is not passed over."""
 _JOINTS = re.compile(r"[\s_.-]+")
@@ -58,6 +65,8 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
     names = column_names(source)
     column_of: dict[str, str] = {}
     for ours, theirs in columns.items():
+        if not theirs:  # "tool=" leaves a column out
+            continue
         if theirs not in names:
             near = near_names(theirs, names)
             hint = f". {near}" if near.startswith("Did") else ""
@@ -67,12 +76,15 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
     taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
-        if ours in column_of or not candidates:
+        if ours in columns or not candidates:
             continue
         if len(candidates) > 1 and candidates[0] != ours:
             expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
+        taken.add(candidates[0])
+    families = (name for name in names if name.partition(".")[0] in FAMILIES and name.partition(".")[2])
+    column_of |= {name: name for name in families if not (name == "rewards.team" and "reward" in column_of)}
     for ours in _TELLING:
         if ours in columns:
             continue

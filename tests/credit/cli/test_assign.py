@@ -450,25 +450,30 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
 
 
+@pytest.mark.parametrize("paid", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("paid", "header"),
+    ("call", "reads"),
     [
-        (False, "trace,group,anchor,turn,reward"),
-        pytest.param(True, "trace,group,anchor,turn,reward,event_reward", marks=pytest.mark.slow),
+        ("turn_baseline", True),
+        ("discounted_return", None),
+        ("rloo", False),
+        ("rloo --by task,turn", True),
+        pytest.param("hgpo", True, marks=pytest.mark.slow),
+        pytest.param("gigpo", None, marks=pytest.mark.slow),
     ],
 )
-def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(paid: bool, header: str, tmp_path: Path) -> None:
+def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(
+    call: str, reads: bool | None, paid: bool, tmp_path: Path
+) -> None:
     """The reader's note did not say that the method's numbers rest on it; `gigpo` and others said nothing."""
     path, out = tmp_path / "log.csv", tmp_path / "out.csv"
     rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]
-    reading = {"turn_baseline": True, "hgpo": True, "gigpo": None, "discounted_return": None, "rloo": False}
-    of_key = ("--by", "task,turn")
-    path.write_text("\n".join([header, *(row if paid else row[:-2] for row in rows)]) + "\n")
-    calls = [((name,), paid if reads is None else reads) for name, reads in reading.items()]
-    for (method, *options), expected in [*calls, (("rloo", *of_key), True)]:
-        said = run("assign", path, "-m", method, *options, "-o", out).stderr
-        look = f": {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
-        assert (look in said) is expected, method
+    names = "trace,group,anchor,turn,reward,event_reward"
+    path.write_text("\n".join(row if paid else row.rpartition(",")[0] for row in (names, *rows)) + "\n")
+    method, *options = call.split()
+    said = run("assign", path, "-m", method, *options, "-o", out).stderr
+    look = f": {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
+    assert (look in said) is (paid if reads is None else reads)
 
 
 def test_rewards_at_events_that_a_method_takes_none_of_are_said(

@@ -343,6 +343,7 @@ def test_control_that_gains_nothing_on_its_log_is_not_recommended(log: str, why:
     assert found.trained_with.startswith(TRAINED_WITH[""])
 
 
+@pytest.mark.slow
 def test_siblings_on_one_event_type_call_for_rloo_and_a_question(tmp_path: Path) -> None:
     """`control` leaves such claims out, so that the recommended command gave the numbers of `rloo`."""
     path = LOGS["many tasks, siblings on one type"](tmp_path / "x.jsonl")

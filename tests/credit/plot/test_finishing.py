@@ -287,6 +287,7 @@ def test_the_same_figure_gives_the_same_bytes(kind: str) -> None:
     assert files[0].getvalue() == files[1].getvalue() != b""
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("most", [0.3, 1.2])
 def test_a_column_of_eight_panels_has_three_numbers_along_each_and_one_size_of_type(most: float) -> None:
     """The axis of the bias had 0 and 0.1, or 0 and 1; of eight labels, four were smaller than the others."""

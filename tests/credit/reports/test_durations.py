@@ -246,6 +246,37 @@ def test_an_effect_without_a_time_has_that_of_its_cause() -> None:
     assert np.isnan(TeamFacts(_untimed_action()).durations.event).all()
 
 
+@pytest.mark.parametrize("times", ["none", "positions", "another unit", "one missing"])
+@pytest.mark.parametrize(
+    ("call", "result", "expected"),
+    [
+        (None, 0.5, [1.5, 0, 0.5, 2.5]),
+        (0.5, None, [1.5, 0.5, 0, 2.5]),
+        (None, None, [1.5, 0, math.nan, 2.5]),
+    ],
+)
+def test_stated_seconds_count_whatever_the_times_are(
+    times: str, call: float | None, result: float | None, expected: list[float]
+) -> None:
+    """Every call stated its seconds, and `costs` said that the log had the number of none."""
+    at = {"none": [math.nan] * 4, "one missing": [0.0, 1, 2, math.nan]}
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.metrics |= {"wall_clock_s_unstated": 1.0} if times == "positions" else {}
+    record.costs |= {"wall_clock_s": 900.0} if times == "another unit" else {}
+    of_kinds = [(EventType.MESSAGE, 1.5), (EventType.TOOL_CALL, call), (EventType.TOOL_RESULT, result)]
+    for place, (kind, seconds) in enumerate([*of_kinds, (EventType.MESSAGE, 2.5)]):
+        action = kind == EventType.MESSAGE
+        record.event(f"e{place}", kind, "a", action=action, time=at.get(times, [0, 1, 2, 3])[place], seconds=seconds)
+    traces = assemble([record])
+    found = TeamFacts(traces).durations
+    np.testing.assert_array_equal(found.event, expected)
+    assert found.reasons != [""] and np.isnan(found.work).all() and np.isnan(found.wall).all()
+    (row,) = cost_rows(traces)
+    assert (row.seconds.total, row.seconds.missing) == (np.nansum(expected), int(math.isnan(expected[2])))
+    record.columns = {}  # no call states any
+    assert np.isnan(TeamFacts(assemble([record])).durations.event).all()
+
+
 def _untimed_action() -> Traces:
     record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
     record.event("x", EventType.MESSAGE, "a", action=True, time=0.0)

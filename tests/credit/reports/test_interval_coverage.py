@@ -433,7 +433,7 @@ def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
         assert 0.925 < held < 0.965, (world, held)
 
 
-@pytest.mark.parametrize("tasks", [40, 60, 120])
+@pytest.mark.parametrize("tasks", [40, *(pytest.param(tasks, marks=pytest.mark.slow) for tasks in (60, 120))])
 @pytest.mark.parametrize("world", ["log-normal", "a third zeros", "counts"])
 def test_medians_of_amounts_over_tasks_are_covered(world: str, tasks: int) -> None:
     """Those that `credit metrics` prints in place of a mean; the median of zeros and of ties is covered more often."""
@@ -504,6 +504,7 @@ def costly(seed: int, roles: bool) -> Traces:
     return credit.from_columns(**columns)[2].traces  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo", "discounted_return", "igpo"])
 def test_a_place_in_a_trace_is_no_merit_of_an_agent(method: str) -> None:
     """All of seven such worlds had stars: ended traces count as 0 at later turns, and others cost more."""

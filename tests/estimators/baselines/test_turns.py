@@ -219,7 +219,7 @@ def test_without_rewards_at_turns_it_is_the_normalised_outcome(plain: str, optio
     assert len(set(np.asarray(found.advantage).tolist())) > 5
 
 
-@pytest.mark.parametrize("scale", ["std", "none"])
+@pytest.mark.parametrize("scale", ["std", pytest.param("none", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_outcome_and_the_turns_are_normalised_apart(seed: int, scale: str) -> None:
     """Both together are the sum of each alone."""

@@ -299,8 +299,9 @@ def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
     assert np.all(np.asarray(both.amount)[~np.asarray(both.claim_mask)] == 0)
 
 
-@pytest.mark.parametrize("beta", [None, pytest.param(0.7, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("joint", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [None, 0.7])
+@pytest.mark.parametrize("joint", [True, False])
 def test_a_compiled_function_refuses_a_decision_stated_twice_without_a_name(joint: bool, beta: float | None) -> None:
     n = 24  # traces in 6 groups: siblings of one prefix that two agents continue, in one turn or one after the other
     draw = np.random.default_rng(n)

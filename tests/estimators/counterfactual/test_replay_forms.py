@@ -282,7 +282,13 @@ def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: 
 
 
 @pytest.mark.parametrize(
-    "form", ["fan+fan_node", "context+node", "context+node+alternative", "situation+node+alternative"]
+    "form",
+    [
+        pytest.param("fan+fan_node", marks=pytest.mark.slow),
+        "context+node",
+        "context+node+alternative",
+        "situation+node+alternative",
+    ],
 )
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path: Path) -> None:

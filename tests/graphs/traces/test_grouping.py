@@ -20,6 +20,7 @@ from graphs.structure.networkx_graphs import from_networkx, to_networkx
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.cache import read_cache, write_cache
+from graphs.traces.event_models import event_models
 from graphs.traces.grouping import group_names
 from graphs.writers import native, otlp
 
@@ -103,8 +104,10 @@ def test_rows_of_a_table_keep_the_models_of_their_calls(tmp_path: Path) -> None:
     rows = ["trace,group,agent,model,reward", "a,q,s,small,1", "a,q,judge,large,1", "b,q,s,small,0", "b,q,judge,,0", ""]
     (tmp_path / "rows.csv").write_text("\n".join(rows))
     traces = read(tmp_path)
-    assert not traces.problems and traces.traces["model"].to_pylist() == ["large + small", "small"]
-    assert traces.events["model"].to_pylist() == ["small", "large", None, None]
+    assert not traces.problems and traces.traces["model"].to_pylist() == ["small", "small"]
+    names, model = event_models(traces)
+    assert [names[which] for which in model] == ["small", "large", "small", ""]
+    assert traces.traces["group"].to_pylist() == ["q [small; judge: large]", "q [small; judge: unknown]"]
 
 
 def test_a_name_that_another_task_bears_is_another_group() -> None:

@@ -75,6 +75,21 @@ def test_json_lines_are_told_what_they_lack_as_csv_is(row: dict[str, object], ex
     assert "a table with" not in refused(tmp_path / "t.jsonl").value
 
 
+@pytest.mark.parametrize("trace", ["trace", "trace_id"])
+@pytest.mark.parametrize("group", ["group", "task_id"])
+@pytest.mark.parametrize("outcome", ["outcome", "success"])
+def test_rows_with_the_keys_of_native_events_are_a_table(trace: str, group: str, outcome: str, tmp_path: Path) -> None:
+    """They were said to be "like native", and nothing named the column of outcomes."""
+    row = {trace: "t", group: "q", outcome: 1, "id": "e", "type": "message", "agent": "a", "model": "m", "tool": None}
+    row |= {"tokens": 4, "input_tokens": 5, "seconds": 0.5, "status": "ok", "system": "v", "agent_name": "b"}
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row | {"id": f"e{i}"}) + "\n" for i in range(2)))
+    problem = refused(tmp_path / "t.jsonl")
+    assert problem.kind == "unknown-format" and problem.value.startswith(f"a table with the columns '{trace}, {group}")
+    option = f"--columns reward={outcome}"
+    assert problem.expected == f"a column for the reward (reward, score), or {option} to name it"
+    assert read(tmp_path / "t.jsonl", columns={"reward": outcome}).reward[0] == 1
+
+
 def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     path = table(tmp_path, "task,rollout,agent,reward", "q,a,x,1", "q,b,x,0")
     traces = read(path, columns={"trace": "rollout", "group": "task"})

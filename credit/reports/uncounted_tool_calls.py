@@ -1,0 +1,47 @@
+"""Calls of tools that count as actions without a number of tokens: the log does not say that model calls made them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credit.reports.trace_list import counted_tokens
+from graphs.event_types import EventType
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["OF_TOOL_CALLS", "said_of_tool_calls", "uncounted_tool_calls"]
+
+_REMEDY = '"action": false if a model call made'
+OF_TOOL_CALLS = f"a tool call is an action without a count of tokens ({_REMEDY} it)"
+"""Why such a trace has no sum of tokens."""
+_BY_TYPE = frozenset({"native", "table"})
+"""Formats in which an event is an action by its type, where the log does not say."""
+
+
+def uncounted_tool_calls(traces: Traces) -> np.ndarray:
+    """The calls of tools that are actions without a count of tokens, where other actions of the trace have one.
+
+    bool [events]; none in formats whose readers know model calls.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", format="native", instances={"a": Agent()})
+      >>> _ = record.event("x", 3, "a", action=True, tokens=9), record.event("y", 4, "a", action=True)
+      >>> uncounted_tool_calls(assemble([record])).tolist()
+      [False, True]
+    """
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    trace, action, known = np.asarray(graph.trace_ids)[:n], np.asarray(graph.action_mask)[:n], counted_tokens(traces)
+    by_type = np.array([name in _BY_TYPE for name in traces.traces["format"].to_pylist()], bool)
+    counts = by_type & (np.bincount(trace[action & known], minlength=m) > 0)
+    called = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    found: np.ndarray = called & action & ~known & counts[trace]
+    return found
+
+
+def said_of_tool_calls(count: int) -> str:
+    """What to do about so many of them; "" of none."""
+    verb = "is an action" if count == 1 else "are actions"
+    them = "it" if count == 1 else "them"
+    return f"{counted(count, 'tool call')} {verb} without a count of tokens: state {_REMEDY} {them}" if count else ""
