@@ -350,16 +350,16 @@ def test_a_key_that_some_actions_lack_biases(absent: str | None, said: bool) -> 
     assert any("may be biased: an action without the key" in line for line in summary.lines("rloo", options)) is said
 
 
-TEAM = """group,trace,agent,turn,reward
-q,a,lead,0,1
-q,a,w,0,1
-q,b,lead,0,0
-q,b,w,0,0
-q,b,w,1,0
-r,c,lead,0,1
-r,c,w,0,1
-r,d,lead,0,0
-r,d,w,0,0
+TEAM = """group,trace,agent,turn,reward,time
+q,a,lead,0,1,0
+q,a,w,0,1,1
+q,b,lead,0,0,0
+q,b,w,0,0,1
+q,b,w,1,0,2
+r,c,lead,0,1,0
+r,c,w,0,1,1
+r,d,lead,0,0,0
+r,d,w,0,0,1
 """
 ALONE, SEVERAL = "an action whose key no other trace has", "a trace has several samples of one key"
 
