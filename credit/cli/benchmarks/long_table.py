@@ -175,6 +175,8 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
 def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[Measured]:
     """The numbers, and for each method that was left out a line beside each number that only others have.
 
+    It is of the sizes of groups of its other numbers, and without any of those of methods that compare traces.
+
     Examples:
       >>> from credit.bench.refusals import Absent
       >>> [number[:2] for number in with_absent([Measured("rloo", "bias", 0.0)], [Absent("a", "every world", "no")])]
@@ -185,6 +187,11 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
         why.setdefault((one.method, None), one.why)
         why.setdefault((one.method, one.place), one.why)
     known = {(number.method, *place(number)) for number in numbers}
+    sizes: dict[str, set[int | None]] = {}
+    for number in numbers:
+        sizes.setdefault(number.method, set()).add(number.group_size)
+    compared = set().union(*sizes.values())
+    compared = compared - {1} or compared
     found: list[Measured] = []
     for world, group in itertools.groupby(numbers, lambda number: number.world):
         of_world = [*group]
@@ -196,7 +203,7 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
                 Measured(name, quantity, math.nan, less=less, world=world, group_size=size, length=length,
                          learning_rate=rate, why=reason, shown=LEFT_OUT)
                 for quantity, less, _, size, length, rate in places
-                if (name, quantity, less, world, size, length, rate) not in known
+                if size in sizes.get(name, compared) and (name, quantity, less, world, size, length, rate) not in known
             ]  # fmt: skip
     return found
 

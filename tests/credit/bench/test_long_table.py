@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.bias import measure
+from credit.bench.refusals import MOST_TOLD, Absent, absent_caption
 from credit.bench.snr import Point, Report
 from credit.bench.training.training_comparison import cells
 from credit.bench.training.training_loop import TrainingSettings
@@ -22,7 +23,7 @@ from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
-from credit.cli.benchmarks.long_table import Measured, latex, of_run, save_numbers
+from credit.cli.benchmarks.long_table import Measured, latex, of_run, save_numbers, with_absent
 
 
 @pytest.mark.slow
@@ -138,6 +139,37 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     save_numbers(numbers, tmp_path / "t.csv", notes)
     marks = [line["mark"] for line in pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()]
     assert marks.count("at edge") == 1 and marks.count("*†") == 1
+
+
+@pytest.mark.parametrize("methods", [1, 2, 5, 9])
+@pytest.mark.parametrize("reasons", [1, 2, 7])
+def test_the_only_reason_of_a_method_is_never_cut(methods: int, reasons: int) -> None:
+    """Of `opo` the only reason was cut, and that of c3 stood twice, with "and 1 more reasons"."""
+    often = [Absent("c3", place, f"reason {i}") for i in range(reasons) for place in ("bias", "cosine")]
+    told = absent_caption([*often, *(Absent(f"m{i}", "bias", f"lack {i}") for i in range(methods))])
+    assert all(f"m{i} in bias (lack {i})" in told for i in range(methods)) and "c3 in bias, cosine (reason 0)" in told
+    shown = told.count("reason ")
+    cut = reasons - shown
+    assert told.count("; ") == methods + shown - (not cut) and shown == min(reasons, max(1, MOST_TOLD - methods))
+    assert told.endswith("; and 1 more reason" if cut == 1 else f"; and {cut} more reasons" if cut else ")")
+
+
+def test_what_is_left_out_has_no_columns_of_sizes_in_which_it_is_not_tried() -> None:
+    """A second block, "groups of 1", had "--" for all methods: `gae` stood in the first and `c3` was no method there.
+
+    At the sizes of what compares traces it is left out, of which one that has no number has all.
+    """
+    numbers = [Measured("rloo", "bias", 0.5, world="w", group_size=4),
+               Measured("gae", "bias", 0.5, world="w", group_size=1),
+               Measured("c3", "bias", math.nan, world="w", group_size=4, why="too many", shown="left out")]  # fmt: skip
+    for given in (numbers, numbers[:2]):
+        found = with_absent(given, [Absent("c3", "w", "too many", 4)])
+        assert [number.group_size for number in found if number.method == "c3"] == [4]
+        text = latex(found, "t")
+        assert text.count(r"\begin{tabular}") == 1 and "groups of 1" not in text and "--" not in text
+        assert r"\caption{bias (w, groups of 4; left out: c3 (too many); of one trace" in text
+    alone = with_absent(numbers[1:2], [Absent("critic", "w", "no")])
+    assert [number.group_size for number in alone] == [1, 1]
 
 
 def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
