@@ -130,7 +130,7 @@ def bias(
         stderr().print(words(line), soft_wrap=True)
     for line, of in too_many.items():
         left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
-    numbers = of_run(_all_numbers(rows, left_out.absent, why), "bias", lambda number: {})  # conditions are all
+    numbers = of_run(_all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given)  # conditions are all
     save_numbers(numbers, table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
@@ -169,7 +169,7 @@ def _all_numbers(
 
 
 def _notes(rows: list[Row]) -> dict[str, str]:
-    """What captions in LaTeX say: of a score the printed legend, and of all the worlds and what methods were given."""
+    """What captions in LaTeX say: of a score the printed legend, and of all the worlds and the options of methods."""
     from credit.bench.bias_settings import setting
     from credit.bench.bias_table import worlds_of
     from credit.bench.own_worlds import micro_world
@@ -177,7 +177,7 @@ def _notes(rows: list[Row]) -> dict[str, str]:
     options = {row.method: setting(row.method).options for row in rows}
     told = [f"{name}: {', '.join(f'{key}={value}' for key, value in of.items())}" for name, of in options.items() if of]
     worlds = [f"{world}: {micro_world(world).about.rstrip('.')}" for world in worlds_of(rows)]
-    return {**LEGENDS, "": "; ".join(filter(None, [EXACT, *worlds, _values(rows), *told]))}
+    return {**LEGENDS, "": "; ".join(filter(None, [EXACT, *worlds, *told]))}
 
 
 def _numbers(row: Row) -> list[Measured]:
@@ -221,6 +221,13 @@ def _print(
 
         for name, why in UNSCORED.items():
             stdout().print(words(f"{name} has no score: {why}"), soft_wrap=True)
+
+
+def _given(method: str) -> str:
+    """As `_values`, of one method."""
+    from credit.bench.bias_settings import given_to
+
+    return given_to([method])
 
 
 def _values(rows: list[Row]) -> str:
