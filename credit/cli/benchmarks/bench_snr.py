@@ -175,7 +175,10 @@ def snr(
     drawn = {"traces": effort.traces, "seed": seed}
     fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
     numbers = of_run(
-        _numbers(report), "snr", lambda number: fitted if number.quantity == "slope" else drawn, given.__getitem__
+        _numbers(report),
+        "snr",
+        lambda number: fitted if number.quantity == "slope" else drawn,
+        lambda name: given.get(name, ""),
     )
     save_numbers(numbers, table, _notes(report, few, noise))
     if as_json:
