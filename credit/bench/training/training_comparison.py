@@ -105,6 +105,9 @@ class Cell(NamedTuple):
 def runs(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of results: those of a file without its `sweep`, whose seeds and rates are others.
 
+    Args:
+      rows: of `run_training` or of its file.
+
     Examples:
       >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.4, "sweep": False}
       >>> runs([row, row | {"seed": 1000, "learning_rate": 0.8, "sweep": True}]) == [row]
@@ -189,6 +192,9 @@ def comparisons(table: Iterable[Cell], against: str) -> int:
 def plain(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields as JSON holds them: None for what is infinite or NaN, also in pairs and in parts with names.
 
+    Args:
+      fields: by name, such as of a `Cell`.
+
     Examples:
       >>> plain({"task": "t", "events": float("inf"), "interval": (1.0, float("inf"))})
       {'task': 't', 'events': None, 'interval': [1.0, None]}
@@ -208,6 +214,9 @@ def least_seeds(comparisons: int) -> int:
     """The fewest seeds with which the signed-rank test can mark one of so many comparisons after Holm's correction.
 
     The least p of n seeds is 2 / 2^n, that of seeds which all differ in one direction.
+
+    Args:
+      comparisons: as `comparisons` counts them.
 
     Examples:
       >>> least_seeds(1), least_seeds(2), least_seeds(40)
