@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -202,8 +202,17 @@ def _drawn(rows: list[Row], score: str, absent: Sequence[Absent] = ()) -> Figure
     from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
-    panels = PANELS if not stated else SCORES if score == "all" else (score,)
+    panels = PANELS if not stated else _measured_scores(rows) if score == "all" else (score,)
     return draw_methods(rows, scores=panels, values=_values(rows), absent=absent)
+
+
+def _measured_scores(rows: Sequence[Row]) -> list[str]:
+    """The scores with something to draw: a number, and of what is answered a decision that is not."""
+
+    def drawn(score: str, values: Iterable[float]) -> bool:
+        return any(value < 1 if score == "answered" else math.isfinite(value) for value in values)
+
+    return [score for score in SCORES if drawn(score, (getattr(row, score) for row in rows))]
 
 
 def _print(

@@ -38,6 +38,7 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.refusals import UnmeasuredError, refused_line
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
+from credit.cli.benchmarks.bench_bias import SCORES
 from credit.methods.published import PUBLISHED
 from credit.methods.registry import METHODS
 from credit.plot.bias_dots import OWN_SCALE
@@ -878,3 +879,18 @@ def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(m
     assert json.loads(found.stdout)["rows"] == as_lists([measure("c3", "relay-and", 4)])
     with pytest.raises(CreditError, match=f"{many} 200"):
         cells(["c3"], ["relay-and"], 4, 200)
+
+
+@pytest.mark.parametrize(("method", "lacking"), [("rloo", {"answered"}), ("max_rl", set())])
+def test_all_scores_are_drawn_that_have_something_to_show(
+    method: str, lacking: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight panels were drawn always, one of them of markers at 1 alone."""
+    drawn: list[list[str]] = []
+    monkeypatch.setattr("credit.plot.draw_methods", lambda rows, *, scores, **_: drawn.append([*scores]))
+    monkeypatch.setattr("credit.cli.benchmarks.bench_bias.save_picture", lambda figure, path: None)
+    monkeypatch.setattr("credit.cli.benchmarks.bench_bias.check_room", lambda draw: None)
+    command = ["bench", "bias", "-m", method, "--world", "relay-and", "--score", "all", "--plot", "x.svg"]
+    found = CliRunner().invoke(cli, command)
+    assert found.exit_code == 0, found.output
+    assert drawn == [[score for score in SCORES if score not in lacking]]
