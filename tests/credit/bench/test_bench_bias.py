@@ -881,16 +881,21 @@ def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(m
         cells(["c3"], ["relay-and"], 4, 200)
 
 
-@pytest.mark.parametrize(("method", "lacking"), [("rloo", {"answered"}), ("max_rl", set())])
+@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
 def test_all_scores_are_drawn_that_have_something_to_show(
-    method: str, lacking: set[str], monkeypatch: pytest.MonkeyPatch
+    world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight panels were drawn always, one of them of markers at 1 alone."""
+    (tmp_path / "of_some_turns.py").write_text(
+        "import credit\n\ndef own(graph, reward, *, event_reward=None):\n"
+        "    return credit.rloo(graph, reward, event_reward=event_reward, by='task,turn')\n"
+    )
+    monkeypatch.chdir(tmp_path)
     drawn: list[list[str]] = []
     monkeypatch.setattr("credit.plot.draw_methods", lambda rows, *, scores, **_: drawn.append([*scores]))
     monkeypatch.setattr("credit.cli.benchmarks.bench_bias.save_picture", lambda figure, path: None)
     monkeypatch.setattr("credit.cli.benchmarks.bench_bias.check_room", lambda draw: None)
-    command = ["bench", "bias", "-m", method, "--world", "relay-and", "--score", "all", "--plot", "x.svg"]
+    command = ["bench", "bias", "-m", "of_some_turns:own", "--world", world, "--score", "all", "--plot", "x.svg"]
     found = CliRunner().invoke(cli, command)
     assert found.exit_code == 0, found.output
     assert drawn == [[score for score in SCORES if score not in lacking]]
