@@ -144,7 +144,7 @@ def report_picture(out: Path) -> None:
 def training_pictures(out: Path) -> None:
     """The learning curves of docs/training.md and its map, from the stored results."""
     results = HERE.parent / "benchmarks" / "results"
-    rows = [row for row in pq.read_table(results / "training.parquet").to_pylist() if not row["sweep"]]
+    rows = pq.read_table(results / "training.parquet").to_pylist()
     team = json.loads((results / "language_team.json").read_text())
     rate = {cell["signal"]: cell["learning_rate"] for cell in team["cells"]}
     kept = [

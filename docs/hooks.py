@@ -228,7 +228,7 @@ def language_team_table() -> str:
         mine = [row["updates"] for row in found["rows"] if row["seed"] in seeds
                 and (row["signal"], row["learning_rate"]) == (c["signal"], c["learning_rate"])]  # fmt: skip
         base = c["signal"] == found["against"]
-        p = "" if base else f"{c['p']:.3f}" if c["p"] >= 0.001 else "< 0.001"
+        p = "" if base else f"{c['difference_p']:.3f}" if c["difference_p"] >= 0.001 else "< 0.001"
         rows.append([f"`{c['signal']}`", f"{c['learning_rate']:g}", f"{sum(mine) / len(mine):.0f}",
                      f"{c['area']:.3f} ± {c['stderr']:.3f}", f"{c['final']:.3f}",
                      *(("", "") if base else (f"{c['difference']:+.3f}", f"{c['ahead']} of {c['seeds']}")),

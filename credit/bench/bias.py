@@ -97,7 +97,7 @@ class Row:
 
 
 def cells(
-    methods: Sequence[str] = (), worlds: Sequence[str] = (), group_size: int | None = None
+    methods: Sequence[str] = (), worlds: Sequence[str] = (), group_size: int | None = None, most: int | None = None
 ) -> list[tuple[str, str, int]]:
     """Method (or variant), world and size of each row of the table, by default of all.
 
@@ -105,31 +105,35 @@ def cells(
       methods, worlds: names; empty for all.
       group_size: instead of 2 and 3, of groups of traces and of the alternatives of a context. Rows of one trace stay
         as they are, and rows with too many batches (`beyond`) are left out.
+      most: batches of a row; None for `MOST_BATCHES`. `measure` takes as many as there are.
 
     Raises:
-      CreditError: all rows have more than `MOST_BATCHES` batches of that size.
+      CreditError: all rows have more than `most` batches of that size.
     """
-    found = [cell for cell in _asked(methods, worlds, group_size) if _number(*cell) <= MOST_BATCHES]
+    too_many = beyond(methods, worlds, group_size, most)
+    out = {cell for of in too_many.values() for cell in of}
+    found = [cell for cell in _asked(methods, worlds, group_size) if cell not in out]
     if not found:
-        lines = "; ".join(beyond(methods, worlds, group_size))
+        lines = "; ".join(too_many)
         raise CreditError(f"{lines}: choose a smaller group_size, or another world")
     return found
 
 
 def beyond(
-    methods: Sequence[str], worlds: Sequence[str], group_size: int | None
+    methods: Sequence[str], worlds: Sequence[str], group_size: int | None, most: int | None = None
 ) -> dict[str, list[tuple[str, str, int]]]:
-    """The rows with more than `MOST_BATCHES` batches, by a line for each world and kind of batch.
+    """The rows with too many batches, by a line for each world and kind of batch.
 
     Args:
-      methods, worlds, group_size: as of `cells`.
+      methods, worlds, group_size, most: as of `cells`.
     """
+    most = most or MOST_BATCHES
     rows: dict[str, list[tuple[str, str, int]]] = {}
     for name, world, k in _asked(methods, worlds, group_size):
-        if (many := _number(name, world, k)) > MOST_BATCHES:
+        if (many := _number(name, world, k)) > most:
             of = "replay trees" if setting(name).way in ("replays", "nested") else "groups in any order"
             each = f"{k} alternatives a context" if of == "replay trees" else f"{k} traces"
-            line = f"world {world!r} has {many:,} {of} of {each}; expected at most {MOST_BATCHES:,}"
+            line = f"world {world!r} has {many:,} {of} of {each}; expected at most {most:,} (--most-batches)"
             rows.setdefault(line, []).append((name, world, k))
     return {f"{', '.join(name for name, _, _ in of)}: {line}": of for line, of in rows.items()}
 

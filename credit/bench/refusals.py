@@ -12,7 +12,7 @@ from credit.bench.rounding import rounded
 from credit.methods.own_results import NotFiniteError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
-from graphs.text import printable
+from graphs.text import counted, printable
 
 __all__ = [
     "Absent",
@@ -107,29 +107,43 @@ def absent_lines(absent: Iterable[Absent]) -> list[str]:
 
 
 MOST_TOLD, LONGEST = 4, 160
-"""Reasons that a caption gives, and the characters of each."""
+"""Reasons that a caption gives where each method has had one, and the characters of each."""
 
 
 def absent_caption(absent: Iterable[Absent], name: Callable[[str], str] = str) -> str:
-    """What a caption says of them: who, where, and in brackets why; "" without any.
+    """What a caption says of them: who, where, and in brackets why, each reason once; "" without any.
+
+    The first reason of a method always stands there; further ones do up to `MOST_TOLD`.
 
     Args:
       name: how a method is shown.
 
     Examples:
-      >>> absent_caption([Absent("a", "relay-and", "no"), Absent("b", "relay-and", "no"), Absent("c", "", "why")])
-      'left out: a, b in relay-and (no); c (why)'
+      >>> absent_caption([Absent("a", "relay-and", "no"), Absent("b", "relay-and", "no"), Absent("c", "", "why"),
+      ...                 Absent("a", "spawn-and", "no")])
+      'left out: a in relay-and, spawn-and and b in relay-and (no); c (why)'
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[str, dict[str, dict[str, None]]] = {}  # by reason and method the places
     for one in absent:
-        found.setdefault((one.place, one.why), []).append(name(one.method))
+        found.setdefault(one.why, {}).setdefault(name(one.method), {})[one.place] = None
+    firsts = {method: why for why, of in reversed(found.items()) for method in of}
+    needed = set(firsts.values())
+    further = [why for why in found if why not in needed][: max(0, MOST_TOLD - len(needed))]
     told = []
-    for (place, why), methods in found.items():
-        few = list(dict.fromkeys(methods))
-        who = ", ".join(few) if len(few) < 4 else f"{len(few)} methods"
-        told.append(f"{who}{f' in {place}' if place else ''}{f' ({printable(why, LONGEST)})' if why else ''}")
-    more = [f"and {len(told) - MOST_TOLD} more reasons"] * (len(told) > MOST_TOLD)
-    return f"left out: {'; '.join(told[:MOST_TOLD] + more)}" if told else ""
+    for why, of in found.items():
+        if why not in needed and why not in further:
+            continue
+        by_places: dict[str, list[str]] = {}
+        for method, places in of.items():
+            by_places.setdefault(", ".join(filter(None, places)), []).append(method)
+        who = [
+            (", ".join(few) if len(few) < 4 else f"{len(few)} methods") + (f" in {where}" if where else "")
+            for where, few in by_places.items()
+        ]
+        told.append(" and ".join(who) + (f" ({printable(why, LONGEST)})" if why else ""))
+    more = len(found) - len(told)
+    told += [f"and {counted(more, 'more reason')}"] * bool(more)
+    return f"left out: {'; '.join(told)}" if told else ""
 
 
 def why_refused(reason: np.ndarray) -> str:

@@ -31,6 +31,7 @@ LEAST = 0.7  # inches: a panel that is less high shows nothing
 ROW, DOT = 9.5, 3.0  # points: from one row of markers to the next at least, and the smallest marker
 PAGE = (7.0, 9.0)  # inches: what a page of a paper has for a picture
 TITLE = 0.9  # of the width: the title of a legend below takes no longer lines, which at some resolutions are wider
+LINES = 4  # of a label along x: one that takes more has no room
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
 
@@ -64,7 +65,7 @@ def make_room(figure: Figure) -> None:
 
 
 def _arrange(figure: Figure) -> bool:
-    """Move, stack, wrap and shrink until the panels have room, and say whether they have.
+    """Move, wrap and shrink, at last with fewer panels in a row, until these have room, and say whether they have.
 
     The last ways take the least place that there is, so that a size with room has room in whatever is larger.
     """
@@ -77,9 +78,11 @@ def _arrange(figure: Figure) -> bool:
               for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
     if _fits(figure) and not _crowded(figure):
         return True
-    ways = [(True, np.inf)] * bool(height > width) + [(False, SMALL)] * 2 + [(True, SMALL)] * 2
-    for stacked, points in ways:  # twice: broken lines may take the room
-        for axes, (spec, labelled) in (_below_each_other(figure) if stacked else beside).items():
+    most = max((spec.get_gridspec().ncols for spec, _ in beside.values()), default=1)
+    ways = [(1, np.inf)] * bool(height > width)
+    ways += [(columns, SMALL) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
+    for columns, points in ways:
+        for axes, (spec, labelled) in (_in_columns(figure, columns) if columns < most else beside).items():
             axes.set_subplotspec(spec)
             axes.tick_params(labelleft=labelled)
         for text, (line, size) in lines.items():  # as they were: what was tried broke and shrank them
@@ -133,13 +136,15 @@ def _size_with_room(figure: Figure) -> str:
     return "a larger size, or fewer panels"
 
 
-def _below_each_other(figure: Figure) -> dict[Axes, tuple[SubplotSpec, bool]]:
-    """Where panels stand that have a row each, and whether it has its names."""
+def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, bool]]:
+    """Where panels stand with so many in a row, and whether each has its names, which a row may share."""
     from matplotlib.gridspec import GridSpec
 
     panels = [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
-    rows = GridSpec(len(panels), 1, figure=figure)
-    return {axes: (rows[row], True) for row, axes in enumerate(panels)}
+    grid = GridSpec(-(-len(panels) // columns), columns, figure=figure)
+    shared = not all(axes.yaxis.get_tick_params()["labelleft"] for axes in panels)
+    return {axes: (grid[divmod(place, columns)], not shared or place % columns == 0)
+            for place, axes in enumerate(panels)}  # fmt: skip
 
 
 def _place_legends(figure: Figure) -> bool:
@@ -299,8 +304,9 @@ def _rows_apart(axes: Axes) -> float:
 
 
 def _crowded(figure: Figure) -> bool:
-    """Whether rows of markers are so near that those of one lie on those of the next."""
-    return any(_rows_apart(axes) < ROW for axes in figure.axes if _dots(axes)[0])
+    """Whether rows of markers lie on those of the next, or labels take too many lines."""
+    high = any(axes.get_xlabel().count("\n") >= LINES for axes in figure.axes)
+    return high or any(_rows_apart(axes) < ROW for axes in figure.axes if _dots(axes)[0])
 
 
 def _fit_dots(axes: Axes) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from credit.plot.canvas import CYCLE, grow, key, new_figure, plain_axes
 from credit.plot.finishing import lying_on, shown_name
-from graphs.errors import CreditError
 from graphs.task_means import median_interval
 from graphs.text import printable
 
@@ -49,7 +48,7 @@ def draw_training(
     that curves which lie on each other are all seen; the legend says which do.
 
     Args:
-      rows: of `credit.bench.training.training_runs.run_training`.
+      rows: of `credit.bench.training.training_runs.run_training`, or all of its file.
       signals: which of them, in this order; default all.
       columns: the most panels beside each other.
       group_size: traces of a group in training, to be stated; None to leave it out.
@@ -59,12 +58,12 @@ def draw_training(
 
     Raises:
       MissingExtraError: matplotlib is not installed.
-      CreditError: there are no rows.
+      CreditError: there are none, or one that is no result (`credit.bench.training.training_comparison.runs`).
     """
     from credit.bench.refusals import absent_caption, refused_caption
+    from credit.bench.training.training_comparison import runs
 
-    if not rows:
-        raise CreditError("rows is empty; expected results of run_training")
+    rows = runs(rows)
     signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     columns = min(columns, len(tasks))

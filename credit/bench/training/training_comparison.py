@@ -12,14 +12,16 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.task_means import holm, median_interval
+from graphs.text import excerpt
 
-__all__ = ["AtRate", "Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain"]
+__all__ = ["AtRate", "Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain", "runs"]
 
 TIE = 1e-6
 """Differences of areas up to this count as none: policies are of single precision. Of 505 pairs of runs of 60 updates
 with Adam, of signals that agree but for their scale or their order of summation, 185 were nearer and none was between
 1e-6 and 1e-5."""
 
+_KEY = ("task", "signal", "seed")
 NO_INTERVAL = (float("nan"), float("nan"))
 
 
@@ -60,11 +62,11 @@ class Cell(NamedTuple):
         seed of the task; "" where none has them.
       cosine, entropy, teaching: means over seeds.
       difference: mean area minus that of the other signal.
-      p: of Student's two-sided paired test of areas, corrected by Holm over all cells; 1 for the other signal itself.
-        Cells with the same numbers are one test. It wants many seeds.
+      difference_p: of Student's two-sided paired test of areas, corrected by Holm over all cells; 1 for the other
+        signal itself. Cells with the same numbers are one test. It wants many seeds.
       ahead: seeds on which the area is larger than that of the other signal by more than `TIE`.
-      ahead_p: of Wilcoxon's signed-rank test of paired areas, corrected likewise. It holds for few seeds;
-        fewer than six cannot have one below 0.05.
+      ahead_p: of Wilcoxon's signed-rank test of paired areas, corrected likewise: the star of tables. It holds for few
+        seeds; fewer than six cannot have one below 0.05.
       answered, refused: the least share of actions with an advantage over seeds, and the main reason of the others
         there; "" where there are none.
       events_p: of that test of the logarithms of the events to 90 %, corrected likewise. A seed that does not
@@ -83,7 +85,7 @@ class Cell(NamedTuple):
     entropy: float
     teaching: float
     difference: float
-    p: float
+    difference_p: float
     ahead: int
     ahead_p: float
     events_p: float
@@ -100,6 +102,37 @@ class Cell(NamedTuple):
     refused: str = ""
 
 
+def runs(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of results: those of a file without its `sweep`, whose seeds and rates are others.
+
+    Args:
+      rows: of `run_training` or of its file.
+
+    Examples:
+      >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.4, "sweep": False}
+      >>> runs([row, row | {"seed": 1000, "learning_rate": 0.8, "sweep": True}]) == [row]
+      True
+
+    Raises:
+      CreditError: there are none; one is no row; a seed is there twice, such as at two learning rates.
+    """
+    expected = "expected results of run_training, or the rows of its file"
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or (lacking := [name for name in _KEY if name not in row]):
+            what = f"no {lacking[0]}" if isinstance(row, dict) else excerpt(row)
+            raise CreditError(f"rows: row {number} has {what}; {expected}")
+        if row.get("sweep"):
+            continue
+        task, signal, seed = key = tuple(row[name] for name in _KEY)
+        if (first := found.setdefault(key, row)) is not row:
+            rates = " and ".join(dict.fromkeys(str(one.get("learning_rate")) for one in (first, row)))
+            raise CreditError(f"rows: {signal!r} has seed {seed} of {task!r} twice, at rate {rates}; expected it once")
+    if not found:
+        raise CreditError(f"rows has no run that is not of the sweep; {expected}")
+    return list(found.values())
+
+
 def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Cell]:
     """One `Cell` for each task and signal, in the order of the rows.
 
@@ -107,16 +140,17 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
       >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.1, "start": 0.5, "optimum": 0.9,
       ...        "mean_return": 0.7, "final_return": 0.9, "events_to_90": 40.0, "cosine": 0.5, "entropy": 0.1,
       ...        "teaching": 1.0}
-      >>> [(round(c.area, 3), c.final, c.p) for c in cells([row])]
+      >>> [(round(c.area, 3), c.final, c.difference_p) for c in cells([row])]
       [(0.5, 1.0, 1.0)]
 
     Args:
-      rows: results of `run_training`.
+      rows: results of `run_training`, or all rows of its file.
       against: the signal that others are compared with; default the first.
 
     Raises:
-      CreditError: a task has no row of the signal `against`.
+      CreditError: a task has no row of the signal `against`; the rows are no results (`runs`).
     """
+    rows = runs(rows)
     other = against if against is not None else rows[0]["signal"]
     pairs = dict.fromkeys((row["task"], row["signal"]) for row in rows)
     by_seed = {pair: {r["seed"]: r for r in rows if (r["task"], r["signal"]) == pair} for pair in pairs}
@@ -158,6 +192,9 @@ def comparisons(table: Iterable[Cell], against: str) -> int:
 def plain(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields as JSON holds them: None for what is infinite or NaN, also in pairs and in parts with names.
 
+    Args:
+      fields: by name, such as of a `Cell`.
+
     Examples:
       >>> plain({"task": "t", "events": float("inf"), "interval": (1.0, float("inf"))})
       {'task': 't', 'events': None, 'interval': [1.0, None]}
@@ -177,6 +214,9 @@ def least_seeds(comparisons: int) -> int:
     """The fewest seeds with which the signed-rank test can mark one of so many comparisons after Holm's correction.
 
     The least p of n seeds is 2 / 2^n, that of seeds which all differ in one direction.
+
+    Args:
+      comparisons: as `comparisons` counts them.
 
     Examples:
       >>> least_seeds(1), least_seeds(2), least_seeds(40)
@@ -287,7 +327,7 @@ def _cell(
         entropy=mean("entropy"),
         teaching=mean("teaching"),
         difference=float(gap.mean()) if len(gap) else 0.0,
-        p=p_values[0],
+        difference_p=p_values[0],
         ahead=int(np.sum(gap > 0)),
         ahead_p=p_values[1],
         events_p=p_values[2],

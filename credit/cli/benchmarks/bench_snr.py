@@ -143,6 +143,7 @@ def snr(
     schemes, lacking = _schemes(names, all_)
     chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)
     values = values_given("snr", {need for scheme in schemes for need in needs_of(scheme)})
+    given = {scheme.name: values_given("snr", needs_of(scheme)) for scheme in schemes}
     tell_unchecked(names)
     if output is not None or plot is not None:
         stand_ins = _stand_ins(schemes, chosen, sizes, world)
@@ -173,8 +174,13 @@ def snr(
     ]
     drawn = {"traces": effort.traces, "seed": seed}
     fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
-    numbers = of_run(_numbers(report), "snr", lambda number: fitted if number.quantity == "slope" else drawn)
-    save_numbers(numbers, table, _notes(report, few, [*noise, *filter(None, [values])]))
+    numbers = of_run(
+        _numbers(report),
+        "snr",
+        lambda number: fitted if number.quantity == "slope" else drawn,
+        lambda name: given.get(name, ""),
+    )
+    save_numbers(numbers, table, _notes(report, few, noise))
     if as_json:
         print_json(report.json())
     else:

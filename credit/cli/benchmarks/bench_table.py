@@ -23,6 +23,7 @@ from credit.cli.benchmarks.long_table import (
     Measured,
     columns_of,
     condition,
+    given_to,
     in_blocks,
     of_all_sizes,
     place,
@@ -111,7 +112,10 @@ def table(
         run = [n for key in chosen if key[0] == bench for n in of_key[key][0]]
         of_bench[bench] = shared_conditions(run)
         listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
-        caption.append(f"{listed} ({': '.join(filter(None, [f'bench {bench}', condition(run[0], of_bench[bench])]))})")
+        of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], of_bench[bench])]))
+        methods_there = {name for n in run for name in (n.method, n.less)}
+        given = given_to(n for n in found if n.bench == bench and n.method in methods_there)
+        caption.append(f"{listed} ({'; '.join([of_run, *given])})")
     for key, (of, _) in of_key.items():
         shared = shared_conditions(of)
         columns += columns_of(of, shared, heads[key])
@@ -260,7 +264,8 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
         except ValueError as error:
             raise CreditError(f"{where} has {name} {excerpt(value)}; expected a number, in {FILES}") from error
     number = Measured(
-        **values | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings")}
+        **values
+        | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings", "given")}
     )
     if number.quantity in COUNTS and not number.why:  # JSON has no infinity
         if math.isnan(number.high) and not math.isnan(number.low):

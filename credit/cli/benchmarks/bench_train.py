@@ -210,7 +210,7 @@ def train(
     left_out.check(rows)
     compared = cells(rows)
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
-    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", of_number)
+    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", of_number, _given)
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about))
     if as_json:
@@ -391,11 +391,16 @@ def _refused(compared: Sequence[Cell]) -> list[str]:
     return [refused_line(f"{c.signal} on {c.task}", c.answered, c.refused) for c in compared if c.refused]
 
 
-def _values(rows: list[dict[str, Any]]) -> str:
-    """What values the trained signals had; "" where none takes any."""
+def _given(signal: str) -> str:
+    """What values a signal has in training; "" where it takes none."""
     from credit.bench.training.training_signals import takes_values
 
-    return GIVEN_VALUES["train"] if any(takes_values(name) for name in {row["signal"] for row in rows}) else ""
+    return GIVEN_VALUES["train"] if takes_values(signal) else ""
+
+
+def _values(rows: list[dict[str, Any]]) -> str:
+    """What values the trained signals had; "" where none takes any."""
+    return next(filter(None, map(_given, dict.fromkeys(row["signal"] for row in rows))), "")
 
 
 def _draw(

@@ -151,8 +151,9 @@ def truth(
         with_absent(_numbers(rows, less, group_size), left_out.absent),
         "truth",
         lambda number: draws if ":" in (number.world or "") else form | draws,  # a world of your own states its team
+        lambda name: values_given("truth", find_method(name).needs),
     )
-    save_numbers(numbers, table, _notes(values))
+    save_numbers(numbers, table, _notes())
     if as_json:
         team: dict[str, Any] = {} if all(":" in world for world in todo) else form
         team = {**team, "traces": traces, "group_size": group_size}
@@ -174,11 +175,10 @@ def truth(
         save_picture(picture(rows, absent=left_out.absent), plot)
 
 
-def _notes(values: str) -> dict[str, str]:
+def _notes() -> dict[str, str]:
     """What captions in LaTeX say, by score; the words are those of the printed notes."""
     given = [note for note in NOTES if note.startswith("methods with")]
-    told = ["drawn logs", WORLDS, LEGENDS["in brackets"], values, *given]
-    return LEGENDS | {"": "; ".join(filter(None, told))}
+    return LEGENDS | {"": "; ".join(["drawn logs", WORLDS, LEGENDS["in brackets"], *given])}
 
 
 def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:

@@ -31,6 +31,7 @@ __all__ = [
     "Measured",
     "columns_of",
     "condition",
+    "given_to",
     "in_blocks",
     "latex",
     "long_table_option",
@@ -106,6 +107,7 @@ class Measured(NamedTuple):
       mark: what is printed beside the number, such as * where a difference is significant; "" of most.
       why: why the method has no such number, or some decisions have none; "" of most.
       bench, settings: the benchmark, and what else of its run changes numbers, as "steps 60, seed 0".
+      given: what values, tokens and replays the method had, where it takes any (`credit.bench.given_values`).
       shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
     """
 
@@ -125,6 +127,7 @@ class Measured(NamedTuple):
     why: str = ""
     bench: str = ""
     settings: str = ""
+    given: str = ""
     shown: str = ""
 
     @property
@@ -175,6 +178,8 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
 def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[Measured]:
     """The numbers, and for each method that was left out a line beside each number that only others have.
 
+    It is of the sizes of groups of its other numbers, and without any of those of methods that compare traces.
+
     Examples:
       >>> from credit.bench.refusals import Absent
       >>> [number[:2] for number in with_absent([Measured("rloo", "bias", 0.0)], [Absent("a", "every world", "no")])]
@@ -185,6 +190,11 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
         why.setdefault((one.method, None), one.why)
         why.setdefault((one.method, one.place), one.why)
     known = {(number.method, *place(number)) for number in numbers}
+    sizes: dict[str, set[int | None]] = {}
+    for number in numbers:
+        sizes.setdefault(number.method, set()).add(number.group_size)
+    compared = set().union(*sizes.values())
+    compared = compared - {1} or compared
     found: list[Measured] = []
     for world, group in itertools.groupby(numbers, lambda number: number.world):
         of_world = [*group]
@@ -196,24 +206,41 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
                 Measured(name, quantity, math.nan, less=less, world=world, group_size=size, length=length,
                          learning_rate=rate, why=reason, shown=LEFT_OUT)
                 for quantity, less, _, size, length, rate in places
-                if (name, quantity, less, world, size, length, rate) not in known
+                if size in sizes.get(name, compared) and (name, quantity, less, world, size, length, rate) not in known
             ]  # fmt: skip
     return found
 
 
 def of_run(
-    numbers: Iterable[Measured], bench: str, settings: Callable[[Measured], Mapping[str, object]]
+    numbers: Iterable[Measured],
+    bench: str,
+    settings: Callable[[Measured], Mapping[str, object]],
+    given: Callable[[str], str] = lambda method: "",
 ) -> list[Measured]:
-    """The numbers with the benchmark and its settings, those alone that change numbers and are no condition.
+    """The numbers with the benchmark, its settings and what it gave to each method.
+
+    Args:
+      numbers, bench: of a run.
+      settings: of a number, those alone that change it and are no condition.
+      given: to a method, in words.
 
     Examples:
       >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
       'traces 400, seed 0'
     """
     return [
-        number._replace(bench=bench, settings=", ".join(f"{name} {value}" for name, value in settings(number).items()))
+        number._replace(
+            bench=bench,
+            settings=", ".join(f"{name} {value}" for name, value in settings(number).items()),
+            given="" if number.is_absent else given(number.method),
+        )
         for number in numbers
     ]
+
+
+def given_to(numbers: Iterable[Measured]) -> list[str]:
+    """What the methods of these numbers had, each part once."""
+    return list(dict.fromkeys(part for number in numbers for part in number.given.split("; ") if part))
 
 
 def place(number: Measured) -> tuple[Any, ...]:
@@ -244,9 +271,10 @@ def save_latex(text: str, path: Path) -> None:
 def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NONE) -> str:
     r"""A LaTeX table of each quantity, a line a method and a column a condition, for the package booktabs.
 
-    Cells are those of the printed table. Conditions that all its numbers share stand in its caption, and `SETTINGS`
-    that are the same throughout in the first one. What is wider than a column is a `table*`, and what is wider than a
-    page has its columns below each other. A number of one trace stands at each size of groups that others have.
+    Cells are those of the printed table. Conditions that all its numbers share stand in its caption; what is of all
+    tables, and `SETTINGS` that are the same throughout, in the first one, to which the others refer. What is wider than
+    a column is a `table*`, and what is wider than a page has its columns below each other. A number of one trace stands
+    at each size of groups that others have.
 
     Args:
       numbers: one or more.
@@ -283,10 +311,11 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         if len(cells) < len(numbers) and len(set(cells)) == 1:
             said.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
-    texts = []
+    of_all = [notes.get("", ""), *given_to(numbers)]
+    texts, see = [], ""
     for of_table in tables.values():
         title, quantity = of_table[0].title, of_table[0].quantity
-        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * (title != quantity), "")]
+        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * (title != quantity))]
         marks = " ".join([*said, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
         absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
@@ -295,12 +324,15 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         sure = {number.confidence for number in of if number.confidence and not math.isnan(number.low)}
         brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in sure]
         shared = shared_conditions(of)
-        about = [condition(of[0], shared), *brackets, *said, *of_quantity, *of_marks, *absent, *alone]
+        about = [condition(of[0], shared), *brackets, *said, *of_quantity, *of_all, *of_marks, *absent, *alone]
         told = "; ".join(filter(None, about))
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
-        texts.append(side_by_side(columns, methods, f"{name} {title}", f"{title} ({told})" if told else title))
-        said = []
+        caption = f"{title} ({told})" if told else title
+        texts.append(side_by_side(columns, methods, f"{name} {title}", caption, see=see))
+        if any(of_all):
+            see = rf"; more: Table~\ref{{{_label(f'{name} {title}')}}}"
+        said, of_all = [], []
     return "\n".join(texts)
 
 
@@ -367,7 +399,7 @@ def in_blocks(columns: Sequence[Column], room: int, width: Callable[[Column], in
 
 
 def side_by_side(
-    columns: Sequence[Column], methods: Sequence[str], name: str, caption: str, notes: Sequence[str] = ()
+    columns: Sequence[Column], methods: Sequence[str], name: str, caption: str, notes: Sequence[str] = (), see: str = ""
 ) -> str:
     """One LaTeX table, a line a method, the conditions of columns below their quantity.
 
@@ -378,6 +410,7 @@ def side_by_side(
       columns, methods: in order.
       name: of the file, for the label.
       caption, notes: in words.
+      see: LaTeX at the end of the caption.
     """
     first = 2 + max(map(len, ("method", *methods)))
     stacked = bool(notes)
@@ -392,14 +425,18 @@ def side_by_side(
     widest = first + max(sum(map(width, block)) for block in blocks)
     size = next((size for most, size in SIZES.items() if widest <= most), SIZES[max(SIZES)]) if stacked else ""
     star = "*" * (widest > COLUMN)
-    label = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize",
              *(_typeset(note) + r"\par" for note in notes), r"\end{minipage}"]  # fmt: skip
     return "\n".join([
-        rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}}}", rf"\label{{tab:{label}}}", r"\centering",
-        *[size] * bool(size), "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
+        rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
+        r"\centering", *[size] * bool(size),
+        "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
         *below * stacked, rf"\end{{table{star}}}", "",
     ])  # fmt: skip
+
+
+def _label(name: str) -> str:
+    return "tab:" + re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
 
 
 def _lines(cell: str, stacked: bool) -> tuple[str, str]:

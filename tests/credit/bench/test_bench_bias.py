@@ -32,12 +32,13 @@ from credit.bench.bias import (
     x64,
 )
 from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
-from credit.bench.bias_table import FIELDS, csv_text, from_lists, grid, markdown
+from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.refusals import UnmeasuredError, refused_line
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
+from credit.cli.benchmarks.bench_bias import SCORES
 from credit.methods.published import PUBLISHED
 from credit.methods.registry import METHODS
 from credit.plot.bias_dots import OWN_SCALE
@@ -864,3 +865,37 @@ def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.M
     assert shares and re.fullmatch(r"[\d.]+ % in stop-rewards; [\d.]+ % in spawn-and", shares[1]), said
     alone = CliRunner().invoke(cli, [*asked, "--world=spawn-and"]).stderr
     assert f"for decisions: {shares[1].partition('; ')[2]}; most often" in alone
+
+
+def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command refused `c3` in groups of 4, which `measure` computes, and named no way out."""
+    bias = importlib.import_module("credit.bench.bias")
+    many = "c3: world 'relay-and' has 2,240 replay trees of 4 alternatives a context; expected at most"
+    monkeypatch.setattr(bias, "MOST_BATCHES", 100)
+    command = ["bench", "bias", "-m", "c3", "--world", "relay-and", "--group-size", "4", "--json"]
+    refused = CliRunner().invoke(cli, command)
+    assert refused.exit_code == 1 and re.search(rf"{many} 100 \(--most-batches\)", refused.stderr), refused.stderr
+    found = CliRunner().invoke(cli, [*command, "--most-batches", "4000"])
+    assert json.loads(found.stdout)["rows"] == as_lists([measure("c3", "relay-and", 4)])
+    with pytest.raises(CreditError, match=f"{many} 200"):
+        cells(["c3"], ["relay-and"], 4, 200)
+
+
+@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
+def test_all_scores_are_drawn_that_have_something_to_show(
+    world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight panels were drawn always, one of them of markers at 1 alone."""
+    (tmp_path / "of_some_turns.py").write_text(
+        "import credit\n\ndef own(graph, reward, *, event_reward=None):\n"
+        "    return credit.rloo(graph, reward, event_reward=event_reward, by='task,turn')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    drawn: list[list[str]] = []
+    monkeypatch.setattr("credit.plot.draw_methods", lambda rows, *, scores, **_: drawn.append([*scores]))
+    monkeypatch.setattr("credit.cli.benchmarks.bench_bias.save_picture", lambda figure, path: None)
+    monkeypatch.setattr("credit.cli.benchmarks.bench_bias.check_room", lambda draw: None)
+    command = ["bench", "bias", "-m", "of_some_turns:own", "--world", world, "--score", "all", "--plot", "x.svg"]
+    found = CliRunner().invoke(cli, command)
+    assert found.exit_code == 0, found.output
+    assert drawn == [[score for score in SCORES if score not in lacking]]

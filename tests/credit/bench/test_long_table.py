@@ -14,6 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.bias import measure
+from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.refusals import MOST_TOLD, Absent, absent_caption
 from credit.bench.snr import Point, Report
 from credit.bench.training.training_comparison import cells
 from credit.bench.training.training_loop import TrainingSettings
@@ -22,7 +24,7 @@ from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
-from credit.cli.benchmarks.long_table import Measured, latex, of_run, save_numbers
+from credit.cli.benchmarks.long_table import OPTIONS, Measured, latex, of_run, save_numbers, with_absent
 
 
 @pytest.mark.slow
@@ -140,6 +142,68 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     assert marks.count("at edge") == 1 and marks.count("*†") == 1
 
 
+@pytest.mark.parametrize("methods", [1, 2, 5, 9])
+@pytest.mark.parametrize("reasons", [1, 2, 7])
+def test_the_only_reason_of_a_method_is_never_cut(methods: int, reasons: int) -> None:
+    """Of `opo` the only reason was cut, and that of c3 stood twice, with "and 1 more reasons"."""
+    often = [Absent("c3", place, f"reason {i}") for i in range(reasons) for place in ("bias", "cosine")]
+    told = absent_caption([*often, *(Absent(f"m{i}", "bias", f"lack {i}") for i in range(methods))])
+    assert all(f"m{i} in bias (lack {i})" in told for i in range(methods)) and "c3 in bias, cosine (reason 0)" in told
+    shown = told.count("reason ")
+    cut = reasons - shown
+    assert told.count("; ") == methods + shown - (not cut) and shown == min(reasons, max(1, MOST_TOLD - methods))
+    assert told.endswith("; and 1 more reason" if cut == 1 else f"; and {cut} more reasons" if cut else ")")
+
+
+def test_what_is_left_out_has_no_columns_of_sizes_in_which_it_is_not_tried() -> None:
+    """A second block, "groups of 1", had "--" for all methods: `gae` stood in the first and `c3` was no method there.
+
+    At the sizes of what compares traces it is left out, of which one that has no number has all.
+    """
+    numbers = [Measured("rloo", "bias", 0.5, world="w", group_size=4),
+               Measured("gae", "bias", 0.5, world="w", group_size=1),
+               Measured("c3", "bias", math.nan, world="w", group_size=4, why="too many", shown="left out")]  # fmt: skip
+    for given in (numbers, numbers[:2]):
+        found = with_absent(given, [Absent("c3", "w", "too many", 4)])
+        assert [number.group_size for number in found if number.method == "c3"] == [4]
+        text = latex(found, "t")
+        assert text.count(r"\begin{tabular}") == 1 and "groups of 1" not in text and "--" not in text
+        assert r"\caption{bias (w, groups of 4; left out: c3 (too many); of one trace" in text
+    alone = with_absent(numbers[1:2], [Absent("critic", "w", "no")])
+    assert [number.group_size for number in alone] == [1, 1]
+
+
+GIVEN = {
+    "bias": "-m gae -m rloo --world relay-and",
+    "truth": "-m gae -m rloo --world pivotal --events 30 --traces 16",
+    "snr": "-m gae -m rloo --quick --lengths 10",
+    "train": "--methods gae,rloo --tasks bottleneck --seeds 1 --steps 3 --learning-rates 0.4",
+}
+
+
+@pytest.mark.slow
+def test_every_form_of_a_table_says_what_values_a_benchmark_gave(tmp_path: Path) -> None:
+    """One table had true values, those with errors and a learned critic's side by side, and did not say which."""
+    for bench, call in GIVEN.items():
+        for suffix in ("csv", "tex"):
+            command = ["bench", bench, *call.split(), "--table", str(tmp_path / f"{bench}.{suffix}")]
+            assert GIVEN_VALUES[bench] in CliRunner().invoke(cli, command).stdout
+        rows = pyarrow.csv.read_csv(tmp_path / f"{bench}.csv").to_pylist()
+        assert {(row["method"], GIVEN_VALUES[bench] in row["given"]) for row in rows} == {
+            ("gae", True),
+            ("rloo", False),
+        }
+        assert (tmp_path / f"{bench}.tex").read_text().count(GIVEN_VALUES[bench]) == 1
+    files = [str(tmp_path / f"{bench}.csv") for bench in GIVEN]
+    shown = CliRunner().invoke(cli, ["bench", "table", *files, "-o", str(tmp_path / "all.tex")])
+    assert shown.exit_code == 0, shown.output
+    for bench in GIVEN:
+        said = rf"\(bench {bench}\b[^()]*; {re.escape(GIVEN_VALUES[bench])}"
+        assert re.search(said, shown.stdout) and re.search(said, (tmp_path / "all.tex").read_text()), bench
+    without = CliRunner().invoke(cli, ["bench", "table", *files, "-m", "rloo", "-q", "bias"])
+    assert without.exit_code == 0 and "values:" not in without.stdout  # of rloo alone
+
+
 def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
     """Differences of three worlds ran over the column, and no page had room for those of eight."""
     long = [Measured("mine:b", "area", 0.1, world=f"world {i}", shown="-0.024 (-0.073 to +0.021)") for i in range(8)]
@@ -159,10 +223,11 @@ CALLS = {
 
 SAID = {
     "bias": {
-        ".*": "stop-rewards: The lead stops or asks the worker, up to twice;",
+        "": "; exact numbers, by enumeration of all batches, without draws; ",
+        "first": "stop-rewards: The lead stops or asks the worker, up to twice;",
+        ".*": "groups of 3; ",
         "bias": r"$|$E g~$-$~$\nabla$J$|$~/~$|$$\nabla$J$|$, the distance of the mean gradient",
         "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
-        "rank": "exact numbers, by enumeration of all batches",
     },
     "truth": {
         ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
@@ -194,7 +259,14 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
     tables = re.split(r"\\begin{table\*?}", path.read_text())[1:]
     assert len(tables) >= 4
     captions = {caption.split(" (")[0]: caption for caption in re.findall(r"\\caption{(.*)}", path.read_text())}
+    first, *others = captions.values()
+    label = re.search(r"\\label{(.*)}", path.read_text())
+    assert label and all(caption.endswith(rf"; more: Table~\ref{{{label[1]}}}") for caption in others), captions
+    of_all = {OPTIONS, *(words for quantity, words in SAID[name].items() if quantity in ("", "first"))}
+    assert all(words in first and not any(words in caption for caption in others) for words in of_all), captions
     for quantity, words in SAID[name].items():
+        if quantity in ("", "first"):
+            continue
         of_quantity = [caption for title, caption in captions.items() if re.fullmatch(quantity, title)]
         assert of_quantity and all(words in caption for caption in of_quantity), (quantity, captions)
     assert all(ord(sign) < 128 for caption in captions.values() for sign in caption), captions

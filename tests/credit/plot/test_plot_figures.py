@@ -435,6 +435,22 @@ def test_markers_of_two_worlds_do_not_cover_each_other_at_the_width_of_a_column(
         refine(draw_methods(rows), size=(3.4, 2.2), style="serif")
 
 
+@pytest.mark.parametrize(("scores", "height"), [(list(LABELS)[:7], 9.0), (["bias", "relative", "rank"], 4.2)])
+def test_labels_take_few_lines_at_the_width_of_a_column(scores: list[str], height: float) -> None:
+    """Labels of nine methods had up to eight lines of a word each below four panels of half an inch in a row."""
+    names = ("rloo", "grpo", "dr_grpo", "gae", "critic", "coma", "opo", "remax", "turn_baseline")
+    found = dict.fromkeys(LABELS, 0.5)
+    rows: list[Any] = [SimpleNamespace(method=name, world=world, k=3, **found) for name in names for world in "ab"]
+    figure = refine(draw_methods(rows, scores=scores), size=(3.4, height))
+    figure.draw_without_rendering()
+    assert all(axes.get_xlabel().count("\n") < narrow.LINES for axes in figure.axes)
+    boxes = [axes.get_window_extent() for axes in figure.axes]
+    assert min(box.height for box in boxes) > 1.5 * figure.dpi and min(box.width for box in boxes) > 0.6 * figure.dpi
+    for axes, box in zip(figure.axes, boxes, strict=True):  # the first of a row has the names
+        first = box.x0 == min(other.x0 for other in boxes if abs(other.y0 - box.y0) < 1)
+        assert any(tick.label1.get_visible() for tick in axes.yaxis.get_major_ticks()) == first
+
+
 def test_closed_forms_lie_above_the_lines_of_schemes_without_one() -> None:
     """The legend had a closed form that lines and markers of other schemes hid."""
     length = np.array([10, 100])
