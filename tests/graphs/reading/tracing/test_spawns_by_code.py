@@ -15,15 +15,19 @@ from graphs.traces.record import TraceRecord
 USED = {"tokens": 10, "input_tokens": 100}
 
 
-def counts(rules: Rules, *spans: tuple[str, str, Kind], unstated: str = "", **more: Any) -> list[list[Any]]:
+def counts(
+    rules: Rules, *spans: tuple[str, str, Kind], unstated: str = "", failed: str = "", **more: Any
+) -> list[list[Any]]:
     """Tokens, tokens read and money of the starts and hand-offs among events of these spans, each a second long."""
     place, listed = Place("log.jsonl", 1, 0), []
     for i, (name, parent, kind) in enumerate(spans):
-        used = dict(USED) if kind is Kind.CALL and name != unstated else {}
-        money = 0.5 if kind is Kind.CALL and "money" in more else None
+        states = kind is Kind.CALL and name not in (unstated, failed)
+        used = dict(USED) if states else {}
+        money = 0.5 if states and "money" in more else None
         clock = (i + 1) * 10**9, (2 * len(spans) - i) * 10**9
         listed.append(Span(name, parent, kind, place, name=name, start=i + 1.0, end=2.0 * len(spans) - i, clock=clock,
-                           columns=used, money=money, target="coder" if kind is Kind.HANDOFF else ""))  # fmt: skip
+                           columns=used, money=money, failed=name == failed,
+                           target="coder" if kind is Kind.HANDOFF else ""))  # fmt: skip
     record = TraceRecord("t", "q", "log.jsonl")
     write_events(record, Tree("t", listed, ("id", "parent"), rules), "root")
     columns = [record.columns.get(name, []) for name in ("tokens", "input_tokens", "money")]
@@ -41,6 +45,15 @@ def test_a_start_by_code_costs_what_no_model_call_of_it_cost(rules: Rules) -> No
     """It had no count, so that the cost of each trace was not known."""
     assert counts(rules, *TEAM, *CODER) == [[0, 0, None]] * 2
     assert counts(rules, *TEAM, *CODER, money=True) == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("rules", [Rules.DEPTH_FIRST, Rules.CLOCKS])
+@pytest.mark.parametrize("failed", ["again", "write"])
+def test_a_call_that_failed_without_a_count_leaves_the_cost_of_starts_known(rules: Rules, failed: str) -> None:
+    """One call at a rate limit took tokens and money from the whole trace: 38 of 100 had none."""
+    again = ("again", "planner", Kind.CALL)
+    assert counts(rules, *TEAM, again, *CODER, failed=failed, money=True) == [[0, 0, 0]] * 2
+    assert counts(rules, *TEAM, *CODER, failed="plan", unstated="write") == [[None] * 3] * 2
 
 
 @pytest.mark.parametrize("rules", [Rules.DEPTH_FIRST, Rules.CLOCKS])
