@@ -1384,8 +1384,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     }
     if prices is not None:
         names, model = event_models(traces)
-        foreign = np.array([name not in prices.models for name in names])[model]
-        acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
+        named, foreign = np.array([(name != "", name not in prices.models) for name in names]).T[:, model]
+        acts = (facts.action & named) | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
