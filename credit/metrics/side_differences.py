@@ -639,18 +639,26 @@ class SideComparison:
             return ""
         large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
         named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
-        alone = [one for one in parts[named:] if any(one.agent in agents for agents in self.alone)][:MOST_HIDDEN]
-        told = [f"{printable(one.agent, 60)} {_signed(one.difference)}" for one in [*parts[:named], *alone]]
-        if rest := [one for one in parts[named:] if one not in alone]:
-            together = " together" if len(rest) > 1 else ""
-            told.append(f"{counted(len(rest), 'other')}{together} {_signed(sum(one.difference for one in rest))}")
         chance = "" if row.stands_out else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {_signed(row.difference)}{chance}, by agent: "
-        for place, one in enumerate(parts[:named]):
-            split = [*told[:place], f"{told[place]} ({_why(one)})", *told[place + 1 :]]
-            if _why(one) and len(f"{head}{', '.join(split)}".split()) <= MOST_WORDS:
-                told = split
-        return f"{head}{', '.join(told)}"
+        split: set[int] = set()
+        for place in (place for place in range(named) if _why(parts[place])):
+            for fewer in range(named, place, -1):  # what another model does, before the least agents
+                if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+                    named, split = fewer, {*split, place}
+                    break
+        return head + self._named(parts, named, split)
+
+    def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
+        """So many agents by name, some of them with why, and the sum of others."""
+        told = [f"{printable(one.agent, 60)} {_signed(one.difference)}" for one in parts]
+        of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
+        alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
+        of += [told[i] for i in alone[:MOST_HIDDEN]]
+        if rest := [one for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]:
+            together = " together" if len(rest) > 1 else ""
+            of.append(f"{counted(len(rest), 'other')}{together} {_signed(sum(one.difference for one in rest))}")
+        return ", ".join(of)
 
     def by_owner(self) -> str:
         """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
@@ -1032,11 +1040,14 @@ def _apart(
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         chance = chance or ("; not beyond chance" if word in unsure else "")
         which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
-        said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
+        if word != "model" or MODEL_OF_AGENT not in told:  # which says whose model it is
+            said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
+    if MODEL_OF_AGENT in told:
+        told.pop("model", None)
     most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
-    return tuple(said), {word: row.metric for word, row in most.items()}
+    return tuple(filter(None, said)), {word: row.metric for word, row in most.items()}
 
 
 def _within(
@@ -1047,6 +1058,9 @@ def _within(
     both = {kind: row for kind, row in every.items() if row is not None}
     if not both:
         return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
+    both = {kind: row for kind, row in both.items() if not names[kind][sides.side >= 0].all()}  # else it is that of all
+    if not both:
+        return ""
     corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
     tests, told = sum(row.p is not None for row in both.values()), []
     for (kind, row), p in zip(both.items(), corrected, strict=True):
@@ -1091,8 +1105,8 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
     1 or 0, float [traces]; most traces first.
 
-    And those in which an agent acts with a model, of agents that have another one than their trace somewhere: NaN where
-    the agent does not act, as in runs that were killed before, for there it has no model.
+    And those in which an agent acts with a model, of `agent_models`: NaN where the agent does not act, as in runs that
+    were killed before, for there it has no model.
     """
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
     agents, acts, tells = taking_part(traces)
