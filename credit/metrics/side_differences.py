@@ -604,13 +604,15 @@ class SideComparison:
         others = [row for row in self.rows if row.stands_out and row.is_other]
         next_ = [row for row in self.rows if row.stands_out and row.metric in ASKED_NEXT]
         of_others: list[str] = []
+        said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
             if row.metric in FIRST:
                 continue
             name = ASKED.get(row.metric, row.metric.replace("_", " "))
             if row.stands_out:
                 (of_others if row.is_other else told).append(f"{name} {row.told()}")
-                parts.setdefault(row.part(), []).append(name)
+                if row not in said_before:
+                    parts.setdefault(row.part(), []).append(name)
             else:
                 quiet.setdefault(row.why(), []).append(name)
         told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
@@ -689,10 +691,9 @@ class SideComparison:
         """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
         asked = self._asked()
         of_part: dict[str, list[str]] = {}
-        for row in asked:
-            if row.metric in FIRST and row.part():
-                of_part.setdefault(row.part(), []).append(row.metric)
-        said = [f"{' and '.join(names)} in {part}" for part, names in of_part.items()]
+        for row in self._partial():
+            of_part.setdefault(row.part(), []).append(ASKED[row.metric])
+        said = [f"{', '.join([*names[:-2], ' and '.join(names[-2:])])} in {part}" for part, names in of_part.items()]
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
         unpaired = self._unpaired()
@@ -701,6 +702,13 @@ class SideComparison:
         said += [self._whole()]
         _, why = self._uncosted()
         return "; ".join(filter(None, [*said, why and f"cost is not compared, because {why}"]))
+
+    def _partial(self) -> list[SideDifference]:
+        """The rows that `changed` or `by_agent` may name whose numbers are of a part of the traces, but those of
+        `_whole`."""
+        named = (*FIRST, *self.agents)
+        part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
+        return [row for row in part if row.stands_out or row.metric in named]
 
     def _alone(self) -> str:
         """Which agents act on one side alone, as far as its format tells; "" where none does."""
@@ -736,6 +744,13 @@ class SideComparison:
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        of_part: dict[str, list[str]] = {}
+        for row in self._partial():
+            if row is not judged:
+                of_part.setdefault(row.part().partition(":")[0], []).append(ASKED[row.metric])
+        for part, names in of_part.items():
+            names[2:] = ["…"] * (len(names) > 2)
+            said.append(f"Numbers of {', '.join(names)} are of {part}.")
         bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
         said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""

@@ -596,29 +596,29 @@ def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
     assert "typical ×2: b has twice what a has in the typical task that differs, by Hodges and Lehmann." in shown
 
 
-def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
-    """`(in 67 of 72 and 63 of 72 traces; the others have no number)` stood behind each metric, before money."""
+def test_of_how_many_traces_numbers_are_is_said_first_of_what_may_be_behind_a_change() -> None:
+    """It stood behind all numbers, so that the tokens of 62 of 100 traces were the answer without a word."""
     side, task = np.tile([0, 1], 12), np.arange(24) // 2
     traces, lacks = traces_of([f"q{t}" for t in task]), task == 0
 
-    def changed(**some: bool) -> str:
+    def told(*some: str) -> tuple[str, str, list[str]]:
         metrics = {
-            name: numbered(1.0 + side, *[(lacks, "the log lacks lines")] * some[name])
+            name: numbered(1.0 + side, *[(lacks, "the log lacks lines")] * (name in some))
             for name in ("wall_clock", "tokens", "money")
         }
         rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
-        return SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task).numbers()
+        found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task)
+        return found.numbers(), found.but(), found.caveats()
 
-    told, some = (
-        "; ".join(
-            f"{name} 1 to 2 (×2 in the typical task)" for name in ("money", "tokens generated", "seconds of wall clock")
-        ),
-        "in 11 of 12 and 11 of 12 traces: 1 and 1 have no number",
-    )
-    assert changed(wall_clock=True, tokens=True, money=True) == f"{told}; numbers {some}"
-    alone = f"{told}; numbers of money, seconds of wall clock {some}"
-    assert changed(wall_clock=True, tokens=False, money=True) == alone
-    assert changed(wall_clock=False, tokens=False, money=False) == told
+    times, some = "1 to 2 (×2 in the typical task)", "11 of 12 and 11 of 12 traces"
+    numbers = f"money {times}; tokens generated {times}; seconds of wall clock {times}"
+    said = f"money, tokens generated and seconds of wall clock in {some}: 1 and 1 have no number"
+    short = f"Numbers of money, tokens generated, … are of {some}."
+    assert told("wall_clock", "tokens", "money") == (numbers, said, [short])
+    said = f"money and seconds of wall clock in {some}: 1 and 1 have no number"
+    short = f"Numbers of money, seconds of wall clock are of {some}."
+    assert told("wall_clock", "money") == (numbers, said, [short])
+    assert told() == (numbers, "", [])
 
 
 @pytest.mark.parametrize("shared", [True, False])
