@@ -162,7 +162,7 @@ class PriceGaps(NamedTuple):
     """Where a table of prices and the logs do not meet.
 
     Attributes:
-      unpriced: models of actions that have no price; "" for actions whose model the log does not state.
+      unpriced: models of actions that have no price; "" for actions with counts whose model the log does not state.
       cached_as_input: models whose tokens from a cache are priced as others.
       cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
       written_as_input: models whose tokens into a cache are priced as others.
@@ -199,7 +199,8 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
       ['tool grep']
     """
     names, model = event_models(traces)
-    paid = _paid(traces, *(token_counts(traces, name, of_team=False) for name in ("tokens", "input_tokens")))
+    counts = [token_counts(traces, name, of_team=False) for name in ("tokens", "input_tokens")]
+    paid = _paid(traces, *counts) & (np.array([name != "" for name in names])[model] | np.isfinite(sum(counts)))
     unpriced = sorted({names[i] for i in np.unique(model[paid]).tolist() if names[i] not in prices.models})
 
     def as_input(count: str, column: str) -> list[str]:

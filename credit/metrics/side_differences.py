@@ -604,13 +604,15 @@ class SideComparison:
         others = [row for row in self.rows if row.stands_out and row.is_other]
         next_ = [row for row in self.rows if row.stands_out and row.metric in ASKED_NEXT]
         of_others: list[str] = []
+        said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
             if row.metric in FIRST:
                 continue
             name = ASKED.get(row.metric, row.metric.replace("_", " "))
             if row.stands_out:
                 (of_others if row.is_other else told).append(f"{name} {row.told()}")
-                parts.setdefault(row.part(), []).append(name)
+                if row not in said_before:
+                    parts.setdefault(row.part(), []).append(name)
             else:
                 quiet.setdefault(row.why(), []).append(name)
         told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
@@ -639,18 +641,26 @@ class SideComparison:
             return ""
         large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
         named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
-        alone = [one for one in parts[named:] if any(one.agent in agents for agents in self.alone)][:MOST_HIDDEN]
-        told = [f"{printable(one.agent, 60)} {_signed(one.difference)}" for one in [*parts[:named], *alone]]
-        if rest := [one for one in parts[named:] if one not in alone]:
-            together = " together" if len(rest) > 1 else ""
-            told.append(f"{counted(len(rest), 'other')}{together} {_signed(sum(one.difference for one in rest))}")
         chance = "" if row.stands_out else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {_signed(row.difference)}{chance}, by agent: "
-        for place, one in enumerate(parts[:named]):
-            split = [*told[:place], f"{told[place]} ({_why(one)})", *told[place + 1 :]]
-            if _why(one) and len(f"{head}{', '.join(split)}".split()) <= MOST_WORDS:
-                told = split
-        return f"{head}{', '.join(told)}"
+        split: set[int] = set()
+        for place in (place for place in range(named) if _why(parts[place])):
+            for fewer in range(named, place, -1):  # what another model does, before the least agents
+                if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+                    named, split = fewer, {*split, place}
+                    break
+        return head + self._named(parts, named, split)
+
+    def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
+        """So many agents by name, some of them with why, and the sum of others."""
+        told = [f"{printable(one.agent, 60)} {_signed(one.difference)}" for one in parts]
+        of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
+        alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
+        of += [told[i] for i in alone[:MOST_HIDDEN]]
+        if rest := [one for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]:
+            together = " together" if len(rest) > 1 else ""
+            of.append(f"{counted(len(rest), 'other')}{together} {_signed(sum(one.difference for one in rest))}")
+        return ", ".join(of)
 
     def by_owner(self) -> str:
         """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
@@ -681,10 +691,9 @@ class SideComparison:
         """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
         asked = self._asked()
         of_part: dict[str, list[str]] = {}
-        for row in asked:
-            if row.metric in FIRST and row.part():
-                of_part.setdefault(row.part(), []).append(row.metric)
-        said = [f"{' and '.join(names)} in {part}" for part, names in of_part.items()]
+        for row in self._partial():
+            of_part.setdefault(row.part(), []).append(ASKED[row.metric])
+        said = [f"{', '.join([*names[:-2], ' and '.join(names[-2:])])} in {part}" for part, names in of_part.items()]
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
         unpaired = self._unpaired()
@@ -693,6 +702,13 @@ class SideComparison:
         said += [self._whole()]
         _, why = self._uncosted()
         return "; ".join(filter(None, [*said, why and f"cost is not compared, because {why}"]))
+
+    def _partial(self) -> list[SideDifference]:
+        """The rows that `changed` or `by_agent` may name whose numbers are of a part of the traces, but those of
+        `_whole`."""
+        named = (*FIRST, *self.agents)
+        part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
+        return [row for row in part if row.stands_out or row.metric in named]
 
     def _alone(self) -> str:
         """Which agents act on one side alone, as far as its format tells; "" where none does."""
@@ -728,6 +744,13 @@ class SideComparison:
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        of_part: dict[str, list[str]] = {}
+        for row in self._partial():
+            if row is not judged:
+                of_part.setdefault(row.part().partition(":")[0], []).append(ASKED[row.metric])
+        for part, names in of_part.items():
+            names[2:] = ["…"] * (len(names) > 2)
+            said.append(f"Numbers of {', '.join(names)} are of {part}.")
         bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
         said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""
@@ -1032,11 +1055,14 @@ def _apart(
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         chance = chance or ("; not beyond chance" if word in unsure else "")
         which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
-        said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
+        if word != "model" or MODEL_OF_AGENT not in told:  # which says whose model it is
+            said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
         if judged and word in BESIDE:
             said.append(_within(word, kinds[word], sides, task, *judged))
+    if MODEL_OF_AGENT in told:
+        told.pop("model", None)
     most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
-    return tuple(said), {word: row.metric for word, row in most.items()}
+    return tuple(filter(None, said)), {word: row.metric for word, row in most.items()}
 
 
 def _within(
@@ -1047,6 +1073,9 @@ def _within(
     both = {kind: row for kind, row in every.items() if row is not None}
     if not both:
         return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
+    both = {kind: row for kind, row in both.items() if not names[kind][sides.side >= 0].all()}  # else it is that of all
+    if not both:
+        return ""
     corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
     tests, told = sum(row.p is not None for row in both.values()), []
     for (kind, row), p in zip(both.items(), corrected, strict=True):
@@ -1091,8 +1120,8 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
     1 or 0, float [traces]; most traces first.
 
-    And those in which an agent acts with a model, of agents that have another one than their trace somewhere: NaN where
-    the agent does not act, as in runs that were killed before, for there it has no model.
+    And those in which an agent acts with a model, of `agent_models`: NaN where the agent does not act, as in runs that
+    were killed before, for there it has no model.
     """
     named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
     agents, acts, tells = taking_part(traces)
@@ -1384,8 +1413,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     }
     if prices is not None:
         names, model = event_models(traces)
-        foreign = np.array([name not in prices.models for name in names])[model]
-        acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
+        named, foreign = np.array([(name != "", name not in prices.models) for name in names]).T[:, model]
+        acts = (facts.action & named) | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))

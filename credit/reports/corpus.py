@@ -14,7 +14,7 @@ import numpy as np
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
 from credit.reports.own_outcomes import are_odd, odd_traces, of_agents, remedy_channel
 from credit.reports.tasks import runs_without_task
-from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_list import actions_with_tokens, counted_tokens
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (
     UNRESOLVED,
@@ -93,7 +93,7 @@ class Survey:
       reward_channels: for each reward channel of the log, how many traces have it.
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
-      actions_with_tokens: actions whose number of tokens the logs have; `tokens_per_trace` sums over these only.
+      actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens_per_trace` sums over these only.
       tool_calls_without_tokens: as of `uncounted_tool_calls`.
       traces_with_tokens, stated_tokens: traces whose log states the tokens of the whole, and their sum.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
@@ -223,7 +223,6 @@ class Tally:
         graph, n = traces.graph, traces.sizes
         trace = np.asarray(graph.trace_ids[: n.events])
         agent = np.asarray(graph.agent_ids[: n.events])
-        action = np.asarray(graph.action_mask[: n.events])
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
         earned, acted, own = returns(traces), acting(traces), of_agents(traces)
@@ -233,7 +232,7 @@ class Tally:
         numbers = {"traces": n.traces, "events": n.events, "agents": int(members.sum()), "actions": int(actions.sum())}
         numbers["of both"] = int(np.sum(own & ~alone))
         channel = remedy_channel(traces, alone) if alone.any() else ""
-        numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
+        numbers["actions with tokens"] = int(np.sum(actions_with_tokens(traces)))
         numbers["tool calls without tokens"] = int(np.sum(uncounted_tool_calls(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"without a task": int(runs_without_task(traces).sum())}

@@ -119,8 +119,8 @@ class OutcomeDifferences:
         difference first.
       models, systems: of traces in tasks of several models, by model: its name, how many failed, and of how many;
         likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of the task.
-      agent_models: the same of agents that have another model than their trace somewhere, by the models with which each
-        acts: its name and `models`, the largest difference first.
+      agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
+        its name and `models`, the largest difference first.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).

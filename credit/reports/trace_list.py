@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from credit.reports.durations import begins, date_text
+from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_numbers import TeamFacts
@@ -15,7 +16,7 @@ from graphs.formats import STATES_ERRORS
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["counted_tokens", "has_statuses", "trace_rows"]
+__all__ = ["actions_with_tokens", "counted_tokens", "has_statuses", "trace_rows"]
 
 
 def has_statuses(traces: Traces) -> np.ndarray:
@@ -35,8 +36,6 @@ def has_statuses(traces: Traces) -> np.ndarray:
 def counted_tokens(traces: Traces) -> np.ndarray:
     """Whether the log has the number of tokens that the team generated at each real event: bool [real events].
 
-    Sums of tokens over events are lower bounds where it is False for an action.
-
     Args:
       traces: a batch.
     """
@@ -46,10 +45,25 @@ def counted_tokens(traces: Traces) -> np.ndarray:
     return known
 
 
+def actions_with_tokens(traces: Traces) -> np.ndarray:
+    """Whether each real event is an action whose number of tokens is known: bool [real events].
+
+    The log has it, or it is one of `failed_model_calls` and the log has those of others: it generated none. Sums over
+    actions of which it is False are lower bounds.
+
+    Args:
+      traces: a batch.
+    """
+    counted = counted_tokens(traces)
+    known = counted | failed_model_calls(traces) if counted.any() else counted
+    actions: np.ndarray = known & np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    return actions
+
+
 def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
     """One row a trace: trace, group, system, reward, sizes, tokens, begin, wall_clock, errors, format, file, line.
 
-    `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
+    `tokens` is the sum over the events whose count the log has; `actions_with_tokens` counts those of that function.
     `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
     with an action. Where a trace `lacks_lines`, these are lower bounds (`lacking_events`).
 
@@ -87,7 +101,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     }
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces)
-    counts["actions_with_tokens"] = np.bincount(of_event[stated & action], minlength=n.traces)
+    counts["actions_with_tokens"] = np.bincount(of_event[actions_with_tokens(traces)], minlength=n.traces)
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)

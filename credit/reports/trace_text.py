@@ -14,7 +14,7 @@ from rich.tree import Tree
 from credit.reports.missing_lines import lacking_agents
 from credit.reports.task_and_result import task_and_result
 from credit.reports.trace_events import EventRow, event_rows
-from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_list import actions_with_tokens
 from credit.reports.trace_numbers import TeamFacts
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import unpad
@@ -211,7 +211,7 @@ def _agents(traces: Traces, view: _View, most: int) -> RenderableType:
             *(at_least(str(count), lacks) for count in (events[i], actions[i])),
             *(at_least(f"{amounts[i]:.0f}" if known[i] else "–", lacks) for amounts, known in tokens.values()),
         )
-    known, every = int(np.sum(counted_tokens(traces)[view.rows] & graph.action_mask)), int(actions.sum())
+    known, every = int(np.sum(actions_with_tokens(traces)[view.rows])), int(actions.sum())
     if not 0 < known < every:
         return _cut(table, num, most)
     return Group(_cut(table, num, most), Text(f"tokens out: sums over {known} of {every} actions", style="dim"))

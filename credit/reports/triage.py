@@ -20,7 +20,7 @@ from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, ToolCalls
-from credit.reports.trace_list import counted_tokens, has_statuses
+from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
@@ -63,7 +63,8 @@ class Workload:
         be some, had the log arguments of calls.
       loops: as of `LOOP`; None where there may be some, had the log arguments of calls.
       tokens: generated tokens, summed over the actions whose count the log has.
-      actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
+      actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens` is a lower bound where they are fewer
+        than `actions`.
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
       lacks_lines: whether lines of it may be missing, so that sums are lower bounds (`lacking_units`).
       lacks_traces: whether it may act in more traces.
@@ -339,7 +340,7 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
         where_stated(where_told(calls.rows[calls.retry], calls.untold)),
         where_told(np.array([loop.rows[0] for loop in calls.loops], np.int64), calls.uncompared),
         spent.astype(np.int64).tolist(),
-        count(stated),
+        count(actions_with_tokens(traces)),
         _seconds(took, name_of, width).tolist(),
         *(bound.tolist() for bound in lacking_units(traces, name_of, width, of_agents=True)),
     )

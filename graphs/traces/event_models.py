@@ -105,34 +105,37 @@ def with_unnamed_models(
 
 
 def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
-    """Of agents that somewhere act with another model than that of their trace: the models with which each acts, by
+    """Of agents that act in traces of several models, and not with the same in all: the models with which each acts, by
     the row of the trace; {""} where none is known.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
       >>> from graphs.traces.record import Agent, TraceRecord
-      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent(), "b": Agent()}, model="m")
-      >>> _ = [record.event(name, 3, agent, action=True, model=model) for name, agent, model in ("xam", "ybn")]
-      >>> agent_models(assemble([record]))
-      {'b': {0: {'n'}}}
+      >>> records = [TraceRecord(name, "q", "log.jsonl", instances={"a": Agent(), "b": Agent()}) for name in "tu"]
+      >>> for record, lead in zip(records, "lm"):
+      ...     _ = record.event("x", 3, "a", action=True, model=lead)
+      ...     _ = record.event("y", 3, "b", action=True, model="n")
+      >>> agent_models(assemble(records))
+      {'a': {0: {'l'}, 1: {'m'}}}
     """
-    models, model = event_models(traces)
+    models, pairs = _acting_models(traces)
     names: list[str] = traces.agents["name"].to_pylist()
-    of_trace = [name or "none stated" for name in traces.traces["model"].to_pylist()]
     trace = np.asarray(traces.graph.agent_trace).tolist()
-    acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
-    pairs = np.unique(np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1).T.tolist()
-    apart = {names[agent] for agent, which in pairs if models[which] not in ("", of_trace[trace[agent]])}
+    several = {row for row, of in enumerate(trace_models(traces)) if len(of) > 1}
     found: dict[str, dict[int, set[str]]] = {}
     for agent, which in pairs:
-        if names[agent] in apart:
-            of_agent = found.setdefault(names[agent], collections.defaultdict(set))
-            of_agent[trace[agent]].add(models[which])
-    return {agent: {row: of - {""} or of for row, of in rows.items()} for agent, rows in found.items()}
+        of_agent = found.setdefault(names[agent], collections.defaultdict(set))
+        of_agent[trace[agent]].add(models[which])
+    return {
+        agent: told
+        for agent, rows in found.items()
+        if several & rows.keys()
+        and len({*map(frozenset, (told := {row: of - {""} or of for row, of in rows.items()}).values())}) > 1
+    }
 
 
 def trace_models(traces: Traces) -> list[set[str]]:
-    """The model of each trace, or of several that are joined in its name each; empty where none is stated.
+    """The models with which each trace's agents act; where none is known, that of the trace; empty without one.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -143,11 +146,23 @@ def trace_models(traces: Traces) -> list[set[str]]:
       >>> traces.traces["model"].to_pylist(), sorted(*trace_models(traces))
       (['m + n'], ['m', 'n'])
     """
-    called = traces.events["model"].combine_chunks().dictionary_encode()
-    code = called.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    names = [name or "" for name in traces.traces["model"].to_pylist()]
-    return _of_traces(names, _models_of_calls(code, trace, called.dictionary.to_pylist()))
+    models, pairs = _acting_models(traces)
+    trace = np.asarray(traces.graph.agent_trace).tolist()
+    found: list[set[str]] = [set() for _ in range(traces.sizes.traces)]
+    for agent, which in pairs:
+        found[trace[agent]] |= {models[which]} - {""}
+    of_traces = traces.traces["model"].to_pylist()
+    return [of or {name or ""} - {""} for of, name in zip(found, of_traces, strict=True)]
+
+
+def _acting_models(traces: Traces) -> tuple[list[str], list[list[int]]]:
+    """Names of models, and the pairs of an agent and a model with which it acts."""
+    models, model = event_models(traces)
+    acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
+    pairs: list[list[int]] = np.unique(
+        np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1
+    ).T.tolist()
+    return models, pairs
 
 
 def _of_traces(names: Sequence[str], of_calls: Mapping[int, set[str]]) -> list[set[str]]:

@@ -216,7 +216,7 @@ class _Writer:
         return Written(self.tree, self.team, [(event.span.id, event.closing) for event in events], self.opened)
 
     def _price_code(self, events: list[_Event]) -> None:
-        """State that a start of an agent by code cost nothing, in what every model call of the trace states.
+        """State that a start of an agent by code cost nothing, in what model calls of the trace state.
 
         The agent that starts it calls no model, and nothing that a model asks for: no tool, no hand-off.
         """
@@ -232,7 +232,7 @@ class _Writer:
         }
         for name in ("tokens", "input_tokens", "money"):
             column = record.columns.get(name, [])
-            if len(column) > calls[-1] and all(column[i] is not None for i in calls):
+            if any(column[i] is not None for i in calls if i < len(column)):
                 column.extend([None] * (len(events) - len(column)))
                 for i in acts:
                     if events[i].agent not in asked and column[i] is None:

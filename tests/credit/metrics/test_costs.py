@@ -91,9 +91,11 @@ def test_starts_of_agents_by_code_have_no_price_and_no_model(tmp_path: Path) -> 
     money, gaps = told(calls)
     assert money == Amount(pytest.approx((100 * 2 + 13 * 8 + 200 + (15 + 17) * 4) / 1e6), 0)
     assert not gaps.lines()
-    calls[2]["attributes"] = [one for one in calls[2]["attributes"] if "usage" not in one["key"]]
-    money, gaps = told(calls)
-    assert money.missing == 4 and gaps.lines() == [NAMELESS]
+    stated = calls[2]["attributes"]
+    for word, lines in (("usage", []), ("model", [NAMELESS])):
+        calls[2]["attributes"] = [one for one in stated if word not in one["key"]]
+        money, gaps = told(calls)
+        assert (money.missing, gaps.lines()) == (1, lines)
 
 
 def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import credit
 from credit.metrics.event_costs import Price, Prices, event_costs
 from credit.metrics.failed_costs import failed_cost
 from credit.metrics.side_differences import (
@@ -23,6 +24,7 @@ from credit.metrics.side_differences import (
 from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.outcome_differences import outcome_differences
+from credit.reports.trace_list import trace_rows
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -95,6 +97,19 @@ def test_how_many_calls_without_a_count_failed_is_said(tmp_path: Path) -> None:
     )
     for command in ("costs", "summary"):
         assert said in run(command, str(tmp_path)).stdout.replace("\n", " "), command
+
+
+@pytest.mark.parametrize("bare", [0, 1])
+def test_sums_are_bounds_in_every_table_or_in_none(tmp_path: Path, bare: int) -> None:
+    """Agents had "≥ 32,800" where the total, and the same numbers by `costs`, had no bound."""
+    calls: list[dict[str, Any]] = [{"tokens": 9000 + i} for i in range(3)] + [REFUSED] * 2 + [{}] * bare
+    events = [{"id": f"c{i}", "t": i, "type": "message", "agent": "a"} | own for i, own in enumerate(calls)]
+    write(tmp_path / "log.jsonl", [trace(f"t{i}", "q", float(i), events=events, edges=[]) for i in range(2)])
+    for command in (["summary"], ["traces"], ["costs", "--by", "agent"], ["show", "--trace", "t0"]):
+        said = run(command[0], str(tmp_path), *command[1:]).stdout
+        assert ("≥" in said or "5 of 6 actions" in said) == bool(bare), (command, said)
+    rows = trace_rows(credit.read(tmp_path))
+    assert [(row["actions"] - row["actions_with_tokens"]) for row in rows] == [bare] * 2
 
 
 def world(

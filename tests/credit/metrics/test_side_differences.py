@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -15,7 +16,7 @@ from scipy.special import stdtrit
 
 import credit
 from credit.metrics.event_costs import Price, Prices, read_prices
-from credit.metrics.side_agents import agent_differences
+from credit.metrics.side_agents import AgentDifference, agent_differences
 from credit.metrics.side_differences import (
     ASKED,
     ASKED_NEXT,
@@ -224,6 +225,42 @@ def test_a_model_that_one_agent_changed_is_named(tmp_path: Path) -> None:
     assert changed.startswith("the sides differ in the model of an agent, too (reviewer: big in 0 % ")
     assert "The sides differ in the model of an agent (reviewer: big), too." in sides["caveats"]
     assert "lead" not in changed and "differ in model" not in changed
+
+
+@pytest.mark.parametrize("swapped", ["lead", "reviewer"])
+def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swapped: str) -> None:
+    """That of the agent that begins was told as one of the trace, "no model has traces on both sides"."""
+    team = ("lead", "coder", "tester", "writer", "reviewer")
+    read = {name: 9000 // (i + 1) for i, name in enumerate(team)} | {swapped: 5000}
+    lines = []
+    for i in range(40):
+        models = dict.fromkeys(team, "mid") | {swapped: ("big", "mid")[i % 2]}
+        events = [{"id": name, "type": "message", "agent": name, "t": t, "model": models[name], "tokens": 10,
+                   "input_tokens": read[name] * (10 + i % 2) // 10} for t, name in enumerate(team)]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[], system="12"[i % 2]))
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nmid,1,5\nbig,2,10\n")
+    log = write(tmp_path / "x.jsonl", lines)
+    sides = json.loads(run("metrics", log, "--sides", "system", "--prices", prices, "--json").stdout)
+    assert sides["but"].startswith(
+        f"the sides differ in the model of an agent, too ({swapped}: big in 100 % against 0 %"
+    )
+    assert "no model has" not in sides["but"] and "within each model" not in sides["but"]
+    assert sides["caveats"] == [f"The sides differ in the model of an agent ({swapped}: mid), too."]
+    assert f"{swapped} -0.00455 (big to mid -0.0053, tokens +0.00075)" in sides["by_agent"]
+
+
+def test_what_a_swapped_model_does_to_money_is_told_before_the_least_agents() -> None:
+    """A sentence of five agents had no room for it, and named an agent that added 2 %."""
+    parts = [
+        AgentDifference(name, 0.0, amount, amount, ([], []))
+        for name, amount in zip("abcde", (9.0, 8.0, 2.0, 1.1, 0.9), strict=True)
+    ]
+    parts[1] = dataclasses.replace(parts[1], models=(["big"], ["mid"]), of_models=7.0, of_tokens=1.0)
+    row = SideDifference("money", 0.0, 21.0, 21.0, None, None, 0.9, 0.001, None, 9, (9, 9), True, 9, {}, (9, 9))
+    sides = Sides(("x", "y"), np.array([0, 1]), ("x", "y"))
+    found = SideComparison(sides, [row], [], [], np.zeros(2), agents={"money": tuple(parts)})
+    told = "a +9, b +8 (big to mid +7, tokens +1), c +2, 2 others together +2; agents not tested"
+    assert found.by_agent() == f"money of a trace +21, within chance, by agent: {told}"
 
 
 def test_an_agent_that_did_not_act_in_killed_runs_has_the_same_model(tmp_path: Path) -> None:
@@ -559,29 +596,29 @@ def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
     assert "typical ×2: b has twice what a has in the typical task that differs, by Hodges and Lehmann." in shown
 
 
-def test_how_many_traces_have_numbers_is_said_once_behind_what_changed() -> None:
-    """`(in 67 of 72 and 63 of 72 traces; the others have no number)` stood behind each metric, before money."""
+def test_of_how_many_traces_numbers_are_is_said_first_of_what_may_be_behind_a_change() -> None:
+    """It stood behind all numbers, so that the tokens of 62 of 100 traces were the answer without a word."""
     side, task = np.tile([0, 1], 12), np.arange(24) // 2
     traces, lacks = traces_of([f"q{t}" for t in task]), task == 0
 
-    def changed(**some: bool) -> str:
+    def told(*some: str) -> tuple[str, str, list[str]]:
         metrics = {
-            name: numbered(1.0 + side, *[(lacks, "the log lacks lines")] * some[name])
+            name: numbered(1.0 + side, *[(lacks, "the log lacks lines")] * (name in some))
             for name in ("wall_clock", "tokens", "money")
         }
         rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
-        return SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task).numbers()
+        found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task)
+        return found.numbers(), found.but(), found.caveats()
 
-    told, some = (
-        "; ".join(
-            f"{name} 1 to 2 (×2 in the typical task)" for name in ("money", "tokens generated", "seconds of wall clock")
-        ),
-        "in 11 of 12 and 11 of 12 traces: 1 and 1 have no number",
-    )
-    assert changed(wall_clock=True, tokens=True, money=True) == f"{told}; numbers {some}"
-    alone = f"{told}; numbers of money, seconds of wall clock {some}"
-    assert changed(wall_clock=True, tokens=False, money=True) == alone
-    assert changed(wall_clock=False, tokens=False, money=False) == told
+    times, some = "1 to 2 (×2 in the typical task)", "11 of 12 and 11 of 12 traces"
+    numbers = f"money {times}; tokens generated {times}; seconds of wall clock {times}"
+    said = f"money, tokens generated and seconds of wall clock in {some}: 1 and 1 have no number"
+    short = f"Numbers of money, tokens generated, … are of {some}."
+    assert told("wall_clock", "tokens", "money") == (numbers, said, [short])
+    said = f"money and seconds of wall clock in {some}: 1 and 1 have no number"
+    short = f"Numbers of money, seconds of wall clock are of {some}."
+    assert told("wall_clock", "money") == (numbers, said, [short])
+    assert told() == (numbers, "", [])
 
 
 @pytest.mark.parametrize("shared", [True, False])

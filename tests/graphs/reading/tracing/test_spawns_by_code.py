@@ -15,12 +15,13 @@ from graphs.traces.record import TraceRecord
 USED = {"tokens": 10, "input_tokens": 100}
 
 
-def counts(rules: Rules, *spans: tuple[str, str, Kind], unstated: str = "", **more: Any) -> list[list[Any]]:
+def counts(rules: Rules, *spans: tuple[str, str, Kind], unstated: tuple[str, ...] = (), **more: Any) -> list[list[Any]]:
     """Tokens, tokens read and money of the starts and hand-offs among events of these spans, each a second long."""
     place, listed = Place("log.jsonl", 1, 0), []
     for i, (name, parent, kind) in enumerate(spans):
-        used = dict(USED) if kind is Kind.CALL and name != unstated else {}
-        money = 0.5 if kind is Kind.CALL and "money" in more else None
+        states = kind is Kind.CALL and name not in unstated
+        used = dict(USED) if states else {}
+        money = 0.5 if states and "money" in more else None
         clock = (i + 1) * 10**9, (2 * len(spans) - i) * 10**9
         listed.append(Span(name, parent, kind, place, name=name, start=i + 1.0, end=2.0 * len(spans) - i, clock=clock,
                            columns=used, money=money, target="coder" if kind is Kind.HANDOFF else ""))  # fmt: skip
@@ -44,9 +45,16 @@ def test_a_start_by_code_costs_what_no_model_call_of_it_cost(rules: Rules) -> No
 
 
 @pytest.mark.parametrize("rules", [Rules.DEPTH_FIRST, Rules.CLOCKS])
-def test_where_a_model_may_have_asked_or_a_call_states_no_usage_its_cost_is_not_known(rules: Rules) -> None:
+@pytest.mark.parametrize("bare", ["plan", "write"])
+def test_a_call_without_a_count_leaves_the_cost_of_starts_known(rules: Rules, bare: str) -> None:
+    """One call at a rate limit took tokens and money from the whole trace: 38 of 100 had none."""
+    assert counts(rules, *TEAM, *CODER, unstated=(bare,), money=True) == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("rules", [Rules.DEPTH_FIRST, Rules.CLOCKS])
+def test_where_a_model_may_have_asked_or_no_call_states_usage_its_cost_is_not_known(rules: Rules) -> None:
     unknown = [None] * 3
-    assert counts(rules, *TEAM, *CODER, unstated="write") == [unknown] * 2
+    assert counts(rules, *TEAM, *CODER, unstated=("plan", "write")) == [unknown] * 2
     assert counts(rules, *TEAM[:2], CODER[0]) == [unknown] * 2  # no call is logged
     assert counts(rules, *TEAM, *CODER, ("search", "team", Kind.TOOL)) == [unknown] * 2
     tool = ("ask", "team", Kind.TOOL), ("coder", "ask", Kind.AGENT), CODER[1]
