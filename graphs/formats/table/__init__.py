@@ -38,6 +38,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
+from graphs.reading.text_keys import is_text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -146,7 +147,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
+                texts = {name for name in names if is_text_key(name, of_errors="status" in column_of)}
+                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
                 for ours in ("group", "agent", "reward", "policy_version"):
