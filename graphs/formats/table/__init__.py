@@ -37,6 +37,7 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
 from graphs.reading.text_keys import is_text_key
 from graphs.text import excerpt, one_of
@@ -151,6 +152,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
+                yield from table.worded_outcomes()
                 for ours in ("group", "agent", "reward", "policy_version"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
@@ -241,6 +243,16 @@ class _Table:
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
+    outcomes: OutcomeWords = dataclasses.field(default_factory=lambda: OutcomeWords("trace"))
+
+    def worded_outcomes(self) -> Iterator[Problem]:
+        """Which words are outcomes; of a mixture each trace with one, which is refused."""
+        for problem in self.outcomes.problems(self.file):
+            if problem.is_failure and self.traces.get(problem.trace) is None:
+                continue  # refused before
+            if problem.is_failure:
+                self._refuse(problem.trace)
+            yield problem
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
@@ -349,7 +361,10 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        reward = convert("reward", *REWARD)
+        outcome = value.get("reward")
+        if not isinstance(outcome, bool) and outcome != CANNOT_TELL:
+            outcome = self.outcomes.as_number(record.trace_id, line, outcome)
+        reward = None if outcome is None else convert("reward", lambda _: REWARD[0](outcome), f"a number, or {WORDS}")
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
