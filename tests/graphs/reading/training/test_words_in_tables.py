@@ -39,3 +39,12 @@ def test_a_word_of_no_pair_names_the_pairs(tmp_path: Path) -> None:
     traces = read_outcomes(tmp_path, "1", "maybe", "cannot tell")
     assert traces.traces["trace"].to_pylist() == ["t0"]
     assert all(p.kind == "bad-type" and "success/failure" in p.expected for p in traces.problems if p.is_failure)
+
+
+@pytest.mark.parametrize("form", ["{} UTC", "{}+00:00", "{}Z"])
+def test_a_time_may_end_in_utc(form: str, tmp_path: Path) -> None:
+    """`2026-11-29 12:00:00 UTC`, as BigQuery exports it, refused its trace."""
+    moments = [form.format(f"2026-11-29 12:00:0{second}") for second in (0, 5.5)]
+    (path := tmp_path / "log.csv").write_text("trace,reward,time\n" + "".join(f"t,1,{time}\n" for time in moments))
+    (second, third), traces = (1795953600.0, 1795953605.5), read(path)
+    assert traces.problems == () and np.asarray(traces.graph.time)[:2].tolist() == [0, third - second]
