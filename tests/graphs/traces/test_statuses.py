@@ -56,3 +56,10 @@ def test_validate_says_which_words_count_as_errors(tmp_path: Path) -> None:
     assert "503 (1), error (1) count as errors; ok (3) do not; declined (2) are of no list and do not" in shown
     counted = json.loads(CliRunner().invoke(cli, ["validate", str(log), "--json"]).stdout)["statuses"]
     assert counted == {"ok": 3, "declined": 2, "503": 1, "error": 1}
+
+
+def test_the_docs_list_the_words() -> None:
+    page = (Path(__file__).parents[3] / "docs/formats/native.md").read_text()
+    (said,) = [" ".join(one.split()) for one in page.split("\n\n") if one.startswith("**Errors**")]
+    for words in (("error", "err", *ERRORS[1:]), FINE):
+        assert "/".join(words) in said
