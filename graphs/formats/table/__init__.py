@@ -148,7 +148,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                texts = {name for name in names if is_text_key(name, of_errors="status" in column_of)}
+                states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
+                texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)

@@ -50,9 +50,14 @@ def test_the_text_of_a_status_in_a_table_is_shown(kind: str, with_ids: bool, for
 def test_a_column_that_is_shown_is_not_called_unread(tmp_path: Path) -> None:
     """The note called a column `error` unread, whose text was shown of rows with a `status` of an error."""
     shown = sorted({key for keys in (SAID, CALLED, ASKED, GAVE, FAILED, TOLD) for key in keys} - {"action"})
-    for names, status, unread in ((shown, "error", ""), (["error"], None, "error"), (["error", "cost"], "ok", "cost")):
+    for names, status, unread in (
+        (shown, "error", ""),
+        (["error"], None, "error"),
+        (["error"], "", "error"),
+        (["error", "cost"], "ok", "cost"),
+    ):
         row: dict[str, object] = {"trace": "t", "group": "q", "reward": 1} | dict.fromkeys(names, WHY)
-        found = read(table(tmp_path, "csv", [row | ({"status": status} if status else {})])).problems
+        found = read(table(tmp_path, "csv", [row | ({} if status is None else {"status": status})])).problems
         values = [problem.value for problem in found if problem.kind == "unread-columns"]
         assert values == [repr(unread)] * bool(unread)
 
