@@ -41,6 +41,11 @@ def _code(status: str) -> str:
     return (found[1] or found[2]) if found else ""
 
 
+def _error(text: str) -> re.Match[str] | None:
+    """Where a text first names an error, what is negated being left out of it."""
+    return _ERROR.search(text) and _ERROR.search(_NONE.sub(" ", text))
+
+
 def says_error(status: str) -> bool:
     """Whether a status says that its event went wrong: by a word, or by a code of HTTP from 400 on.
 
@@ -48,7 +53,7 @@ def says_error(status: str) -> bool:
       >>> says_error("failed"), says_error("deferred"), says_error("HTTP 429"), says_error("no errors")
       (True, False, True, False)
     """
-    return _ERROR.search(_NONE.sub(" ", status)) is not None or _code(status) >= "400"
+    return _error(status) is not None or _code(status) >= "400"
 
 
 def says_fine(status: str) -> bool:
@@ -58,8 +63,8 @@ def says_fine(status: str) -> bool:
       >>> says_fine("OK"), says_fine("200"), says_fine("no_error"), says_fine("not found")
       (True, True, True, False)
     """
-    said = _NONE.sub("ok", status.strip())
-    return said.lower() in FINE or "" < _code(said) < "400"
+    said = status.strip().lower()
+    return said in FINE or _NONE.sub("", said, count=1) == "" != said or "" < _code(said) < "400"
 
 
 def status_word(status: str) -> str:
@@ -73,8 +78,8 @@ def status_word(status: str) -> str:
     head = _END.split(said, maxsplit=1)[0].strip()
     if _NAME.fullmatch(said) and " " not in said:
         return _code(said) or said
-    for part in (head,) if says_fine(head) else (head, said):
-        if found := _ERROR.search(_NONE.sub(" ", part)):
+    for part in (head,) if says_fine(head) else dict.fromkeys((head, said)):
+        if found := _error(part):
             return _BEFORE.sub("", found.string[: found.start()]) + found[0]
     if code := _code(said):
         return code
