@@ -38,7 +38,7 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
             behind = [
                 (trace, 0)
                 for trace in untold
-                if len(trace.instances) > 1 and not _rises(turns[id(trace)]) and trace.turns
+                if len(trace.instances) > 1 and _lacks_time(trace) and not _rises(turns[id(trace)]) and trace.turns
             ]
         else:
             behind = _by_agent(untold, turns)
@@ -48,6 +48,7 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
             expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
             yield _of_traces("turns-by-agent", trace, trace.lines[row], column_of["turn"], shown, expected, len(behind))
         untold = [trace for trace in untold if not trace.turns]
+    untold = [trace for trace in untold if _lacks_time(trace)]
     if scattered and untold:
         expected = "a trace's rows together in their order, a time, or a turn: the order of the file is taken"
         place = untold[0].lines[0], column_of["trace"], excerpt(untold[0].trace_id)
@@ -70,8 +71,9 @@ def _by_agent(traces: Sequence[TraceRecord], turns: Mapping[int, Sequence[float]
     for row in untold_agents(of_trace, agent, turn).tolist():
         n = int(of_trace[row])
         at = row - int(begins[n])
-        context = traces[n].columns.get("context") or [None] * sizes[n]
-        if context[at] is None or context[at] != context[at - 1]:
+        context = [*traces[n].columns.get("context", []), *[None] * sizes[n]]  # a column may end early
+        told = traces[n].times[at] > traces[n].times[at - 1]
+        if not told and (context[at] is None or context[at] != context[at - 1]):
             first.setdefault(n, at)
     return [(traces[n], at) for n, at in first.items()]
 
@@ -82,6 +84,10 @@ def _numbers(turns: Sequence[str]) -> list[float]:
     if None in found or len({turn[0] for turn in found if turn is not None}) != 1:
         return [math.nan] * len(turns)
     return [turn[1] for turn in found if turn is not None]
+
+
+def _lacks_time(trace: TraceRecord) -> bool:
+    return any(map(math.isnan, trace.times))
 
 
 def _rises(numbers: Sequence[float]) -> bool:

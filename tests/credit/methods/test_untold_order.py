@@ -111,10 +111,10 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
 @pytest.mark.parametrize(
     ("rows", "has_turn", "said"),
     [
-        ("xa0 xa1 xb0 xb1 ya0 ya1 yb0 yb1 zb0", True, "in 2 traces rows stand by agent"),
+        ("xa0 xa1 xb0 xb1 ya0 ya1 yb0 yb1 zb0", True, "in 2 traces neither a time nor a turn"),
         ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", True, ""),  # agents interleave, and the rows of a trace stand together
         ("xa0 xa1 xb2 xb3 ya0 ya1 yb2 yb3 zb0", True, ""),  # numbered along the trace
-        ("xa0 xa3 xb1 xb2 ya0 ya1 yb2 yb3 zb0", True, "in 1 trace rows stand by agent"),
+        ("xa0 xa3 xb1 xb2 ya0 ya1 yb2 yb3 zb0", True, "in 1 trace neither a time nor a turn"),
         ("xa0 xa1 ya0 ya1 zb0", True, ""),
         ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", False, ""),
         ("xa0 ya0 zb0 xb0 yb0 xa1 ya1 xb1", False, ""),  # round by round
@@ -133,3 +133,23 @@ def test_rows_sorted_by_agent_or_shuffled_tell_no_order(rows: str, has_turn: boo
         assert [said in line for line in found] == [True] * bool(reads and said)
     known = on_log(credit.read(path), "turn_baseline")
     assert (known.unbiased, said in known.but) == (None if said else True, True)
+
+
+def test_times_that_rise_between_agents_tell_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows = [
+        f"{trace},{agent},{turn},{time},1"
+        for trace in "xy"
+        for agent, turn, time in zip("aabb", "0101", "0022", strict=True)
+    ]
+    path.write_text("trace,agent,turn,time,reward\n" + "\n".join(rows) + "\n")
+    assert not credit.read(path).problems
+
+
+def test_one_context_in_a_round_tells_that_agents_act_at_once(tmp_path: Path) -> None:
+    """A column that ends early, too."""
+    for context, told in (("c", True), ("", False)):
+        rows = [f"{trace},{agent},0,1,{trace + context if context else ''}" for trace in "xy" for agent in "ab"]
+        path = tmp_path / f"rows{context}.csv"
+        path.write_text("trace,agent,turn,reward,context\n" + "\n".join([*rows, "z,a,0,1,"]) + "\n")
+        assert [problem.kind for problem in credit.read(path).problems] == ["turns-by-agent"] * (not told)
