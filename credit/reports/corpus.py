@@ -97,6 +97,7 @@ class Survey:
       tool_calls_without_tokens: as of `uncounted_tool_calls`.
       traces_with_tokens, stated_tokens: traces whose log states the tokens of the whole, and their sum.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
+      statuses: for each word of a status (`graphs.traces.statuses`), how many events have it, the most frequent first.
       far: keys of evidence in the unit of outcomes whose numbers lie far from these, with both ranges.
       alike: names of groups, and of agents or roles, that differ only in case, blanks or Unicode's form.
       problems: what was refused or did not fit, and why.
@@ -136,6 +137,7 @@ class Survey:
     traces_with_tokens: int
     stated_tokens: int
     evidence: dict[str, int]
+    statuses: dict[str, int]
     far: dict[str, str]
     alike: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -190,7 +192,7 @@ class Tally:
     Attributes:
       counts: numbers of traces, events, actions, agents, actions and traces with tokens, tokens that the logs state of
         whole traces, and traces of agents with outcomes.
-      formats, channels, evidence: how many traces or events have each.
+      formats, channels, evidence, statuses: how many traces or events have each.
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
       unscored: ids of traces without an outcome, with their places.
@@ -206,6 +208,7 @@ class Tally:
     formats: Counts
     channels: Counts
     evidence: Counts
+    statuses: Counts
     spreads: dict[str, collections.Counter[int]]
     groups: list[Group]
     unscored: list[tuple[str, tuple[str, int]]]
@@ -253,6 +256,7 @@ class Tally:
             formats=collections.Counter(traces.traces["format"].to_pylist()),
             channels=collections.Counter(channels),
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
+            statuses=_statuses(traces),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
             groups=_groups(traces, (np.isfinite(earned) | agents_scored) & acted, places),
             unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~own).tolist()],
@@ -275,6 +279,7 @@ class Tally:
             (self.formats, other.formats),
             (self.channels, other.channels),
             (self.evidence, other.evidence),
+            (self.statuses, other.statuses),
         ):
             listed.update(others)
         for name, counts in other.spreads.items():
@@ -350,11 +355,18 @@ class Tally:
             traces_with_tokens=self.counts["traces with tokens"],
             stated_tokens=self.counts["stated tokens"],
             evidence=dict(self.evidence),
+            statuses=dict(sorted(self.statuses.items(), key=lambda of: (-of[1], of[0]))),
             far=far_from_outcomes(dict(sorted(self.amounts.items()))),
             alike=(*look_alikes(group.name for group in self.groups), *look_alikes(sorted(self.names))),
             problems=tuple(problems),
             ignored=tuple(ignored),
         )
+
+
+def _statuses(traces: Traces) -> Counts:
+    """How many events have each word of a status."""
+    found = traces.events["status"].drop_null().value_counts()
+    return collections.Counter({one["values"]: one["counts"] for one in found.to_pylist() if one["values"]})
 
 
 def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -> list[Group]:

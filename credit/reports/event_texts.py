@@ -25,6 +25,7 @@ from graphs.formats.table.columns import KNOWN
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.source import BYTE_ORDER_MARK, Source, is_packed
 from graphs.reading.tables.rows import is_parquet, open_parquet, read_rows
+from graphs.reading.text_keys import ASKED, CALLED, COMMANDS, FAILED, GAVE, SAID, TOLD, text_key
 from graphs.text import printable
 from graphs.traces.batch import Traces
 from graphs.traces.statuses import says_error, status_text
@@ -37,16 +38,6 @@ WINDOWS = (1 << 12, 1 << 16, 1 << 20, WINDOW)
 MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
-# Keys whose values are what an event said or did, the most telling first. The last word of a key counts, so that
-# `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
-SAID = ("text", "content", "output", "outputs", "result", "response", "output_response", "arguments", "command",
-        "message", "tool_calls", "function")  # fmt: skip
-COMMANDS = ("command", "cmd", "code", "script")
-CALLED = ("arguments", "args", *COMMANDS, "action")
-ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
-GAVE = ("output", "outputs", "result", "content", "observation", "response")
-FAILED = ("error",)
-TOLD = ("input", "inputs", "query", "prompt", "thought")
 _Tried = Mapping[EventType, tuple[tuple[str, ...], ...]]
 TRIED: _Tried = {
     EventType.TOOL_CALL: (ASKED, SAID),
@@ -69,10 +60,8 @@ _DECODER = json.JSONDecoder()
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
-_FAILURE = re.compile(r"exception(\.message)?|(error|status)_?message", re.IGNORECASE)
 _CALLS = (EventType.TOOL_CALL, EventType.SPAWN)
 _TRACEBACK = "Traceback (most recent call last)"
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
@@ -167,7 +156,7 @@ def record_at(file: str, offset: int | None) -> Any:
 
 
 def _row(row: Any) -> Any:
-    """The texts of a row, without what is read of it, calls of tools in its messages being decoded."""
+    """The texts of a row, without what else is read of it, calls of tools in its messages being decoded."""
     if not isinstance(row, dict):
         return None
     # The completion of a row is a text, that of an event of other logs an id.
@@ -178,7 +167,7 @@ def _row(row: Any) -> Any:
     return values
 
 
-_READ = frozenset(itertools.chain.from_iterable(KNOWN.values())) - {"completion"}
+_READ = frozenset(itertools.chain.from_iterable(KNOWN.values())) - {"completion", "status"}
 
 
 class TableRows:
@@ -315,8 +304,9 @@ class _Record:
         if kind in TRIED and numbered is not None and len(texts) > 1:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
         said = " ".join(text for text in texts if text.strip()) if texts else None
-        if failed and kind in _CALLS and self._tried is TRIED and isinstance(part, dict):
-            return " ← ".join(filter(None, (_beside_word(part.get("status")), said))) or said
+        own = self._value if self._is_row else part
+        if failed and kind in _CALLS and self._tried is TRIED and isinstance(own, dict):
+            return " ← ".join(filter(None, (_beside_word(own.get("status")), said))) or said
         return said
 
     def _part(self, event: str, base: str) -> Any:
@@ -376,7 +366,7 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
             yield from _below(item, keys, depth + 1)
     elif isinstance(value, dict):
         found = False
-        words = {_word(key): inner for key, inner in reversed(value.items())}
+        words = {text_key(key): inner for key, inner in reversed(value.items())}
         if keys is FAILED:
             status = words.get("status")
             why: Any = _beside_word(status)
@@ -410,21 +400,6 @@ def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         if are_arguments or (value and not texts and keys is not SAID):
             texts = [_as_json(value)]
         yield from texts
-
-
-@functools.lru_cache(4096)  # a log has few keys, many times
-def _word(key: str) -> str:
-    """The word of a key that says what it holds; "" where it is about what a model was given."""
-    if _FAILURE.fullmatch(key):
-        return "error"
-    if "." not in key:
-        return key if key.islower() or not _WORD.search(key) else _WORD.findall(key)[-1].lower()
-    parts = key.removesuffix(".value").split(".")
-    if any(part in ("prompt", "input_messages") for part in parts[:-1]):
-        return ""
-    if parts[-1] == "messages":  # of OpenTelemetry's conventions: gen_ai.input.messages, gen_ai.output.messages
-        return "output" if "output" in parts else ""
-    return parts[-1].rpartition("_")[2] if parts[-1].endswith("_args") else parts[-1]
 
 
 def _attributes(value: Any) -> Any:

@@ -11,7 +11,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["OF_TOOL_CALLS", "said_of_tool_calls", "uncounted_tool_calls"]
 
-_REMEDY = '"action": false if a model call made'
+_REMEDY = '"action", a key or column, as false if a model call made'
 OF_TOOL_CALLS = f"a tool call is an action without a count of tokens ({_REMEDY} it)"
 """Why such a trace has no sum of tokens."""
 _BY_TYPE = frozenset({"native", "table"})

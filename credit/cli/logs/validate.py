@@ -25,6 +25,7 @@ from credit.cli.shared.reading import (
     tell_sources,
 )
 from graphs.text import counted
+from graphs.traces.statuses import says_error, says_fine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 LINE = 280  # characters of names together
+STATUSES = 8  # words of a kind that are shown
 NO_EVIDENCE = "none beyond outcomes; credit choose says what could be logged"
 EVIDENCE = "evidence: what methods can use from the log, and how many events or traces have it"
 
@@ -203,6 +205,8 @@ def _table(corpus: Survey, channel: str) -> Table:
     absent = "not logged" + (f" by action{whole}" if corpus.traces_with_tokens else "")
     row("tokens generated", absent if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
     row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or NO_EVIDENCE)
+    if corpus.statuses:
+        row("statuses", _said_of_statuses(corpus.statuses))
     if corpus.ignored:
         names = ", ".join(corpus.ignored[:3]) + (", …" if len(corpus.ignored) > 3 else "")
         row("files passed over", f"{len(corpus.ignored)}: {names}")
@@ -210,6 +214,18 @@ def _table(corpus: Survey, channel: str) -> Table:
         if number := sum(problem.count for problem in corpus.problems if problem.is_failure == wrong):
             row(name, number)
     return table
+
+
+def _said_of_statuses(statuses: dict[str, int]) -> str:
+    """Which words of statuses count as errors, and which are of no list."""
+    kinds = ("count as errors", says_error), ("do not", says_fine), ("are of no list and do not", lambda word: True)
+    left, said = dict(statuses), []
+    for kind, is_of in kinds:
+        words_of = [word for word in left if is_of(word)]
+        shown = [f"{word} ({left.pop(word)})" for word in words_of][:STATUSES]
+        more = f" and {len(words_of) - STATUSES} more" if len(words_of) > STATUSES else ""
+        said += [f"{', '.join(shown)}{more} {kind}"] if shown else []
+    return "; ".join(said)
 
 
 def _group_option(traces: Traces, columns: dict[str, str]) -> str:

@@ -37,7 +37,9 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
+from graphs.reading.text_keys import is_text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -146,9 +148,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS})
+                states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
+                texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
+                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
+                yield from table.worded_outcomes()
                 for ours in ("group", "agent", "reward", "policy_version"):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
@@ -176,6 +181,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     if unread:
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
+        if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
+            expected += "; a row failed where its `status` says so"
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
@@ -239,6 +246,16 @@ class _Table:
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
+    outcomes: OutcomeWords = dataclasses.field(default_factory=lambda: OutcomeWords("trace"))
+
+    def worded_outcomes(self) -> Iterator[Problem]:
+        """Which words are outcomes; of a mixture each trace with one, which is refused."""
+        for problem in self.outcomes.problems(self.file):
+            if problem.is_failure and self.traces.get(problem.trace) is None:
+                continue  # refused before
+            if problem.is_failure:
+                self._refuse(problem.trace)
+            yield problem
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
@@ -347,7 +364,10 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        reward = convert("reward", *REWARD)
+        outcome = value.get("reward")
+        if not isinstance(outcome, bool) and outcome != CANNOT_TELL:
+            outcome = self.outcomes.as_number(record.trace_id, line, outcome)
+        reward = None if outcome is None else convert("reward", lambda _: REWARD[0](outcome), f"a number, or {WORDS}")
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward

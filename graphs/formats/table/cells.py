@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,17 +23,21 @@ from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 __all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "SYSTEM", "TEXT", "TOPOLOGY", "TRUTH", "moment", "truth"]
 
 
+_UTC = re.compile(r" UTC$")
+"""How BigQuery ends a time."""
+
+
 def moment(value: Any) -> float | None:
     """A cell as a time in seconds, 0 or later, of a date with its time those since 1970; None for anything else.
 
     Examples:
-      >>> moment("2.5"), moment("1970-01-01T00:01:00+00:00"), moment("1970-01-01 00:01"), moment("noon"), moment(-1)
+      >>> moment("2.5"), moment("1970-01-01 00:01:00 UTC"), moment("1970-01-01 00:01"), moment("noon"), moment(-1)
       (2.5, 60.0, 60.0, None, None)
     """
     time = number(value)
     if time is None and isinstance(value, str):
         try:
-            value = datetime.datetime.fromisoformat(value.strip())
+            value = datetime.datetime.fromisoformat(_UTC.sub("+00:00", value.strip()))
         except ValueError:
             return None
     if isinstance(value, datetime.datetime):

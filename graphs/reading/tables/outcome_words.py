@@ -9,7 +9,7 @@ from graphs.errors import Problem
 from graphs.reading.tables.rows import number
 from graphs.text import counted, excerpt
 
-__all__ = ["CANNOT_TELL", "OUTCOME_CELL", "OutcomeWords"]
+__all__ = ["CANNOT_TELL", "OUTCOME_CELL", "WORDS", "OutcomeWords"]
 
 CANNOT_TELL = "cannot tell"
 """What a person says who looked at a trace and gives it no outcome."""
@@ -27,8 +27,9 @@ PAIRS = (
 )
 """What is read as 1, and what as 0, in capitals or not."""
 _MEANING = {word: (pair, 1.0 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}
+WORDS = f"a word of {', '.join('/'.join(pair) for pair in PAIRS)}"
 OUTCOME_CELL = (
-    f"a finite number, or a word of {', '.join('/'.join(pair) for pair in PAIRS)}: 0 states that a run failed, as one "
+    f"a finite number, or {WORDS}: 0 states that a run failed, as one "
     f"that was killed may have, and {CANNOT_TELL!r} leaves that of the log"
 )
 """What a cell of outcomes may be."""
@@ -38,9 +39,13 @@ class OutcomeWords:
     """The rows of one table whose outcome is a word, and whether it has outcomes as numbers.
 
     A table has one kind of outcome. Where it has several, a word may mean anything, and no row with a word is read.
+
+    Args:
+      unit: what has one outcome.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "row") -> None:
+        self._unit = unit
         self.rows: dict[str, tuple[int, str]] = {}  # by trace: line and word
         self.untold: dict[str, int] = {}  # lines that say `CANNOT_TELL`, by trace
         self._has_numbers = False
@@ -75,8 +80,8 @@ class OutcomeWords:
             (pair,) = pairs
             ones = sum(word == pair[0] for _, word in self.rows.values())
             (line, word), *_ = self.rows.values()
-            expected = f"a number: {pair[0]} is read as 1 ({counted(ones, 'row')}) and {pair[1]} as 0"
-            expected += f" ({counted(len(self.rows) - ones, 'row')})"
+            expected = f"a number: {pair[0]} is read as 1 ({counted(ones, self._unit)}) and {pair[1]} as 0"
+            expected += f" ({counted(len(self.rows) - ones, self._unit)})"
             yield Problem("worded-outcomes", name, line, "reward", excerpt(word), expected, about="reward")
         if self.untold:
             line = next(iter(self.untold.values()))

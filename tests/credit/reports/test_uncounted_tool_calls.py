@@ -16,7 +16,7 @@ from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_ca
 from graphs.logs import read
 
 ONE, TWO = (
-    f'{text} without a count of tokens: state "action": false if a model call made {them}'
+    f'{text} without a count of tokens: state "action", a key or column, as false if a model call made {them}'
     for text, them in (("1 tool call is an action", "it"), ("2 tool calls are actions", "them"))
 )
 

@@ -1,0 +1,73 @@
+"""The text of a table's `status` and of its column of errors is shown as that of other logs, and notes say what is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from credit.reports.event_texts import event_texts
+from graphs.logs import read
+from graphs.reading.text_keys import ASKED, CALLED, FAILED, GAVE, SAID, TOLD
+
+WHY = 'column "cust_id" does not exist (SQLSTATE 42703)'
+
+
+def table(folder: Path, form: str, rows: list[dict[str, object]]) -> Path:
+    path = folder / f"log.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", newline="") as opened:
+            (writer := csv.DictWriter(opened, list(rows[0]))).writeheader()
+            writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("with_ids", [False, True])
+@pytest.mark.parametrize("kind", ["message", "tool_call", "tool_result"])
+def test_the_text_of_a_status_in_a_table_is_shown(kind: str, with_ids: bool, form: str, tmp_path: Path) -> None:
+    """`error: column cust_id does not exist` was "error" in a table and nothing more, and shown of native logs."""
+    statuses = [f"error: {WHY}", "ok: 3 rows", "429 Too Many Requests"]
+    rows: list[dict[str, object]] = [
+        {"trace": "t", "group": "q", "reward": 1, "agent": "a", "type": kind, "tool": "sql", "status": status}
+        | ({"id": f"e{place}"} if with_ids else {})
+        for place, status in enumerate(statuses)
+    ]
+    traces = read(table(tmp_path, form, rows))
+    assert traces.events["status"].to_pylist() == ["error", "ok", "Too Many Requests"]
+    assert event_texts(traces, np.arange(3), 200) == [WHY, "", statuses[2]]
+
+
+def test_a_column_that_is_shown_is_not_called_unread(tmp_path: Path) -> None:
+    """The note called a column `error` unread, whose text was shown of rows with a `status` of an error."""
+    shown = sorted({key for keys in (SAID, CALLED, ASKED, GAVE, FAILED, TOLD) for key in keys} - {"action"})
+    for names, status, unread in (
+        (shown, "error", ""),
+        (["error"], None, "error"),
+        (["error"], "", "error"),
+        (["error", "cost"], "ok", "cost"),
+    ):
+        row: dict[str, object] = {"trace": "t", "group": "q", "reward": 1} | dict.fromkeys(names, WHY)
+        found = read(table(tmp_path, "csv", [row | ({} if status is None else {"status": status})])).problems
+        for problem in found:
+            assert ("its `status` says so" in problem.expected) == (unread == "error")
+        values = [problem.value for problem in found if problem.kind == "unread-columns"]
+        assert values == [repr(unread)] * bool(unread)
+
+
+@pytest.mark.parametrize("name", ["error", "error_message"])
+def test_a_column_of_errors_is_the_text_of_what_failed(name: str, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"trace": "t", "group": "q", "reward": 1, "type": "tool_result", "tool": "sql", "status": status, name: WHY}
+        for status in ("error", "ok")
+    ]
+    assert event_texts(read(table(tmp_path, "csv", rows)), np.arange(2), 200) == [WHY, ""]
