@@ -132,8 +132,8 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Then those that are
-    only where all traces are taken together, by two standard errors, which is said: within tasks there may be too few.
+    `outcome_differences` are, and corrected for all causes; those of the largest difference first. Without any, those
+    that are where all traces are taken together, by two standard errors, which is said: within tasks may be too few.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces of a
     cause have one that is named, it is not. Of two sides, such as versions, traces of both are
@@ -177,6 +177,8 @@ def leading_causes(
             (1, chance) if chance else (0, more) if (more := _more_failed(*some, *of_all)) >= 2 else ()
             for chance, some, of_all in zip(sure, has, of, strict=True)
         ]
+        if any(sure):  # what may be chance is told where nothing is beyond it
+            size = [of_one if of_one and of_one[0] else () for of_one in size]
     else:
         size = [
             (int(some.sum()), int(of_all.sum()), len(one.rows)) if 0 < of_all.sum() >= min(2, one.tells.sum()) else ()
@@ -292,12 +294,16 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             of.setdefault(tools[call] or "", {}).setdefault(names[agent[call]], []).append(row)
         for tool, by in of.items():
             what = begin.format(printable(tool, NAME) or "unnamed tools")
-            for name, its in by.items():
-                words = f"{what} by {printable(name, NAME)}{end}"
-                yield _Candidate(what, words, name, tool, np.array(its), tells, passed)
+            whose = [(f"by {printable(name, NAME)}", name, np.array(its)) for name, its in by.items()]
             if len(by) > 1:
-                everybody = f"{what} by any of {len(by)} agents{end}"
-                yield _Candidate(what, everybody, "", tool, np.sort(np.concatenate([*by.values()])), tells, passed)
+                whose.append((f"by any of {len(by)} agents", "", np.sort(np.concatenate([*by.values()]))))
+            for by_whom, name, its in whose:
+                yield _Candidate(what, f"{what} {by_whom}{end}", name, tool, its, tells, passed)
+                # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
+                if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
+                    yield _Candidate(
+                        what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none
+                    )
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"

@@ -131,7 +131,7 @@ def resemblance(
       head: the first bytes of a file.
       records: the structs of each format's records.
       least: the weight from which a format is named. A key that no other format has weighs 1.
-      of_any: keys that tell nothing, since what the content may be as well has them.
+      of_any: keys that tell nothing alone, since what the content may be as well has them.
     """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
@@ -146,12 +146,12 @@ def resemblance(
     holders = Counter(
         key for listed in structs.values() for key in frozenset().union(*(struct.all for struct in listed))
     )
-    telling = keys - _OF_ANY_CHAT - {*of_any}
+    telling = keys - _OF_ANY_CHAT
     shared = {name: telling & frozenset().union(*(struct.all for struct in listed)) for name, listed in structs.items()}
     weight = {name: math.fsum(1 / holders[key] for key in found) for name, found in shared.items()}
     best = max(weight, key=lambda name: weight[name])
     likely = max(structs[best], key=lambda struct: (len(struct.all & keys), -len(struct.needed - keys)))
-    unique_keys = {key for key in shared[best] if holders[key] == 1}
+    unique_keys = {key for key in shared[best] if holders[key] == 1 and key not in of_any}
     resembles = weight[best] >= least and bool(unique_keys) and len(likely.all & keys) >= 2
     by_agent = None if resembles else _BY_AGENT.search(head)
     if by_agent is not None:

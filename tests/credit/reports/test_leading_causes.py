@@ -151,6 +151,18 @@ def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_pa
     assert "10 of 10 failed traces and 0 of 10 succeeded ones, in 9 of these traces only other" in one.told()
 
 
+def test_a_tool_that_never_works_again_is_told_from_one_whose_next_call_worked(tmp_path: Path) -> None:
+    """Each patch has other arguments, so that all first failures "never succeeded": as many in succeeded traces."""
+    rows = []
+    for i in range(40):
+        failed = i % 2 == 0
+        row = run(i, ["shell"]) if failed and i % 4 == 0 else corrected(i)
+        rows.append(row | {"task_id": f"q{i // 4}", "rewards": {"team": float(not failed)}})
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.words == "failed calls of shell by coder after which none succeeded"
+    assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (10, 20, 0, 20)
+
+
 def test_what_is_known_to_have_succeeded_is_no_cause_of_failure(tmp_path: Path) -> None:
     """Of two scored runs, both successes, and runs without an outcome, the first cause was of a success."""
     rows = [run(i, ["shell"], rewards={"team": 1.0}) for i in range(4)]
