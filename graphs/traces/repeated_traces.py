@@ -39,6 +39,7 @@ def repeated_traces(
       measured: of these, what hardly comes twice, NaN or the count -1 where there is none.
       part: int [T], the file or group of each trace.
     """
+    outcome = np.asarray(outcome, np.float64)
     events, n = int(np.count_nonzero(graph.event_mask)), len(outcome)
     trace, names = np.asarray(graph.trace_ids)[:events], np.asarray(graph.agent_name_ids)
     first = np.searchsorted(trace, np.arange(n))
