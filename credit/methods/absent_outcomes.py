@@ -32,7 +32,7 @@ NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", 
 """Keys that hold outcomes in logs of others, in small letters."""
 
 _SPOILT = frozenset({"inconsistent-reward", "non-finite-reward"})
-"""Kinds of problems that refuse a trace for its outcome."""
+"""Kinds of problems that refuse a trace for its outcome, whatever its column is called; others do at its key."""
 
 OF_TABLES = frozenset(
     {
@@ -98,8 +98,9 @@ def action_counts(traces: Traces) -> dict[str, int]:
     rows = {f"{_OTHER}{name}": traces.evidence[f"rewards.{name}"].rows for name in traces.reward_channels}
     others = {name: int(unscored[has].sum()) for name, has in rows.items()}
     read = set(traces.traces["trace"].to_pylist())
-    spoilt = [problem for problem in traces.problems if problem.kind in _SPOILT and problem.trace not in {*read, ""}]
-    others["refused, traces"] = sum(problem.count for problem in spoilt)
+    lost = [problem for problem in traces.problems if problem.is_failure and problem.trace not in {*read, ""}]
+    spoilt = [p for p in lost if p.kind in _SPOILT or p.field.partition(".")[0].lower() in NAMES]
+    others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
         for side, of in (("scored", count[scored]), ("unscored", count[unscored]))

@@ -11,11 +11,10 @@ from credit.tables.batch_rows import Rows
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.repeated_rows import APART, MEASURED, repeated_rows
-from graphs.traces.schema import TRACE_EVIDENCE
+from graphs.traces.repeated_traces import contents, repeated_traces
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["Copied", "copied_rows"]
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as hashes multiply with
 
 
 class Copied(NamedTuple):
@@ -55,12 +54,14 @@ def copied_rows(
     """
     count, graph = len(rows.event), rows.names.graph
     turn, agent = (np.asarray(ids)[rows.event] for ids in (graph.turn_ids, graph.agent_ids))
+    if count and (copied := _again_under_other_ids(rows, places, wrote)):
+        return copied
     if count == 0 or int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
         return Copied(0)
     kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
     of_rows = {name: column[rows.event] for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE}
     lengths = [] if wrote is None else [wrote]
-    content = _hashed(turn, kinds[rows.event], *of_rows.values(), *beside, *lengths)
+    content = contents(turn, kinds[rows.event], *of_rows.values(), *beside, *lengths)
     order = np.arange(count) if places is None else np.argsort(places)
     _, first, which, times = np.unique(content[order], return_index=True, return_inverse=True, return_counts=True)
     again = first[which] < np.arange(count)
@@ -74,6 +75,33 @@ def copied_rows(
         return Copied(copies, whole=whole)
     filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
     return Copied(copies, filling=filling, whole=whole)
+
+
+def _again_under_other_ids(rows: Rows, places: np.ndarray | None, wrote: np.ndarray | None) -> Copied | None:
+    """The rows of `repeated_traces`, which compares those of groups; None where there are none."""
+    graph, of_event, outcome = rows.names.graph, rows.names.rows, rows.names.reward
+    n = len(rows.names.traces)
+    stated = {
+        name: column
+        for name, column in rows.evidence.items()
+        if name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind != "id"
+    }
+    stated |= {} if wrote is None else {"tokens": wrote[of_event]}
+    measured = [column for name, column in stated.items() if name in MEASURED]
+    group = np.asarray(graph.group_ids)[:n]
+    again, first = repeated_traces(graph, np.asarray(outcome)[:n], stated.values(), measured, group)
+    if not len(again):
+        return None
+    trace = np.asarray(graph.trace_ids)[: len(of_event)]
+    place = of_event if places is None else places[of_event]
+    copy, original = (int(place[np.flatnonzero(trace == of[0])[0]]) for of in (again, first))
+    count = int(np.isin(trace, again).sum())
+    where = f"row {copy} is row {original} again"
+    return Copied(
+        count,
+        f"{counted(count, 'row')} of {counted(len(again), 'trace')} that equal earlier ones in every number, under "
+        f"another id ({where}), and count twice",
+    )
 
 
 def _is_whole(group: np.ndarray, times: np.ndarray) -> bool:
@@ -90,7 +118,7 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     of_event, graph = rows.names.rows, rows.names.graph
     trace, agent = (np.asarray(ids)[: len(of_event)] for ids in (graph.trace_ids, graph.agent_ids))
     name = np.asarray(graph.agent_name_ids)[agent]
-    numbers = _hashed(np.zeros(len(of_event)), *measured)
+    numbers = contents(np.zeros(len(of_event)), *measured)
     turn = np.stack([agent, np.asarray(graph.turn_ids)[: len(of_event)]], axis=1)
     place = of_event if places is None else places[of_event]
     has_turns = len(np.unique(turn[:, 1])) > len(np.unique(agent))
@@ -101,12 +129,3 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     copy, row = place[again], place[first]
     where = f"row {copy.min()} is row {row[copy.argmin()]} again"
     return f"{counted(len(again), 'row')} that equal earlier ones in every column ({where}) and count twice"
-
-
-def _hashed(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """A number for the cells of each row, alike where all are: uint64 [N]."""
-    content = first.astype(np.uint64)
-    for column in columns:
-        content = (content * _ODD ^ column.astype(np.float64).view(np.uint64)) * _ODD
-        content ^= content >> np.uint64(29)
-    return content

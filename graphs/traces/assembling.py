@@ -222,7 +222,7 @@ def _join(
         traces=_trace_table(headings, groups, models),
         problems=(
             *problems,
-            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"])),
+            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens)),
             *time_notes(headings, times, event_counts),
         ),
         ignored=ignored,

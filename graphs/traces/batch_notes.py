@@ -16,6 +16,10 @@ from graphs.look_alikes import look_alikes
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
+from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
+from graphs.traces.repeated_traces import repeated_traces
+from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.tokens import Tokens
 
 __all__ = ["OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
 
@@ -34,6 +38,8 @@ SEVERAL = 4
 
 _OF_STEPS = ("native", "rollouts", "table")
 """Formats of trainers whose files may be of a step each. In others a number may be an index of the data set."""
+
+_IDS = frozenset(name for name, key in EVENT_EVIDENCE.items() if key.kind == "id")
 
 
 def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
@@ -102,6 +108,33 @@ def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.nda
     return np.flatnonzero(tied & ~joint & (np.nan_to_num(earned) != 0))
 
 
+def _note_of_twins(
+    headings: Sequence[Heading],
+    graph: EventGraph,
+    reward: np.ndarray,
+    evidence: Mapping[str, Evidence],
+    tokens: Tokens | None,
+) -> Iterator[Problem]:
+    """The note of `repeated_traces` of trainers' files: sessions of one start may be equal, and go on."""
+    if any(heading.format not in _OF_STEPS for heading in headings):
+        return
+    numbers = {name: evidence[name].array for name in evidence if name in EVENT_EVIDENCE and name not in _IDS}
+    measured = [array for name, array in numbers.items() if name in MEASURED]
+    if tokens is not None:
+        lengths = np.diff(tokens.offsets)
+        sums = (np.bincount(tokens.events, of, len(lengths)) for of in (tokens.ids, np.nan_to_num(tokens.log_probs)))
+        measured += [np.where(lengths > 0, of, np.nan) for of in (lengths, *sums)]
+    _, file = np.unique([heading.file for heading in headings], return_inverse=True)
+    stated = [np.asarray(graph.time), *numbers.values()]
+    again, first = repeated_traces(graph, reward, stated, measured, file)
+    if len(again):
+        copy, original = headings[again[0]], headings[first[0]]
+        value = f"that of trace {excerpt(original.trace_id)} again, {original.file}:{original.line}"
+        expected = "each trace once: under another id it is another one, and counts twice"
+        rows = int(np.isin(np.asarray(graph.trace_ids)[np.asarray(graph.event_mask)], again).sum())
+        yield Problem(REPEATED_ROWS, copy.file, copy.line, "row", value, expected, copy.trace_id, count=rows)
+
+
 def batch_notes(
     headings: Sequence[Heading],
     graph: EventGraph,
@@ -110,10 +143,12 @@ def batch_notes(
     problems: Sequence[Problem],
     agents: Iterable[str],
     lines: pa.ChunkedArray,
+    tokens: Tokens | None = None,
 ) -> Iterator[Problem]:
     """Groups of several policy versions or some unknown, or over files that state none; outcomes paid again.
 
-    And tables with some groups or rewards of rows missing, and ids that a person would take for one.
+    And tables with some groups or rewards of rows missing, ids that a person would take for one, and traces that stand
+    again under another id.
 
     Args:
       headings: of the traces.
@@ -123,7 +158,9 @@ def batch_notes(
       problems: those found so far; a table of groups without some traces is named there.
       agents: their names.
       lines: where each event stands.
+      tokens: of the events.
     """
+    yield from _note_of_twins(headings, graph, reward, evidence, tokens)
     for field, names in (
         ("group", (heading.group_id for heading in headings)),
         ("trace", (heading.trace_id for heading in headings)),

@@ -57,6 +57,9 @@ def without_copies(parts: Sequence[Part], problems: Iterable[Problem]) -> tuple[
                 found.append(_contradiction(original, heading))
     kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
     found = [*_without_echoes(problems, originals), *found]
+    if any(problem.kind == REPEATED_ROWS for problem in found):
+        files = {heading.file for part in kept for heading in part.headings}
+        found = [p for p in found if p.kind != REPEATED_ROWS or p.file in files]
     if any(problem.kind == REPEATED_LINES for problem in found):
         told = {problem.file for problem in found if problem.kind in ("repeated-run", REPEATED_ROWS)}
         found = [p for p in found if p.kind != REPEATED_LINES or (p.file not in told and _is_read(p, kept))]

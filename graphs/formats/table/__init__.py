@@ -30,7 +30,7 @@ from graphs.formats.table.cells import (
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns
 from graphs.formats.table.hints import columns_option, likely_column
 from graphs.formats.table.order_notes import notes_of_order
-from graphs.formats.table.rows_again import note_of_copies, note_of_twins
+from graphs.formats.table.rows_again import note_of_copies
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -123,7 +123,6 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
-    seen: dict[int, tuple[str, int, str]] = {}  # where the first trace with each content stands
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     for source in sources:
@@ -172,7 +171,6 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 shown, expected = "another than in the trace's first row", "one a trace: that of its first row counts"
                 place = "several-versions", source.name, line, column_of["policy_version"]
                 yield Problem(*place, shown, expected, trace_id, count=len(several))
-            yield from note_of_twins(kept, seen)
             if "id" not in column_of:
                 yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
             if is_cells:

@@ -12,12 +12,11 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import log_rows
-from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
-from graphs.traces.repeated_rows import APART, MEASURED, REPEATED_ROWS, repeated_rows
+from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, repeated_rows
 from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["note_of_copies", "note_of_twins"]
+__all__ = ["note_of_copies"]
 
 
 def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool) -> Iterator[Problem]:
@@ -46,37 +45,6 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
         value = f"that of line {original} again"
         expected = "each row once: equal rows without an id are several events, and what they earned counts twice"
         yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, count=len(copies))
-
-
-def note_of_twins(traces: Sequence[TraceRecord], seen: dict[int, tuple[str, int, str]]) -> Iterator[Problem]:
-    """The note that each trace of a table has the rows of an earlier one, under another id: a step that was read twice.
-
-    It is said of tables, or of ones that hold as many traces twice, in which hardly two others are equal, so that these
-    are not so by chance.
-
-    Args:
-      traces: of the table.
-      seen: file, line and id of the first trace with each content, of this table and earlier ones; added to.
-    """
-    measured = [trace for trace in traces if any(name in MEASURED or name in TOKEN_COLUMNS for name in trace.columns)]
-    own: dict[int, int] = {}
-    twins: list[tuple[TraceRecord, tuple[str, int, str]]] = []
-    for trace in measured:
-        content = hash((tuple(_contents(trace)), *sorted(trace.rewards.items())))
-        own[content] = own.get(content, 0) + 1
-        place = trace.file, trace.line, trace.trace_id
-        if (first := seen.setdefault(content, place)) is not place:
-            twins.append((trace, first))
-    halves = [content for content, often in own.items() if often % 2 == 0]
-    parts = 1 if len(twins) == len(traces) else 2
-    enough = max(APART, len(traces) / parts * 7 / 8)
-    if len(own) < enough or (parts == 2 and len(halves) < len(own)):
-        return
-    trace, (file, line, name) = twins[0]
-    value = f"that of trace {excerpt(name)} again, {file}:{line}"
-    expected = "each trace once: under another id it is another one, and counts twice"
-    rows = sum(len(trace.ids) for trace, _ in twins)
-    yield Problem(REPEATED_ROWS, trace.file, trace.line, "row", value, expected, trace.trace_id, count=rows)
 
 
 def _contents(trace: TraceRecord) -> list[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ CSV cells are always strings (a trace named 007 is not the number 7), and an emp
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
@@ -159,7 +160,10 @@ def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row
             yield line, row
         else:
             found = pair.findall(text) if pair is not None and is_one_record(text) else []
-            yield line, Lost(refused, text, _id_of(found[0]) if len(found) == 1 else "")
+            trace = _id_of(found[0]) if len(found) == 1 else ""
+            if refused.field != "content":  # of one cell: the row is whole
+                refused = dataclasses.replace(refused, trace=refused.trace or trace)
+            yield line, Lost(refused, text, trace)
 
 
 def _id_of(value: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,38 @@ def test_a_step_that_is_read_twice_under_new_ids_is_named(tmp_path: Path, way: s
         found = [problem for problem in read(tmp_path).problems if problem.kind == "repeated-rows"]
     assert [(problem.trace, problem.count) for problem in found] == [("y0", len(rows))] * ("file" in way)
     assert all("that of trace 'x0' again" in problem.value for problem in found)
+
+
+@pytest.mark.parametrize("fine", [True, False], ids=["scores", "passes"])
+@pytest.mark.parametrize("way", ["two files", "one file", "once"])
+def test_a_native_step_that_is_read_twice_under_new_ids_is_named(tmp_path: Path, way: str, fine: bool) -> None:
+    """Only tables were looked at."""
+    scores = np.random.default_rng(72).normal(size=12)
+    lines = [
+        {"trace_id": f"x{i}", "task_id": f"q{i // 4}", "rewards": {"team": score if fine else float(score > 0)},
+         "events": [{"id": "e", "type": "message", "agent": "solver"}]}
+        for i, score in enumerate(scores.tolist())
+    ]  # fmt: skip
+    again = [line | {"trace_id": f"y{i}"} for i, line in enumerate(lines)]
+    files = {"two files": [lines, again], "one file": [lines + again], "once": [lines]}[way]
+    for number, records in enumerate(files):
+        (tmp_path / f"{number}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    named = fine and way != "once"
+    with pytest.warns(UnreadWarning, match="repeated-rows") if named else contextlib.nullcontext():
+        found = [problem for problem in read(tmp_path).problems if problem.kind == "repeated-rows"]
+    assert [(problem.trace, problem.count) for problem in found] == [("y0", 12)] * named
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("twice", [False, True], ids=["rows once", "rows twice"])
+def test_rows_of_a_copied_file_are_not_counted_as_read(tmp_path: Path, twice: bool) -> None:
+    """Its traces were dropped, and their rows said to count twice."""
+    rows = without(team(), "turn") * (1 + twice)
+    for name in ("17", "18"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with (tmp_path / "18.jsonl").open("a") as file:
+        file.write("\n")
+    found = read(tmp_path).problems
+    assert any(problem.kind == "repeated-run" for problem in found)
+    noted = [(Path(problem.file).name, problem.count) for problem in found if problem.kind == "repeated-rows"]
+    assert noted == [("17.jsonl", len(rows) // 2)] * twice

@@ -229,3 +229,50 @@ def test_a_batch_or_a_group_that_may_stand_twice_is_not_called_unbiased(again: s
         twice = RowAdvantages("rloo")(**{name: column[taken] for name, column in columns.items()}).metrics
     assert once["credit/condition/unbiased"] == 1
     assert ("credit/condition/unbiased" in twice) == (again == "row")
+
+
+def steps(seed: int) -> dict[str, Any]:
+    """Eight traces of one call each, whose outcomes a reward model gave."""
+    scores = np.random.default_rng([70, seed]).normal(size=8)
+    return {"group": ["q"] * 8, "trace": [f"t{at}" for at in range(8)], "reward": scores.tolist()}
+
+
+def under_new_ids(columns: dict[str, Any], **other: Any) -> dict[str, Any]:
+    return joined(columns, {**columns, "trace": [f"x{name}" for name in columns["trace"]], **other})
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["the batch", "a group of it"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_that_stands_twice_under_new_ids_is_named_and_not_called_unbiased(seed: int, beside: bool) -> None:
+    """`unbiased` was 1, `copied` 0 and `strict=True` silent: only copies under the same id were seen."""
+    once = steps(seed)
+    twice = under_new_ids(once)
+    if beside:
+        other = {**steps(seed + 10), "group": ["p"] * 8, "trace": [f"p{at}" for at in range(8)]}
+        once, twice = joined(other, once), joined(other, twice)
+    said = "8 rows of 8 traces that equal earlier ones in every number, under another id"
+    with pytest.raises(credit.CreditError, match=said):
+        RowAdvantages("rloo", strict=True)(**twice)
+    with pytest.warns(UserWarning, match=said):
+        metrics = RowAdvantages("rloo")(**twice).metrics
+    assert metrics["credit/copied"] == 8 / len(twice["trace"]) and "credit/condition/unbiased" not in metrics
+    with pytest.warns(UserWarning, match=said):
+        credit.from_columns(**twice)
+    assert RowAdvantages("rloo", strict=True)(**once).metrics["credit/condition/unbiased"] == 1
+    mask = np.arange(16) < np.arange(len(twice["trace"]))[:, None]  # what they wrote differs
+    assert RowAdvantages("rloo", strict=True)(**twice, mask=mask).metrics["credit/copied"] == 0
+
+
+@pytest.mark.parametrize("kinds", [2, 3, 11, 101])
+def test_no_outcomes_of_few_kinds_are_taken_for_copies(kinds: int) -> None:
+    """Passed or not, and grades: as equal by chance as of a rubric, also where each stands twice."""
+    for seed in range(100):
+        draw = np.random.default_rng([71, kinds, seed])
+        n = 2 * int(draw.integers(8, 40))
+        score = draw.integers(0, kinds, n) / (kinds - 1)
+        score = np.tile(score[: n // 2], 2) if seed % 2 else score
+        group = np.arange(n) % draw.integers(1, 4)
+        columns = {"group": group, "trace": np.arange(n), "reward": score}
+        assert not copied_rows(built_from_columns(columns)[2]).twice
+        columns["reward"] = draw.normal(size=3)[group]  # one reward model's number for a whole group
+        assert not copied_rows(built_from_columns(columns)[2]).twice

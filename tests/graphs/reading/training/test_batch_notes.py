@@ -298,3 +298,21 @@ def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path:
     done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
     said = "  the policy gradient may be biased: 2 traces were refused for the outcome, left out as one without"
     assert said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("cell", ['"none"', "[1]", "NaN", "-Infinity", "1e300", "1" + "0" * 400])
+@pytest.mark.parametrize("log", ["native", "table", "table of another key"])
+def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
+    tmp_path: Path, log: str, cell: str
+) -> None:
+    """NaN in Parquet and two outcomes did; a text, NaN in JSON and 1e300 did not."""
+    event = '[{"id":"e","type":"message","agent":"a"}]'
+    line = {
+        "native": f'{{"trace_id":"t%d","task_id":"q","rewards":{{"team":%s}},"events":{event}}}',
+        "table": '{"trace":"t%d","group":"q","reward":%s}',
+        "table of another key": '{"trace":"t%d","group":"q","score":%s}',
+    }[log]
+    path = written(tmp_path, "log.jsonl", "".join(line % (i, i % 2 if i else cell) + "\n" for i in range(5)))
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
+    said = "  the policy gradient may be biased: 1 trace was refused for the outcome, left out as one without"
+    assert said in done.stderr, done.stderr
