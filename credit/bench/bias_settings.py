@@ -27,7 +27,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.text import near_names
 
-__all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "given_to", "setting"]
+__all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "given_beside", "given_to", "setting"]
 
 Way = Literal["groups", "solo", "trees", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
 """What is sampled: K independent traces; these, and beside each a run without the lead; K trees of two leaves that part
@@ -214,6 +214,34 @@ def given_to(names: Iterable[str]) -> str:
     values = values_given("bias", {need for how in settings for need in how.evidence})
     replays = "replays: each counts as a whole run" * any(how.way in _REPLAYED for how in settings)
     return "; ".join(filter(None, (values, replays)))
+
+
+_BESIDE = {
+    "solo": "a run without the lead beside each trace",
+    "greedy": "a greedy run beside each trace",
+    "rerun": "a run with choice 0 for each decision",
+    "frozen": "a run with choice 0 for each decision, later ones kept",
+    "trees": "trees of two leaves",
+    "replays": "alternatives to each decision of a trace",
+    "nested": "a tree in which each alternative fans out",
+    "hindsight_log_prob": "the posterior of a choice given the return",
+    "self_rating": "true shares of the increments",
+    "anchor": "an anchor for all histories that look alike to who decides",
+    "history": "an anchor for each history",
+}
+"""What a method has beside traces of a group, by the way that is sampled or by its evidence."""
+
+
+def given_beside(name: str) -> str:
+    """`given_to` of one method, and what else it alone has, by its name; "" without any.
+
+    Examples:
+      >>> given_beside("c3"), given_beside("rloo")
+      ('replays: each counts as a whole run; c3: alternatives to each decision of a trace', '')
+    """
+    how = setting(name)
+    beside = ", ".join(_BESIDE[key] for key in (how.way, *how.evidence.values()) if key in _BESIDE)
+    return "; ".join(filter(None, (given_to([name]), f"{name}: {beside}" if beside else "")))
 
 
 @functools.cache

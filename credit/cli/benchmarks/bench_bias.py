@@ -240,10 +240,10 @@ def _print(
 
 
 def _given(method: str) -> str:
-    """As `_values`, of one method."""
-    from credit.bench.bias_settings import given_to
+    """As `_values`, of one method, with what it alone has."""
+    from credit.bench.bias_settings import given_beside
 
-    return given_to([method])
+    return given_beside(method)
 
 
 def _values(rows: list[Row]) -> str:

@@ -13,7 +13,7 @@ from site_pages import page
 
 from credit.bench.against_truth import draw, score
 from credit.bench.bias import measure
-from credit.bench.bias_settings import SETTINGS, given_to, setting
+from credit.bench.bias_settings import SETTINGS, given_beside, given_to, setting
 from credit.bench.refusals import refused_line, refused_share
 from credit.bench.snr import QUICK, run
 from credit.bench.snr_schemes import scheme_of
@@ -67,6 +67,14 @@ def test_it_is_said_that_replays_count_as_whole_runs_where_some_method_has_them(
                for name in SETTINGS)  # fmt: skip
     shown = CliRunner().invoke(cli, ["bench", "bias", "-m", "tree_grpo", "--world", "relay-and"])
     assert shown.stdout.rstrip().endswith(f"{told}."), shown.output
+
+
+def test_a_file_of_numbers_says_what_each_method_has_beside_the_traces() -> None:
+    """A row of `remax`, `ccpo` or `hcapo` stood beside `rloo` as if it had the same."""
+    having = {name for name in SETTINGS if f"{name}: " in given_beside(name)}
+    assert having >= {"remax", "ccpo", "hcapo", "sepo", "c3", "magrpo", "difference_reward", "tree_grpo"}
+    assert all(name in having for name in SETTINGS if setting(name).way not in ("groups", "alone"))
+    assert not having & {"rloo", "grpo", "gae"}
 
 
 def test_a_long_caption_is_as_wide_as_its_figure() -> None:
