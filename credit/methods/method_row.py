@@ -115,8 +115,8 @@ class Method:
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       outcome_alone: whether rewards at events change none of its numbers, as in the code of some papers.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
-      order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; see
-        `reads_order`.
+      order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; "own" is
+        that of an agent's rows, whatever others do between them. See `reads_order`.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
@@ -150,7 +150,7 @@ class Method:
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     outcome_alone: bool = False
     reads_types: bool = False
-    order: Literal["", "event_reward", "always"] = ""
+    order: Literal["", "event_reward", "own", "always"] = ""
     state: Callable[..., Any] | None = None
     unbiased_at: Mapping[str, float] = dataclasses.field(default_factory=dict)
     valued: Literal["", "trace", "agent"] = ""
@@ -214,12 +214,16 @@ class Method:
           (True, False)
           >>> credit.METHODS["gae"].reads_order({"lambda_": 1}, ["value"])  # the values between add up to nothing
           False
+          >>> at_grpo = credit.METHODS["at_grpo"]
+          >>> at_grpo.reads_order({}, [], of_agents=True), at_grpo.reads_order({"mode": "last"}, [], of_agents=True)
+          (False, True)
         """
         options = {**self.bound, **options}
         sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
         order = "event_reward" if sums else self.order
-        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order == "always" or order in given
-        if chained and not (of_agents and options.get("along", self.valued) == "agent"):
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("own", "always") or order in given
+        own = options.get("along", self.valued) == "agent" or (order == "own" and self.scope_of(options)[0] != "trace")
+        if chained and not (of_agents and own):
             return True
         if not self._compares_by_key(options):
             return False

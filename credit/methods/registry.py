@@ -358,7 +358,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         scope_by_option={"filters=spread": "batch", "mode=last": "trace"},
         columns=("agent", "turn"),
-        order="always",
+        order="own",
     ),
     "dr_mas_rloo": Method(
         named("estimators:dr_mas_rloo"),

@@ -204,14 +204,17 @@ def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
     """
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
-    if turn is None:
-        scattered = len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)])
-        said = "the order of rows, and those of a trace are scattered over the batch: pass order= or turn="
-        return said if scattered else ""
-    codes, names = factorise("turn", turn)
-    if not of_agents or (places := _places_of_turns(names)) is None:
+    said = "the order of rows, and those of a trace are scattered over the batch: pass order= or turn="
+    if turn is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
+        return said
+    if not of_agents:
         return ""
-    later = untold_agents(trace, agent, places[codes[rows.names.rows]])
+    at = np.full(entered, np.nan)
+    if turn is not None:
+        codes, names = factorise("turn", turn)
+        places = _places_of_turns(names)
+        at = at if places is None else places[codes[rows.names.rows]]
+    later = untold_agents(trace, agent, at)
     if (context := _contexts(rows)) is not None:
         later = later[(context[later] < 0) | (context[later] != context[later - 1])]
     said = "the order of agents, and rows stand by agent: no turn that rises along the trace tells it; pass order="

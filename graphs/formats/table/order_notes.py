@@ -32,22 +32,22 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
     of_trace = np.repeat(np.arange(len(traces)), [len(trace.ids) for trace in traces])
     lines = np.array([line for trace in traces for line in trace.lines])
     scattered = untold and are_scattered(of_trace[np.argsort(lines, kind="stable")])
-    if "turn" in column_of:
-        turns = {id(trace): _numbers(trace.turns) for trace in untold}
-        if scattered:  # turns of one agent tell its order, or fall, which is said above
-            behind = [
-                (trace, 0)
-                for trace in untold
-                if len(trace.instances) > 1 and _lacks_time(trace) and not _rises(turns[id(trace)]) and trace.turns
-            ]
-        else:
-            behind = _by_agent(untold, turns)
-        if behind:
-            trace, row = behind[0]
-            shown = excerpt(trace.turns[row])
-            expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
-            yield _of_traces("turns-by-agent", trace, trace.lines[row], column_of["turn"], shown, expected, len(behind))
-        untold = [trace for trace in untold if not trace.turns]
+    turns = {id(trace): _numbers(trace.turns) or [math.nan] * len(trace.ids) for trace in untold}
+    if scattered:  # turns of one agent tell its order, or fall, which is said above
+        behind = [
+            (trace, 0)
+            for trace in untold
+            if len(trace.instances) > 1 and _lacks_time(trace) and not _rises(turns[id(trace)]) and trace.turns
+        ]
+    else:
+        behind = _by_agent(untold, turns)
+    if behind:
+        trace, row = behind[0]
+        field, cells = ("turn", trace.turns) if trace.turns else ("agent", trace.agents)
+        place = trace.lines[row], column_of.get(field, field), excerpt(cells[row])
+        expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
+        yield _of_traces("turns-by-agent", trace, *place, expected, len(behind))
+    untold = [trace for trace in untold if not trace.turns]
     untold = [trace for trace in untold if _lacks_time(trace)]
     if scattered and untold:
         expected = "a trace's rows together in their order, a time, or a turn: the order of the file is taken"

@@ -535,6 +535,31 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
     # An agent that is slow where it does well would choose the number of its turn, and with it its baseline.
     first, second = biases("11", 0.25, round_=True)
     assert first == "no bias)" and second.startswith("may be biased: agents act at once, and the order of their rows")
+    assert second.endswith(
+        "; expected the rows of each round in an order that no action chooses, as by the agents' names)"
+    )
+
+
+@pytest.mark.parametrize(("agents", "told"), [("xyz", True), ("yxz", False)])
+def test_rows_of_rounds_that_stand_by_name_leave_no_doubt(tmp_path: Path, agents: str, told: bool) -> None:
+    """The doubt stayed whatever was done, and named nothing to do."""
+    rows = [
+        {
+            "trace": f"t{t}",
+            "group": f"q{t // 4}",
+            "agent": agent,
+            "turn": 3 * k + at,
+            "reward": t % 2,
+            "context": f"{t}/{k}",
+        }
+        for t in range(8)
+        for k in range(2)
+        for at, agent in enumerate(agents)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    known = on_log(credit.read(path), "turn_baseline")
+    assert (known.unbiased, known.but.startswith("agents act at once")) == ((True, False) if told else (None, True))
 
 
 @pytest.mark.filterwarnings("ignore:problems of reading")

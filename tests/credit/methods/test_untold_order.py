@@ -135,6 +135,26 @@ def test_rows_sorted_by_agent_or_shuffled_tell_no_order(rows: str, has_turn: boo
     assert (known.unbiased, said in known.but) == (None if said else True, True)
 
 
+@pytest.mark.parametrize(
+    ("agents", "traces", "told"),
+    [("aabb", 8, False), ("aabb", 7, True), ("abab", 8, True), ("aab", 12, True), ("aabbc", 8, False)],
+)
+def test_tables_without_turns_that_stand_by_agent_tell_no_order(
+    agents: str, traces: int, told: bool, tmp_path: Path
+) -> None:
+    """Sorted by agent, gae and discounted_return said nothing: few traces, or one agent's rows, may be so by chance."""
+    path = tmp_path / "rows.csv"
+    rows = [f"t{trace},q,{agent},{trace % 2},0.5,{at}" for trace in range(traces) for at, agent in enumerate(agents)]
+    rows += ["u,q,a,0,0.5,0", "u,q,b,0,0.5,0", "u,q,a,0,0.5,0"]  # one that was handed back
+    path.write_text("trace,group,agent,reward,value,event_reward\n" + "\n".join(rows) + "\n")
+    found = [(problem.kind, problem.field, problem.count) for problem in credit.read(path).problems]
+    assert found == [("turns-by-agent", "agent", traces)] * (not told)
+    for method in ("gae", "discounted_return", "rloo"):
+        done = CliRunner().invoke(cli, ["assign", str(path), "-m", method, "-o", str(tmp_path / "out.csv")])
+        said = f"{method} reads the order of agents, and in {traces} traces neither a time nor a turn"
+        assert (said in done.stderr) == (not told and method != "rloo"), done.stderr
+
+
 def test_times_that_rise_between_agents_tell_their_order(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rows = [

@@ -122,6 +122,10 @@ def test_rows_of_some_contexts_alone_have_an_order(method: str) -> None:
     assert doubted.metrics.get("credit/condition/unbiased") != 1 or method == "discounted_return"
 
 
+def traces(names: str, agents: str) -> str:
+    return " ".join(f"{name}{agent}" for name in names for agent in agents)
+
+
 @pytest.mark.parametrize(
     ("rows", "turn", "said"),
     [
@@ -130,6 +134,13 @@ def test_rows_of_some_contexts_alone_have_an_order(method: str) -> None:
         ("xa xa xb ya ya yb", [0, 1, 2, 0, 1, 2], ""),
         ("xa ya xb yb xa za yb zb ya", None, "reads the order of rows, and those of a trace are scattered"),
         ("xa ya za xb yb zb xa ya", None, ""),
+        (
+            traces("xcdefghi", "aabb"),
+            None,
+            "reads the order of agents, and rows stand by agent",
+        ),
+        (traces("xcdefghi", "abab"), None, ""),
+        (traces("xcdefgh", "aabb"), None, ""),
     ],
 )
 def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[int] | None, said: str) -> None:
