@@ -268,8 +268,8 @@ def _rows(
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
     sums = [amounts(failed, at_call, count)]
     sums += [amounts(getattr(costs, name), unit, count, costs.least[name]) for name in ("tokens", "input_tokens")]
-    sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least["money"])]
-    sums += [logged]
+    sums += [amounts(costs.seconds, at_call, count, costs.least["seconds"])]
+    sums += [amounts(costs.money, unit, count, costs.least["money"]), logged]
     rows = []
     for i, (name, outside) in enumerate(names):
         errors, tokens, read, seconds, money, own = (

@@ -78,8 +78,8 @@ class EventCosts:
       tool_calls: float64 [events], 1 at a tool call, and at a spawn by a tool.
       seconds: float64 [events], what each took, as `durations` has it.
       money: float64 [events]; NaN everywhere without prices.
-      least: of tokens, input_tokens and money what is known, float64 [events]; 0 where nothing is. Of an event that
-        stands for calls in no event (`token_counts`) it is its own; of money, what has counts and prices.
+      least: of tokens, input_tokens, seconds and money what is known, float64 [events]; 0 where nothing is. Of an event
+        that stands for calls in no event (`token_counts`) it is its own; of money, what has counts and prices.
       kinds: how many there are of what costs money, and what it cost, float64 [2, 5, events]: tokens read, generated,
         read from the cache and written to it, and calls of tools; None without prices.
     """
@@ -153,9 +153,10 @@ def event_costs(
         kinds = np.array([[read - cached - written, tokens, cached, written, called], terms])
         money, least = np.sum(terms, axis=0), np.nansum(own, axis=0)
         money[_paid(traces, tokens, read) & np.isnan(of_input)] = np.nan
-    seconds = (facts or TeamFacts(traces)).durations.event
+    seconds = (facts or TeamFacts(traces)).durations
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
-    return EventCosts(tokens, read, called.astype(np.float64), seconds, money, known, kinds)
+    known["seconds"] = seconds.least
+    return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)
 
 
 class PriceGaps(NamedTuple):

@@ -141,7 +141,8 @@ def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    refused = (*why, *facts.untold_shape, (~(path > 0), "no event took time"))
+    unbegun = np.isnan(seconds.work), "an event has no `seconds`, and no cause that says when it began"
+    refused = (*why, *facts.untold_shape, unbegun, (~(path > 0), "no event took time"))
     return {
         "parallelism_seconds": numbered(divided(seconds.work, path), *refused),
         "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),

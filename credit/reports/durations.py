@@ -36,9 +36,11 @@ class Durations(NamedTuple):
     """Seconds by real event and real trace; NaN where a trace has a reason, but for what `event` has without times.
 
     Attributes:
-      event: float64 [events], seconds that each event took. Where a trace has a reason: what the log states, NaN of
-        another action or result of a tool, and 0 of the rest; NaN of all where it states none.
-      work: float64 [traces], their sum; NaN where a trace has a reason.
+      event: float64 [events], seconds that each event took; NaN of one that follows nothing (`durations`). Where a
+        trace has a reason: what the log states, NaN of another action or result of a tool, and 0 of the rest; NaN of
+        all where it states none.
+      least: float64 [events], what is known of an event that follows nothing: an action's writing of its calls.
+      work: float64 [traces], the sum of `event`; NaN where one of them is, or a trace has a reason.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
         team was at work, at the event by which one stepped in.
@@ -50,6 +52,7 @@ class Durations(NamedTuple):
     """
 
     event: np.ndarray
+    least: np.ndarray
     work: np.ndarray
     added: np.ndarray
     absent: np.ndarray
@@ -92,7 +95,8 @@ def durations(facts: EventFacts) -> Durations:
     An interval that no event states belongs to the event that ends it. c are the causes of e: the logged edges into it.
     An agent instance does one thing at a time: c are also the earlier events of its instance, unless e is the result of
     a tool. And what is no action, such as a spawn, may wait for agents that were spawned before: c are also the last
-    events of those that ended by then. Without any c, d(e) = 0.
+    events of those that ended by then. Without any c, d(e) = 0 at the first time of the trace; later on it is unknown
+    of an action or a tool's result.
 
     What an action calls or starts has no d(e): its model was writing until then, so the interval is the action's.
     Where the action's seconds are stated, the interval is nobody's. So is all time before the latest end(c), which was
@@ -172,7 +176,10 @@ def durations(facts: EventFacts) -> Durations:
     added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
-    event[person] = added[person] = 0.0
+    works = facts.action | (kind == int(EventType.TOOL_RESULT))
+    least = np.nan_to_num(event)
+    event[works & np.isnan(own) & np.isneginf(latest) & (time > low[trace])] = np.nan  # since when is in no log
+    event[person] = least[person] = added[person] = 0.0
     idle = _idle(facts, time, end.copy(), ~np.isnan(own))
     idle[person] = 0.0
     absent: np.ndarray = np.zeros(n)
@@ -184,14 +191,15 @@ def durations(facts: EventFacts) -> Durations:
         waits = np.bincount(trace, absent, m)
     if not usable.all():
         unusable = ~usable[trace]
+        least[unusable] = 0.0
         for numbers in (event, added, absent, idle, begun):
             numbers[unusable] = np.nan
         event = np.where(unusable, _untimed(facts, own, person), event)
     wall = np.where(usable, np.where(known, stated, whole) - waits, np.nan)
-    for numbers in (event, added, absent, idle, wall):
+    for numbers in (event, least, added, absent, idle, wall):
         np.round(numbers, DIGITS, out=numbers)
     work = np.round(np.where(usable, np.bincount(trace, event, m), np.nan), DIGITS)
-    return Durations(event, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
+    return Durations(event, least, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
 
 
 def _untimed(facts: EventFacts, stated: np.ndarray, person: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.call_loops import Loop
+from credit.reports.durations import Durations
 from credit.reports.endings import Ending, endings, lasts, of_sides
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
@@ -68,6 +69,7 @@ class Workload:
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
       lacks_lines: whether lines of it may be missing, so that sums are lower bounds (`lacking_units`).
       lacks_traces: whether it may act in more traces.
+      lacks_seconds: whether some of its events have none, so that `seconds` is a lower bound.
     """
 
     agent: str
@@ -83,6 +85,7 @@ class Workload:
     seconds: float
     lacks_lines: bool
     lacks_traces: bool
+    lacks_seconds: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +237,8 @@ def triage(
     kinds = judged.failed, judged.succeeded
     suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side)
     states = has_statuses(traces)
-    took = TeamFacts(traces).durations.event
-    agents, tools = _workloads(traces, calls, took), _tools(traces, calls, failures, took)
+    seconds = TeamFacts(traces).durations
+    agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
     quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
     if not (failures or calls.loops):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
@@ -259,7 +262,7 @@ def triage(
 
 def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
     total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    whole = at_least(amount(total), any(row.lacks_lines for row in agents))
+    whole = at_least(amount(total), any(row.lacks_lines or row.lacks_seconds for row in agents))
     slow = (row for row in tools if row.tool and row.seconds > total / 2)
     words = (f"{at_least(amount(row.seconds), row.lacks_lines)} of {whole} seconds of work are of tool {row.tool}"
              for row in slow)  # fmt: skip
@@ -303,7 +306,7 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
 
 
-def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
@@ -330,6 +333,7 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
     pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
+    took, lacks = _seconds(seconds, name_of, width)
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
@@ -341,8 +345,9 @@ def _workloads(traces: Traces, calls: ToolCalls, took: np.ndarray) -> tuple[Work
         where_told(np.array([loop.rows[0] for loop in calls.loops], np.int64), calls.uncompared),
         spent.astype(np.int64).tolist(),
         count(actions_with_tokens(traces)),
-        _seconds(took, name_of, width).tolist(),
+        took.tolist(),
         *(bound.tolist() for bound in lacking_units(traces, name_of, width, of_agents=True)),
+        lacks.tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=_order))
@@ -373,11 +378,13 @@ def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return of, words
 
 
-def _seconds(took: np.ndarray, name_of: np.ndarray, width: int) -> np.ndarray:
-    """What the events of each name took, in the traces that have seconds; NaN where none has."""
-    known = np.isfinite(took)
-    some = np.bincount(name_of[known], minlength=width) > 0
-    return np.where(some, np.bincount(name_of[known], took[known], width), np.nan)
+def _seconds(seconds: Durations, name_of: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """What the events of each name took, in the traces that have seconds, NaN where none has; and if some lack it."""
+    known = np.isfinite(seconds.event)
+    unknown = np.bincount(name_of[~known], minlength=width) > 0
+    spent = np.bincount(name_of, np.where(known, seconds.event, seconds.least), width)
+    some = (np.bincount(name_of[known], minlength=width) > 0) & ((spent > 0) | ~unknown)
+    return np.where(some, spent, np.nan), some & unknown
 
 
 def _suspects(

@@ -16,7 +16,7 @@ TRIAGE = (
     ("loops: –", "loops –: the log lacks arguments of calls."),
     ("tokens: –", "tokens –: the log has no count."),
     ("seconds: –", "seconds –: the times of the log do not tell."),
-    ("≥", "≥: the log lacks lines, or tokens of some actions."),
+    ("≥", "≥: the log lacks lines, or tokens or `seconds` of some events."),
     ("agent: ", "Most errors come first, then retries, loops, tokens and actions."),
     ("tool: ", "Most errors come first, then retries, loops and calls."),
 )

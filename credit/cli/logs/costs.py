@@ -28,6 +28,7 @@ SECONDS = (
 )
 MARKS = (
     ("≥", "≥: the log lacks lines, or the number of some calls."),
+    ("seconds: ≥", "seconds ≥: when some events began is in no log; state `seconds`."),
     ("money: ≥", "money ≥: a count or a price of some events is missing."),
     ("–", "–: the log has the number of no call."),
 )
@@ -159,7 +160,8 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
     of_models = [("", OF_MODELS)] if "model" in by else []
-    console.print(explained(table, *MARKS, ("", SECONDS), *of_models), soft_wrap=True)
+    marks = MARKS if any(row.seconds.missing for row in rows) else [mark for mark in MARKS if mark[0] != "seconds: ≥"]
+    console.print(explained(table, *marks, ("", SECONDS), *of_models), soft_wrap=True)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)

@@ -250,7 +250,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents if all_ else result.agents[:ROWS]:
-        seconds = amount(row.seconds)
+        seconds = at_least(amount(row.seconds), row.lacks_seconds and not row.lacks_lines)
         counts = [amount(getattr(row, name)) for name in names[:-1]]
         tokens = amount(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]

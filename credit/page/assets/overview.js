@@ -411,7 +411,7 @@
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
-  const took = ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
+  const took = ["seconds", (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]

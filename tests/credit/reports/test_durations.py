@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.metrics.cost_summary import cost_rows
+from credit.metrics.cost_summary import Amount, cost_rows
+from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.durations import _ended_before
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
@@ -56,6 +57,41 @@ def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     assert found.absent.tolist() == [0, 0, 0, 96, 0]
     assert [row.seconds for row in triage(traces).agents] == [7]
     assert [row.seconds.total for row in cost_rows(traces)] == [7]
+
+
+@pytest.mark.parametrize(("stated", "edge", "seconds"), [(None, False, None), (4.0, False, 4), (None, True, 7)])
+def test_an_agent_that_follows_nothing_took_unknown_seconds(
+    stated: float | None, edge: bool, seconds: float | None
+) -> None:
+    """`reviewer 24.8 seconds` of 302: its first event in a trace, which no edge joins to a cause, counted 0."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("a"), "b": Agent("b")}, rewards={"team": 1.0})
+    for name, agent, time, own in (("x", "a", 0.0, None), ("y", "a", 2.0, None), ("z", "b", 9.0, stated)):
+        record.event(name, EventType.MESSAGE, agent, action=True, time=time, seconds=own)
+    record.edge(0, 1, 0)
+    if edge:
+        record.edge(1, 2, 0)
+    traces = assemble([record])
+    rows = {row.unit: row.seconds for row in cost_rows(traces)}
+    assert rows["a"] == Amount(2, 0) and rows["b"] == Amount(seconds, int(seconds is None))
+    workloads = {row.agent: row.seconds for row in triage(traces).agents}
+    np.testing.assert_equal(workloads, {"a": 2, "b": math.nan if seconds is None else seconds})
+
+
+def test_what_is_known_of_an_agent_that_follows_nothing_is_a_lower_bound() -> None:
+    """It wrote a call for 3 seconds, and then again for 5; how long it had been at work before is in no log."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("a"), "b": Agent("b")}, rewards={"team": 1.0})
+    record.event("x", EventType.MESSAGE, "a", action=True, time=0.0)
+    record.event("y", EventType.MESSAGE, "b", action=True, time=10.0)
+    record.event("c", EventType.TOOL_CALL, "b", action=False, time=13.0)
+    record.event("z", EventType.MESSAGE, "b", action=True, time=18.0)
+    record.event("w", EventType.MESSAGE, "a", action=True, time=20.0)
+    record.edge(1, 2, 4)
+    record.edge(3, 4, 0)
+    traces = assemble([record])
+    assert {row.unit: row.seconds for row in cost_rows(traces)}["b"] == Amount(8, 1)
+    assert [(row.seconds, row.lacks_seconds) for row in triage(traces).agents if row.agent == "b"] == [(8, True)]
+    speed = trace_metrics(traces)["speed_up"]
+    assert speed.reasons == ["an event has no `seconds`, and no cause that says when it began"]
 
 
 def test_one_event_is_not_called_equal_times() -> None:
@@ -189,6 +225,8 @@ def in_words(record: TraceRecord) -> list[float]:
         own = stated[e]
         if own is not None:
             took[e] += own
+        elif not causes and times[e] > min(times) and (record.actions[e] or kinds[e] is EventType.TOOL_RESULT):
+            took[e] = math.nan
         elif not (asked and is_effect):
             took[e] += interval
         if asked and is_effect and stated[asked[-1]] is None:
@@ -203,7 +241,8 @@ def test_random_traces_take_what_the_words_say() -> None:
         words, found = in_words(record), TeamFacts(assemble([record])).durations
         if not found.reasons[0]:
             compared += 1
-            assert found.event.tolist() == words and bool(np.all(found.added >= 0))
+            np.testing.assert_array_equal(found.event, words)
+            assert bool(np.all(found.added >= 0))
     assert compared > 60
 
 

@@ -42,7 +42,9 @@ def line(name: str, *, failed: bool = True, times: int = 2, **more: Any) -> dict
         events[-1]["status"] = "error" if failed else "ok"
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
         edges += [{"src": f"c{i}", "dst": f"r{i}", "type": "return"}]
-    events.append({"id": "w", "t": 9, "type": "message", "agent": "worker", "tokens": 1, "input_tokens": 2})
+    events.append(
+        {"id": "w", "t": 9, "type": "message", "agent": "worker", "tokens": 1, "input_tokens": 2, "seconds": 0}
+    )
     return trace(name, "q", None, events=events, edges=edges, costs={}, **more)
 
 
