@@ -39,7 +39,7 @@ from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
-from graphs.reading.text_keys import is_text_key
+from graphs.reading.text_keys import ASKED, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -117,7 +117,10 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
     """
     for name in columns or {}:
         if name not in KNOWN:
-            raise CreditError(f"columns has the key {name!r}; expected one of {', '.join(KNOWN)}")
+            expected = f"one of {', '.join(KNOWN)}"
+            if is_text_key(name):  # found in the file, by its own name, whenever a text is asked for
+                expected = f"a table whose column is called {text_key(name)!r}: texts are read by name, so rename it"
+            raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
 
@@ -125,6 +128,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
+    without_arguments = False  # calls of a table that has no column of them
     for source in sources:
         table = _Table(source.name)
         try:
@@ -149,6 +153,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             if table.traces:
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
+                calls = any(EventType.TOOL_CALL in trace.types for trace in table.traces.values() if trace)
+                own = {*names} - {*column_of.values()}
+                without_arguments |= calls and not any(text_key(name) in ASKED for name in own)
                 others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
@@ -179,6 +186,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     if unread:
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
+        if without_arguments:
+            expected += "; arguments of calls are, where their column is renamed to `arguments`"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
             expected += "; a row failed where its `status` says so"
         shown = excerpt(", ".join(unread))

@@ -454,6 +454,18 @@ def test_words_that_stand_for_no_name_are_no_agent(tmp_path: Path, column: str) 
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [("missing-field", 2, column)]
 
 
+def test_a_column_of_texts_is_to_be_renamed(tmp_path: Path) -> None:
+    """`arguments=tool_params` was refused with a list of names, and nothing said how arguments are read."""
+    log = tmp_path / "x.csv"
+    log.write_text("trace,reward,type,action,tool_params\na,1,tool_call,0,{}\n")
+    with pytest.raises(CreditError, match=r"a table whose column is called 'arguments': .* rename it"):
+        read(tmp_path, columns={"arguments": "tool_params"})
+    (problem,) = read(tmp_path).problems
+    assert problem.value == "'tool_params'" and "renamed to `arguments`" in problem.expected
+    log.write_text(log.read_text().replace("tool_params", "arguments"))
+    assert not read(tmp_path).problems
+
+
 def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     """A column `task` or `log_ratio` was passed over without a word."""
     for name in "ab":
