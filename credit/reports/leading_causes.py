@@ -135,9 +135,9 @@ def leading_causes(
     `outcome_differences` are, and corrected for all causes; those of the largest difference first. Without any, those
     that are where all traces are taken together, by two standard errors, which is said: within tasks may be too few.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
-    trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces of a
-    cause have one that is named, it is not. Of two sides, such as versions, traces of both are
-    compared: what made one of them fail is a cause.
+    trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
+    have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
+    made one of them fail is a cause.
 
     Args:
       traces: what was read.
@@ -185,13 +185,14 @@ def leading_causes(
             for one, some, of_all in zip(every, lasting, having, strict=True)
         ]
     named: list[int] = []
-    told = np.zeros(traces.sizes.traces, bool)
     for i in sorted((i for i in range(len(every)) if size[i]), key=lambda i: size[i], reverse=True):
         # Of one kind the first, which is of one agent where all are. Loops that end at a limit are one cause, not two.
-        again = every[i].kind in {every[j].kind for j in named} or 2 * (having[i] & told).sum() > having[i].sum()
+        # A cause apart that is common, too, shares many traces, but not most of what either has.
+        again = every[i].kind in {every[j].kind for j in named} or any(
+            2 * (having[i] & having[j]).sum() > (having[i] | having[j]).sum() for j in named
+        )
         if not again and len(named) < MOST:
             named.append(i)
-            told |= having[i]
     rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
     # The example is a failed trace where there is one, of the side of whose traces more have the cause.
     sided = np.zeros(traces.sizes.traces, np.int64) if side is None else side + 1

@@ -25,7 +25,6 @@ from credit.cli.shared.reading import (
     tell_sources,
 )
 from graphs.text import counted
-from graphs.traces.statuses import says_error, says_fine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -218,6 +217,8 @@ def _table(corpus: Survey, channel: str) -> Table:
 
 def _said_of_statuses(statuses: dict[str, int]) -> str:
     """Which words of statuses count as errors, and which are of no list."""
+    from graphs.traces.statuses import says_error, says_fine  # it loads pyarrow, and `--help` does not
+
     kinds = ("count as errors", says_error), ("do not", says_fine), ("are of no list and do not", lambda word: True)
     left, said = dict(statuses), []
     for kind, is_of in kinds:

@@ -77,7 +77,7 @@ def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: 
     stored = json.loads((ROOT / "benchmarks" / "results" / "training.json").read_text())
     better, worse = set(), set()
     for cell in stored["cells"]:
-        if cell["p"] < 0.05:
+        if cell["difference_p"] < 0.05:
             (better if cell["difference"] > 0 else worse).add((cell["signal"], cell["task"]))
     assert stored["against"] == "rloo"
     assert {signal for signal, _ in better} == {"exact_increments", "activity_bonus"}  # an oracle and a shaped reward

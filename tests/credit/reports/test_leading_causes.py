@@ -242,6 +242,27 @@ def test_the_example_is_of_the_side_that_has_more(tmp_path: Path) -> None:
     assert cause.of_sides == (1, 10) and cause.trace == "t1"
 
 
+def test_a_cause_apart_is_named_though_most_of_its_runs_have_a_common_one(tmp_path: Path) -> None:
+    """`apply_patch` broke 79 % of failed runs, and a loop of half of them, as common with it as without, was left out."""
+    rows = []
+    for i in range(80):
+        failed = i % 2 == 0
+        row = run(i, (["index"] if i % 10 != 8 else []) if failed else [], rewards={"team": float(not failed)})
+        if failed and i % 4 == 0:
+            calls = [(f"c.{k}", f"r.{k}") for k in range(3)]
+            row["events"] += [
+                event
+                for call, result in calls
+                for event in (
+                    {"id": call, "type": "tool_call", "agent": "coder", "tool": "web", "arguments": {"q": 2}},
+                    {"id": result, "type": "tool_result", "agent": "coder", "status": "ok", "text": "none"},
+                )
+            ]
+            row["edges"] += [{"src": call, "dst": result, "type": "return"} for call, result in calls]
+        rows.append(row)
+    assert {one.tool for one in leading_causes(logs(tmp_path, rows))} == {"index", "web"}
+
+
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
     """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
     rows = []
