@@ -243,7 +243,7 @@ def test_the_example_is_of_the_side_that_has_more(tmp_path: Path) -> None:
 
 
 def test_a_cause_apart_is_named_though_most_of_its_runs_have_a_common_one(tmp_path: Path) -> None:
-    """`apply_patch` broke 79 % of failed runs, and a loop of half of them, as common with it as without, was left out."""
+    """A tool broke 80 % of failed runs, and a loop of half of them, as common with it as without, was left out."""
     rows = []
     for i in range(80):
         failed = i % 2 == 0
