@@ -37,7 +37,7 @@ def repeated_traces(
       outcome: float [T], without padding.
       stated: numbers of events, [E] each.
       measured: of these, what hardly comes twice, NaN or the count -1 where there is none.
-      part: int [T], the file or group of each trace.
+      part: int [T], the file of each trace, or its group again.
     """
     outcome = np.asarray(outcome, np.float64)
     events, n = int(np.count_nonzero(graph.event_mask)), len(outcome)
@@ -61,8 +61,11 @@ def repeated_traces(
     _, unlike, which = np.unique(content[asked], return_index=True, return_inverse=True)
     again = unlike[which] < np.arange(len(asked))
     if len(np.unique(numbers[asked][unlike])) >= NEARLY * len(unlike) and again.any():
-        parts = np.unique(part[asked], return_inverse=True)[1]
-        again &= _copied(which, again, 0 * parts)[0] | _copied(which, again, parts)[parts]
+        whole = np.zeros(len(asked), bool)
+        for parts in (0 * group, group, part):  # all, a group, and a file
+            ids = np.unique(parts[asked], return_inverse=True)[1]
+            whole |= _copied(which, again, ids)[ids]
+        again &= whole
     else:
         again[:] = False
     return asked[again], asked[unlike[which[again]]]
