@@ -250,6 +250,20 @@ def test_a_native_step_that_is_read_twice_under_new_ids_is_named(tmp_path: Path,
     assert [(problem.trace, problem.count) for problem in found] == [("y0", 12)] * named
 
 
+def test_a_group_that_a_file_has_again_under_new_ids_is_named(tmp_path: Path) -> None:
+    """A part of a step, appended when a run was resumed: only whole files were looked at."""
+    lines = [
+        {"trace_id": f"x{i}", "task_id": f"q{i // 8}", "rewards": {"team": score},
+         "events": [{"id": "e", "type": "message", "agent": "solver"}]}
+        for i, score in enumerate(np.random.default_rng(3).normal(size=24).tolist())
+    ]  # fmt: skip
+    records = lines + [line | {"trace_id": f"y{i}"} for i, line in enumerate(lines[8:16])]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.warns(UnreadWarning, match="repeated-rows"):
+        (found,) = (problem for problem in read(tmp_path).problems if problem.kind == "repeated-rows")
+    assert (found.trace, found.count) == ("y0", 8)
+
+
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
 @pytest.mark.parametrize("twice", [False, True], ids=["rows once", "rows twice"])
 def test_rows_of_a_copied_file_are_not_counted_as_read(tmp_path: Path, twice: bool) -> None:
