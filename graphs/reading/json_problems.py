@@ -17,6 +17,7 @@ import msgspec
 from graphs.errors import Problem
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.decoder_words import expected_json, expected_name, expected_type
+from graphs.reading.encodings import is_utf8
 from graphs.text import excerpt
 
 __all__ = ["JSON_ERRORS", "brief_kind", "is_one_record", "json_problem", "not_a_number", "untyped"]
@@ -67,7 +68,7 @@ def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem
     """
     if isinstance(error, RecursionError):
         return Problem("too-deep", file, line, "content", excerpt(data[:60]), "less nesting of lists and objects")
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, UnicodeDecodeError) or not is_utf8(data):  # whatever a decoder met first
         return not_utf8(data, file, line)
     if isinstance(error, msgspec.ValidationError):
         return _invalid(str(error), data, file, line)
