@@ -21,8 +21,8 @@ _OF_ORDER = frozenset({"unordered-rows", AT_ONE_TIME})
 BREAKING = _OF_ORDER | OF_PAYMENT | {REPEATED_ROWS}
 """Notes on a log that leave open whether a method is unbiased in it; those of the order, of methods that read it.
 
-Several policy versions in a group are none of these. A baseline of independent traces has no bias, whoever sampled
-them; within versions it has the variance of a smaller group. A claim that is to have mean 0 needs siblings of one.
+Several policy versions in a group are not among them. A baseline of independent traces has no bias under any version.
+Comparison within versions only raises its variance. A claim with mean 0 needs siblings of one version.
 """
 
 

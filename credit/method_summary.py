@@ -106,7 +106,7 @@ class Summary:
         untold = traces_untold(*of_order)
         self.counts.update({kind: untold[kind] for kind in UNTOLD})
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
-        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # said of the order
+        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
         self.counts.update({"of another reward": _of_another_reward(traces)})

@@ -579,7 +579,7 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        ways: dict[str, list[str]] = {}  # what is said of each, the fullest first
+        ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
             rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
@@ -1027,7 +1027,7 @@ def _apart(
     of_sides["model"] = [{whole[row] for row in np.flatnonzero(sides.side == one)} for one in (0, 1)]
     made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
     if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
-        made_by.add("system")  # a version of the team, which is in a folder of its own, say
+        made_by.add("system")  # each side is one version of the team: the sides are these versions
     for word, names in kinds.items():
         if word in made_by:
             continue

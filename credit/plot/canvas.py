@@ -98,12 +98,12 @@ def new_figure(width: float, height: float) -> Figure:
 def lay_out(figure: Figure) -> None:
     """Give panels the places that a drawing gives them, in half the time of drawing all that stands on them.
 
-    A renderer of its own for each drawing would measure all texts anew.
+    The canvas keeps one renderer. A new renderer measures every text again.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     if not isinstance(figure.canvas, FigureCanvasAgg):
-        FigureCanvasAgg(figure)  # it keeps its renderer
+        FigureCanvasAgg(figure)
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
 

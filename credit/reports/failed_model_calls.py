@@ -55,12 +55,10 @@ def failed_without_count(traces: Traces) -> str:
     n = traces.sizes.events
     bare = np.asarray(traces.graph.action_mask)[:n] & ~tokens.mask[:n] & ~outside_team(traces)
     failed, every = int(np.sum(bare & failed_model_calls(traces))), int(bare.sum())
+    if not failed:
+        return ""
     verb = "counts" if failed == 1 else "count"
     return (
-        (
-            f"{failed} of {counted(every, 'call')} without a count of tokens failed and {verb} as 0 tokens; "
-            "a provider may have billed those that timed out"
-        )
-        if failed
-        else ""
+        f"{failed} of {counted(every, 'call')} without a count of tokens failed and {verb} as 0 tokens; "
+        "a provider may have billed those that timed out"
     )

@@ -88,8 +88,7 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, wrote: np.ndar
     }
     stated |= {} if wrote is None else {"tokens": wrote[of_event]}
     measured = [column for name, column in stated.items() if name in MEASURED]
-    group = np.asarray(graph.group_ids)[:n]
-    again, first = repeated_traces(graph, np.asarray(outcome)[:n], stated.values(), measured, group)
+    again, first = repeated_traces(graph, np.asarray(outcome)[:n], stated.values(), measured)
     if not len(again):
         return None
     trace = np.asarray(graph.trace_ids)[: len(of_event)]

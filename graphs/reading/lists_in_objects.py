@@ -110,8 +110,8 @@ def _list_at(data: bytes, key: str) -> int:
             if name == key:
                 return at if text[at] == "[" else -1
             at = _behind(text, decoder.raw_decode(text, at)[1])
-    except (ValueError, IndexError, RecursionError):
-        pass
+    except (ValueError, IndexError, RecursionError):  # damaged before the list: the caller names the decoder's fault
+        return -1
     return -1
 
 

@@ -16,6 +16,7 @@ from graphs.json_errors import JSON_ERRORS
 __all__ = ["as_meant", "decoded"]
 
 T = TypeVar("T", covariant=True)
+# Of msgspec's messages: the required field that is missing; what was expected, what came, and at which path.
 _REQUIRED = re.compile(r"missing required field `(\w+)`")
 _GOT = re.compile(r"(.*), got `(null|bool)`(?: - at `\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[(?:\d+|\.\.\.)\]")

@@ -1,7 +1,7 @@
 """Traces that a log or a batch has again under another id, as of a step that was read twice: each then counts twice.
 
 Outcomes of a few kinds are equal by chance. So traces count as copies only by numbers that hardly come twice, and where
-those of a whole part stand again: of a file, of a group, or of all.
+those of a whole part stand again: of all, of a group, or of a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def repeated_traces(
     outcome: np.ndarray,
     stated: Iterable[np.ndarray],
     measured: Iterable[np.ndarray],
-    part: np.ndarray,
+    file: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Traces that equal an earlier one of their group in all numbers, and which: int [n] each.
 
@@ -37,7 +37,7 @@ def repeated_traces(
       outcome: float [T], without padding.
       stated: numbers of events, [E] each.
       measured: of these, what hardly comes twice, NaN or the count -1 where there is none.
-      part: int [T], the file of each trace, or its group again.
+      file: int [T], of each trace; None where there are no files.
     """
     outcome = np.asarray(outcome, np.float64)
     events, n = int(np.count_nonzero(graph.event_mask)), len(outcome)
@@ -62,8 +62,8 @@ def repeated_traces(
     again = unlike[which] < np.arange(len(asked))
     if len(np.unique(numbers[asked][unlike])) >= NEARLY * len(unlike) and again.any():
         whole = np.zeros(len(asked), bool)
-        for parts in (0 * group, group, part):  # all, a group, and a file
-            ids = np.unique(parts[asked], return_inverse=True)[1]
+        for part in (0 * group, group, *([] if file is None else [file])):
+            ids = np.unique(part[asked], return_inverse=True)[1]
             whole |= _copied(which, again, ids)[ids]
         again &= whole
     else:

@@ -209,7 +209,7 @@ def _chosen(names: Sequence[str], heads: Mapping[Key, str], known: Iterable[Key]
         return chosen
     asked: dict[Key, None] = {}
     for name in names:
-        short = {key: key[1] + " less" * bool(key[2]) for key in heads}  # of a difference, whoever it is from
+        short = {key: key[1] + " less" * bool(key[2]) for key in heads}  # one name for all differences
         of_name = [key for key, text in short.items() if name in (heads[key], text, f"{key[0]} {text}")]
         if not of_name:
             raise CreditError(f"the files have no quantity {name!r}. {near_names(name, heads.values())}")

@@ -47,8 +47,7 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
         place = trace.lines[row], column_of.get(field, field), excerpt(cells[row])
         expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
         yield _of_traces("turns-by-agent", trace, *place, expected, len(behind))
-    untold = [trace for trace in untold if not trace.turns]
-    untold = [trace for trace in untold if _lacks_time(trace)]
+    untold = [trace for trace in untold if not trace.turns and _lacks_time(trace)]
     if scattered and untold:
         expected = "a trace's rows together in their order, a time, or a turn: the order of the file is taken"
         place = untold[0].lines[0], column_of["trace"], excerpt(untold[0].trace_id)
