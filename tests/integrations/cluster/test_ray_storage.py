@@ -24,8 +24,9 @@ ABSENT = "the server and its client are not installed here; `make integrations` 
 
 
 def line(name: str, task: str, reward: float) -> str:
-    event = {"id": "e", "type": "message", "agent": "a"}
-    return json.dumps({"trace_id": name, "task_id": task, "events": [event], "rewards": {"team": reward}}) + "\n"
+    event, evidence = {"id": "e", "type": "message", "agent": "a"}, {"policy_version": 0}  # files are of one step
+    trace = {"trace_id": name, "task_id": task, "events": [event], "rewards": {"team": reward}, "evidence": evidence}
+    return json.dumps(trace) + "\n"
 
 
 @contextlib.contextmanager
