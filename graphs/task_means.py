@@ -21,6 +21,7 @@ __all__ = [
     "LEVEL",
     "ROUNDING",
     "TaskMean",
+    "alike",
     "as_tested",
     "chance_above",
     "difference_interval",
@@ -52,6 +53,11 @@ seen, and many where it was missed."""
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
 """Part of the largest number below which numbers of single precision count as equal."""
+
+
+def alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:
+    """Whether numbers differ by no more than single precision rounds."""
+    return np.asarray(np.abs(np.subtract(second, first)) <= ROUNDING * np.maximum(np.abs(first), np.abs(second)))
 
 
 class TaskMean(NamedTuple):

@@ -24,7 +24,7 @@ from credit.reports.trace_returns import (
     group_differences,
     returns,
 )
-from credit.reports.uncounted_tool_calls import uncounted_tool_calls
+from credit.reports.uncounted_calls import uncounted_tool_calls
 from graphs.errors import Problem
 from graphs.look_alikes import look_alikes
 from graphs.problem_log import count_kinds

@@ -117,10 +117,10 @@ def summary(
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
     from credit.metrics.success_costs import success_line
-    from credit.reports.failed_model_calls import failed_without_count
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
+    from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)

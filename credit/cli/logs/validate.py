@@ -79,7 +79,7 @@ def validate(
     from credit.methods.units_apart import NO_TURNS, lacks_turns
     from credit.reports.corpus import survey
     from credit.reports.trace_returns import UNRESOLVED
-    from credit.reports.uncounted_tool_calls import said_of_tool_calls
+    from credit.reports.uncounted_calls import said_of_tool_calls
 
     if engine is not None:
         corpus, instead = _survey_on_ray(paths, chunk_events, reading)

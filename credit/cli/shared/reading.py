@@ -18,7 +18,7 @@ from graphs.errors import CreditError, condensed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.metrics.side_differences import Sides
+    from credit.sides.chosen_sides import Sides
     from graphs.errors import Problem
     from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
@@ -217,7 +217,7 @@ def _keys(context: click.Context, parameter: click.Parameter, text: str | None) 
 
 def read_sides(sides: str | None, paths: tuple[str, ...], **reading: Any) -> tuple[Traces, Sides | None]:
     """What `read_traces` reads, and the sides that `--sides` names; a hint says where their order is of their names."""
-    from credit.metrics.side_differences import Sides
+    from credit.sides.chosen_sides import Sides
 
     traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     if chosen is not None and (chosen.by_name or chosen.at_once):

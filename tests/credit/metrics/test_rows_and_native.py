@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from credit.metrics.cost_summary import cost_rows
-from credit.metrics.side_differences import Sides, compare_sides, stated_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.corpus import survey
+from credit.sides.chosen_sides import Sides, stated_sides
+from credit.sides.compare_sides import compare_sides
 from graphs.errors import Problem
 from graphs.formats.native.wire import EVENT_FIELDS, Trace
 from graphs.formats.table.columns import FAMILIES, KNOWN

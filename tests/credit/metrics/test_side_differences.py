@@ -16,26 +16,16 @@ from scipy.special import stdtrit
 
 import credit
 from credit.metrics.event_costs import Price, Prices, read_prices
-from credit.metrics.side_agents import AgentDifference, agent_differences
-from credit.metrics.side_differences import (
-    ASKED,
-    ASKED_NEXT,
-    COSTS,
-    MOST_WORDS,
-    SILENT,
-    UNPRICED,
-    SideComparison,
-    SideDifference,
-    Sides,
-    Uncompared,
-    costs_of_traces,
-    read_sides,
-    side_differences,
-    uncompared,
-)
+from credit.metrics.trace_costs import COSTS, SILENT, UNPRICED, costs_of_traces
 from credit.metrics.trace_metrics import METRICS, PARTS
 from credit.reports.trace_numbers import AMOUNTS, TraceMetric, numbered
 from credit.reports.unread_outcomes import UnscoredEnds
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT
+from credit.sides.chosen_sides import Sides, read_sides
+from credit.sides.side_agents import AgentDifference, agent_differences
+from credit.sides.side_comparison import MOST_WORDS, SideComparison
+from credit.sides.side_differences import Uncompared, side_differences, uncompared
+from credit.sides.side_rows import SideDifference
 from graphs.task_means import mean_interval
 from tests.credit.cli.logs import run, trace, write
 

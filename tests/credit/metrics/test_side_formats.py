@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from credit.metrics.event_costs import Price, PriceGaps, Prices
-from credit.metrics.side_differences import EARLY, SideComparison, Sides, compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.missing_lines import LACKING
+from credit.sides.chosen_sides import Sides
+from credit.sides.comparable_traces import EARLY
+from credit.sides.compare_sides import compare_sides
+from credit.sides.side_comparison import SideComparison
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.record import CUT_SHORT, LOST_PARTS, Agent, TraceRecord

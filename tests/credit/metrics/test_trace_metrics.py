@@ -22,8 +22,8 @@ from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, metric_means, units_of
 from credit.metrics.run_card import CardLine, run_card
-from credit.metrics.side_differences import with_costs
 from credit.metrics.success_costs import success_costs, success_line
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.page.questions import questions
 from credit.reports.event_errors import error_mask

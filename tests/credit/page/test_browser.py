@@ -17,10 +17,10 @@ from PIL import Image
 
 import credit
 from credit.metrics.event_costs import Price, Prices
-from credit.metrics.side_differences import Sides
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 from credit.page.overview import level_rows
+from credit.sides.chosen_sides import Sides
 from graphs.text import apart, percent
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ import pytest
 from scipy.special import ndtr
 
 import credit
-from credit.metrics.side_differences import side_differences
 from credit.plot.reliability_diagram import _binned
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.reports.who_matters import Unit, who_matters
+from credit.sides.side_differences import side_differences
 from estimators.base import Credit
 from estimators.critic.calibration import _mean_and_width
 from graphs.task_means import (

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import credit
-from credit.metrics.side_differences import Sides, compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.owners import owned_events, owners
 from credit.reports.tool_calls import ToolCalls
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
 
 Errors = dict[tuple[str, str], int]  # by agent and tool, "" outside of tool calls
 
