@@ -113,6 +113,19 @@ def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -
     assert 0.75 < row["low"] < 29 / 30 < row["high"] <= 1 and row["p"] < 1e-6
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_amounts_of_any_tasks_are_compared_without_a_warning(seed: int) -> None:
+    """Tasks with more runs on one side, of which some had no errors at all, printed three of NumPy, of 0 / 0."""
+    rng = np.random.default_rng(seed)
+    task, side = rng.integers(0, 30, 200), rng.integers(0, 2, 200)
+    some = (rng.random(30) < 0.5)[task]  # an amount is there in each run of a task, or in none
+    metrics = {"tokens": numbered(some * rng.lognormal(size=200)), "errors": numbered(some * rng.poisson(1.0, 200))}
+    metrics |= {"money": numbered(some * 1.0), "loops": numbered(np.zeros(200)), "success": numbered(some * 1.0)}
+    rows = {row.metric: row for row in side_differences(traces_of([f"q{t}" for t in task]), metrics, side)}
+    assert rows["tokens"].ratio is not None and rows["tokens"].p is not None
+    assert rows["money"].difference == rows["loops"].difference == 0
+
+
 def test_early_ends_of_both_sides_are_compared(tmp_path: Path) -> None:
     """0 % against 40 % of runs that were cut short had no row."""
     lines, sides = [], ["trace,side"]
