@@ -54,7 +54,7 @@ def compare_sides(
     lost = uncompared({name: of_told_tasks(metric, untold) for name, metric in whole.items()}, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
-    apart, apart_in = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
+    apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
     compared = {row.metric for row in rows}
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
@@ -77,7 +77,7 @@ def compare_sides(
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, whole, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
-    found = dataclasses.replace(found, apart_in=apart_in, judged=judged or "", tasks=of_tasks)
+    found = dataclasses.replace(found, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks)
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 

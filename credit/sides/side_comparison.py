@@ -54,6 +54,7 @@ class SideComparison:
         one with other models.
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
         before one of the first.
+      not_told: of `apart`, why what models did cannot be told; "" where it can.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       judged: "success" or "outcome"; "" without outcomes.
@@ -74,6 +75,7 @@ class SideComparison:
     paid_tasks: int = 0
     agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    not_told: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
@@ -274,6 +276,7 @@ class SideComparison:
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        said += [f"{self.not_told[0].upper()}{self.not_told[1:]}."] if self.not_told else []
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
             if row is not judged:
