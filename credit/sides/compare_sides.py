@@ -23,6 +23,7 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
+from credit.sides.tool_failures import tool_failures
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.task_means import alike
 from graphs.traces.batch import Traces
@@ -77,7 +78,10 @@ def compare_sides(
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, whole, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
-    found = dataclasses.replace(found, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks)
+    failing = tuple(tool_failures(traces, sides.side, calls, untold))
+    found = dataclasses.replace(
+        found, failing=failing, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks
+    )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 
