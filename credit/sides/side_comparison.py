@@ -133,9 +133,9 @@ class SideComparison:
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def _failing(self) -> list[ToolFailures]:
-        """The tools whose failures changed beyond chance, where no row of errors that did so names them."""
-        named = {one.tool for row in self.rows if row.metric == "errors" and row.stands_out for one in row.owners.named}
-        return [one for one in self.failing if one.share.stands_out and one.tool not in named]
+        """The tools whose failures changed beyond chance, but in the way in which all errors did."""
+        errors = {row.rises for row in self.rows if row.metric == "errors" and row.stands_out}
+        return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
 
     def by_tool(self) -> str:
         """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
