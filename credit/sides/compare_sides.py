@@ -12,7 +12,7 @@ from credit.metrics.trace_metrics import OF_CREDIT
 from credit.reports.owners import owned_events, owners
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
 from credit.sides.chosen_sides import Sides
@@ -29,6 +29,8 @@ from graphs.task_means import alike
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_sides"]
+
+WALL_CLOCK = "wall_clock"
 
 
 def compare_sides(
@@ -63,11 +65,16 @@ def compare_sides(
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
-    events = owned_events(calls)
+    events, seconds = owned_events(calls), np.zeros(0)
+    if any(row.stands_out and row.metric == WALL_CLOCK for row in rows):
+        seconds = TeamFacts(traces).durations.event
+        events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
     for i, row in enumerate(rows):
         if row.stands_out and row.metric in events:
             weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
-            rows[i] = dataclasses.replace(row, owners=owners(traces, calls, events[row.metric], weights))
+            took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
+            whose = owners(traces, calls, events[row.metric], weights, took)
+            rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side

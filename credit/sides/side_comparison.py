@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.success_costs import SuccessCost, success_line
+from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.chosen_sides import Sides
@@ -117,10 +118,11 @@ class SideComparison:
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
-            rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
+            who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
+            rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
             tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
             plain = tools + [ASKED[row.metric] for row in rose]
-            whose = tools + [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
+            whose = tools + [" ".join([ASKED[row.metric], " and ".join(who[row.metric])]).strip() for row in rose]
             for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
@@ -139,7 +141,7 @@ class SideComparison:
 
     def by_tool(self) -> str:
         """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
-        return failing_tools(self.failing, self.sides.heads)
+        return failing_tools(self.failing)
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -208,19 +210,20 @@ class SideComparison:
         return ", ".join(of)
 
     def by_owner(self) -> str:
-        """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
-        told: dict[str, str] = {}
-        more: dict[str, list[str]] = {}
+        """Whose errors, loops and seconds changed beyond chance, with the means of the owner; "" for nobody."""
+        told: dict[tuple[str, bool], str] = {}
+        more: dict[tuple[str, bool], list[str]] = {}
         for row in self.rows:
-            whose, name = row.owners.told(), ASKED.get(row.metric, row.metric.replace("_", " "))
-            if whose in told:
-                more.setdefault(whose, []).append(name)
+            key = (whose := row.owners.told()), row.metric in OWNED
+            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            if key in told:
+                more.setdefault(key, []).append(name)
             elif whose:
-                told[whose] = (
+                told[key] = (
                     f"{name} of a trace {first_to_second(row.first, row.second)}, {row.owners.told(first_to_second)}"
                 )
-        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(whose, []))) else ''}"
-                         for whose, said in told.items())  # fmt: skip
+        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(key, []))) else ''}"
+                         for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
         """`by_owner`, `by_tool`, `by_agent` of a cost that changed beyond chance, for a lead, or why not of money; ""

@@ -17,7 +17,7 @@ from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD
 from graphs.structure.host_ids import ranked
 from graphs.task_means import holm
-from graphs.text import printable
+from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["ToolFailures", "failing_tools", "tool_failures"]
@@ -90,12 +90,13 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
     return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
 
 
-def failing_tools(found: Sequence[ToolFailures], heads: tuple[str, str]) -> str:
+def failing_tools(found: Sequence[ToolFailures]) -> str:
     """The tools whose share of failed calls differs beyond chance, with their counts; "" without any."""
-    told = [
-        f"{printable(one.tool, 60)} {' and '.join(f'{some} of {every} on {head}' for some, every, head in sides)}"
-        for one in found
-        if one.share.stands_out and (sides := zip(one.failed, one.calls, heads, strict=True))
-    ]
+    told = []
+    for one in found:
+        if one.share.stands_out:
+            counts = zip(one.failed, one.calls, strict=True)
+            sides = (f"{some} of {every} ({percent(some / every)})" for some, every in counts)
+            told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return f"calls that failed: {'; '.join(told)}" if told else ""
+    return f"failed calls: {'; '.join(told)}" if told else ""

@@ -50,10 +50,13 @@ def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> 
     for name in ("web_search", "fetch_page"):
         of = [[row for row in calls.rows if tool[row] == name and side[trace[row]] == one] for one in (0, 1)]
         wrong = [sum(calls.errors[calls.results[calls.calls == row]].any() for row in rows) for rows in of]
-        told.append(f"{name} {wrong[0]} of {len(of[0])} on old and {wrong[1]} of {len(of[1])} on new")
-    assert {*found.by_tool().removeprefix("calls that failed: ").split("; ")} == {*told}
+        shares = [
+            f"{some} of {len(rows)} ({100 * some / len(rows):.0f} %)" for some, rows in zip(wrong, of, strict=True)
+        ]
+        told.append(f"{name} {' to '.join(shares)}")
+    assert {*found.by_tool().removeprefix("failed calls: ").split("; ")} == {*told}
     assert "up: failed calls of fetch_page" in found.changed() and "down: failed calls of web_search" in found.changed()
-    assert found.by_tool() in found.origin() and f"C{found.by_tool()[1:]}." in found.lines()
+    assert found.by_tool() in found.origin() and f"F{found.by_tool()[1:]}." in found.lines()
     assert {one["tool"]: one["stands_out"] for one in found.as_json()["tools"]} == {
         "fetch_page": True, "web_search": True, "read_note": False}  # fmt: skip
 
@@ -63,7 +66,7 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     sides = Sides(("old", "new"), side, ("old", "new"))
     found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
     assert "up: errors of tool fetch_page" in found.changed() and "failed calls" not in found.changed()
-    assert found.by_tool().startswith("calls that failed: fetch_page ")
+    assert found.by_tool().startswith("failed calls: fetch_page ")
 
 
 @pytest.mark.slow
