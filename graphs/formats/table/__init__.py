@@ -356,10 +356,8 @@ class _Table:
             converted = to(value[ours])
             if converted is None:
                 wanted = expected.format(ours) if isinstance(expected, str) else expected(value[ours])
-                problem = Problem(
-                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
-                )
-                raise TraceError(problem)
+                place = "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
+                raise TraceError(Problem(*place, about="reward" if ours == "reward" else ""))
             return converted
 
         def constant(ours: str, of: str, amount: Any) -> None:
