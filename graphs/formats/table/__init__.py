@@ -142,7 +142,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
             wanted = {*column_of.values(), *content.names}
-            for line, row in log_rows(source, wanted, lists, [column_of["trace"]]):
+            for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
                 else:
