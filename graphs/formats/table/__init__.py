@@ -174,6 +174,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
                 likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
+            filed = [trace for trace in table.traces.values() if trace is not None]
             for trace_id, trace in table.traces.items():
                 if trace is not None:
                     trace = table.traces[trace_id] = in_stated_order(trace)
@@ -191,7 +192,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 place = "several-versions", source.name, line, column_of["policy_version"]
                 yield Problem(*place, shown, expected, trace_id, count=len(several))
             if "id" not in column_of:
-                yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
+                yield from note_of_copies(source, filed, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
         source.release()
