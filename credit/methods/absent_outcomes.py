@@ -99,7 +99,7 @@ def action_counts(traces: Traces) -> dict[str, int]:
     others = {name: int(unscored[has].sum()) for name, has in rows.items()}
     read = set(traces.traces["trace"].to_pylist())
     lost = [problem for problem in traces.problems if problem.is_failure and problem.trace not in {*read, ""}]
-    spoilt = [p for p in lost if p.kind in _SPOILT or p.field.partition(".")[0].lower() in NAMES]
+    spoilt = [p for p in lost if p.kind in _SPOILT or {p.about, p.field.partition(".")[0].lower()} & NAMES]
     others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)

@@ -11,7 +11,7 @@ from graphs.reading.tables.csv_rows import other_separator
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "columns_option", "likely_column", "listed_names", "table_without",
+    "INDEX", "columns_option", "likely_column", "listed_names", "snake_case", "table_without",
 ]  # fmt: skip
 
 _LIKE = {
@@ -19,7 +19,6 @@ _LIKE = {
     "group": re.compile(r"(?:^|[^a-z])(?:task|group|question|problem|prompt|puzzle|query|instance)(?![a-z])"),
     "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
     "agent": re.compile(r"(?:^|[^a-z])(?:agent|actor|speaker|worker)(?![a-z])|^name$"),
-    "policy_version": re.compile(r"(?:^|_)(?:global|train|training|policy|trainer)_?(?:step|version)|^iteration$"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
 _EXPORTS = {
@@ -45,7 +44,12 @@ def likely_column(ours: str, names: Iterable[str], taken: Collection[str] = ()) 
       >>> likely_column("group", ["trace", "truncated"])
       ''
     """
-    return next((n for n in names if n not in taken and _LIKE[ours].search(_CAPITAL.sub("_", n).lower())), "")
+    return next((n for n in names if n not in taken and _LIKE[ours].search(snake_case(n))), "")
+
+
+def snake_case(name: str) -> str:
+    """A name in small letters, with an underscore before each capital inside."""
+    return _CAPITAL.sub("_", name).lower()
 
 
 def columns_option(column_of: Mapping[str, str]) -> str:
