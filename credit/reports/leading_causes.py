@@ -18,9 +18,10 @@ from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.shown_example import shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import AFTERWARDS, EXCERPT
+from credit.reports.triage import AFTERWARDS, EXCERPT, serious_events
 from graphs.errors import expect
 from graphs.task_means import fact_of, holm
 from graphs.text import counted, printable
@@ -82,9 +83,9 @@ class LeadingCause:
     more_often: str = ""
 
     def told(self) -> str:
-        """The cause with its counts."""
+        """The cause with its counts, and what one of its events says."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
-        said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        said = f" (such as: {self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
         more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
@@ -193,14 +194,13 @@ def leading_causes(
         )
         if not again and len(named) < MOST:
             named.append(i)
-    rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
-    # The example is a failed trace where there is one, of the side of whose traces more have the cause.
-    sided = np.zeros(traces.sizes.traces, np.int64) if side is None else side + 1
-    part = [(np.bincount(sided, some) / np.bincount(sided).clip(1))[sided] for some in having]
-    first = [
-        min(of, key=lambda row: (not judged.failed[trace[row]], -part[i][trace[row]]))
-        for i, of in zip(named, rows, strict=True)
-    ]
+    ranked = serious_events(traces, calls, judged_traces(traces, success_at, side)) if named else []
+    serious = {row: place for place, row in enumerate(ranked)}
+    first = []
+    for i in named:
+        rows = every[i].rows[having[i][trace[every[i].rows]]].tolist()
+        rows.sort(key=lambda row: serious.get(row, len(serious)))
+        first.append(rows[shown_example(rows, trace, judged.failed, side)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     return tuple(
         LeadingCause(
@@ -312,6 +312,9 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
 
 
 def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at; "" of none."""
-    told = (f"{one.told()}, such as event {one.event} of trace {one.trace}" for one in causes)
+    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+    told = (
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        for one in causes
+    )
     return f"{'; '.join(told)}." if causes else ""
