@@ -389,7 +389,13 @@ def _seconds(seconds: Durations, name_of: np.ndarray, width: int) -> tuple[np.nd
 
 
 def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> list[int]:
-    """Events of all traces that a person should look at, by their causes as `triage` has them."""
+    """Events of all traces that a person should look at, by their causes as `triage` has them.
+
+    Args:
+      traces: what was read.
+      calls: its tool calls.
+      judged: which traces failed.
+    """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
     causes = _Causes(traces, found, kinds, judged.both)

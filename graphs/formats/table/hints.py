@@ -19,6 +19,7 @@ _LIKE = {
     "group": re.compile(r"(?:^|[^a-z])(?:task|group|question|problem|prompt|puzzle|query|instance)(?![a-z])"),
     "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
     "agent": re.compile(r"(?:^|[^a-z])(?:agent|actor|speaker|worker)(?![a-z])|^name$"),
+    "arguments": re.compile(r"(?:^|[^a-z])(?:arguments?|args|kwargs|params?|parameters|inputs?)(?![a-z])"),
     "policy_version": re.compile(r"(?:^|_)(?:global|train|training|policy|trainer)_?(?:step|version)|^iteration$"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
