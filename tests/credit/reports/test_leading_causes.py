@@ -84,6 +84,28 @@ def test_errors_that_come_whatever_the_outcome_are_no_cause(tmp_path: Path) -> N
     assert beyond <= named <= 3  # of 20 at 5 % at most; 4 or more would come once in 60 such tests
 
 
+def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_path: Path) -> None:
+    """Beside a sure cause nothing was said of one in 14 of 30 failed and 5 of 30 succeeded traces."""
+    met = [0, 0]
+    for part in (0.3, 0.45):  # of failed traces; the tools fail as often in others in the first world alone
+        for seed in range(12):
+            random = np.random.default_rng(seed)
+            rows = []
+            for i in range(60):
+                failed = i % 2 == 0
+                common = part if failed else 0.6 - part
+                broken = ["index"] * bool(random.random() < (0.9 if failed else 0.1))
+                broken += [tool for tool in TOOLS[1:] if random.random() < common]
+                rows.append(run(i, broken, rewards={"team": float(not failed)}))
+            first, *others = leading_causes(logs(tmp_path, rows))
+            assert first.beyond_chance and first.tool == "index"
+            close = [one for one in others if one.close]
+            assert len(close) <= 1 and close in ([], others[-1:])
+            met[part > 0.3] += len(close)
+            assert all("(undecided: within tasks, 60 pairs" in one.told() for one in close)
+    assert met[0] <= 1 < 3 <= met[1]
+
+
 def test_without_both_kinds_causes_are_plain_counts_of_the_most_common(tmp_path: Path) -> None:
     rows = [run(i, ["index"] if i < 3 else [], ["editor"]) for i in range(5)]
     for row in rows[3:]:  # and two that end in a call
