@@ -1278,7 +1278,8 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
         assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
-        assert re.search(rf"by agent: reviewer \{agents[0]['difference']:+.3g}, 2 others together [-+][0-9.]+;", line)
+        rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
+        assert f"by agent: reviewer {agents[0]['difference']:+.3g}, 2 others together {rest};" in line
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -1514,3 +1515,23 @@ def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_w
         for part in parts:
             stars[part] += 1
     assert all(count <= 0.05 * times for count in stars.values()), stars
+
+
+@pytest.mark.parametrize("times", [1.00006, 1.2])
+@pytest.mark.parametrize("metric", ["speed_up", "tokens", "success", "errors"])
+def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, times: float) -> None:
+    """`speed_up 1.00006 times` was sure, since all tasks rose alike, and stood in the sentence on what changed."""
+    random, side = np.random.default_rng(0), np.arange(40) % 2
+    level = random.uniform(0.4, 0.7, 20) if metric == "success" else random.uniform(1, 5, 20)
+    value = np.repeat(level, 2) * (1 + (times - 1) * side * np.repeat(random.uniform(0.5, 1.5, 20), 2))
+    traces = traces_of([f"q{i // 2}" for i in range(40)])
+    (row,) = side_differences(traces, {metric: numbered(value)}, side)
+    sides = Sides(("a", "b"), side, ("a", "b"))
+    found = SideComparison(sides, [row], [], [], np.arange(40) // 2)
+    said = f"{found.changed()} {found.numbers()}"
+    assert row.stands_out and row.worth_telling == (times > 1.1)
+    if metric == "speed_up":  # not asked of a change
+        assert ("other metrics: speed up" in said) == (times > 1.1)
+    else:
+        assert ("the same to three digits" in said) == (times < 1.1)
+    assert not re.search(r"\d\.\d{4}", said), "digits that nobody needs"
