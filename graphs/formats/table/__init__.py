@@ -28,7 +28,7 @@ from graphs.formats.table.cells import (
     TRUTH,
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
-from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.hints import columns_option
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.reading.files import WrittenIds
@@ -37,6 +37,7 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key

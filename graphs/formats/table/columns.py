@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.native.wire import EVENT_FIELDS, FLAT_FIELDS
-from graphs.formats.table.hints import columns_option, likely_column, listed_names
+from graphs.formats.table.hints import columns_option, listed_names
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
 from graphs.reading.text_keys import is_text_key, text_key
 from graphs.text import excerpt, near_names
