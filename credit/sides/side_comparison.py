@@ -272,7 +272,8 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
+        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
@@ -313,6 +314,7 @@ class SideComparison:
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
+        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}."] if (but := self.but()) else []

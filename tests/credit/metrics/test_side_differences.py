@@ -230,7 +230,7 @@ def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swa
         lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[], system="12"[i % 2]))
     (prices := tmp_path / "prices.csv").write_text("model,input,output\nmid,1,5\nbig,2,10\n")
     log = write(tmp_path / "x.jsonl", lines)
-    sides = json.loads(run("metrics", log, "--sides", "system", "--prices", prices, "--json").stdout)
+    sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert sides["but"].startswith(
         f"the sides differ in the model of an agent, too ({swapped}: big in 100 % against 0 %"
     )
@@ -1395,17 +1395,24 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
-def test_sides_that_no_date_orders_have_a_hint(tmp_path: Path) -> None:
-    """`What changed from new to old` stood there, since n comes before o."""
+def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> None:
+    """`What changed from new to old` stood there, since n comes before o; why went to standard error alone."""
+
+    def order(log: Path, sides: str = "system") -> str:
+        told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
+        printed = run("metrics", log, "--sides", sides)
+        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
+        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
+        return said
+
+    turned = "--sides system=old,new turns them."
     log = halves(tmp_path, dated=False)
-    hint = "hint: no dates order the sides, so new stands first by its name; --sides system=old,new turns them\n"
-    assert run("metrics", log, "--sides", "system").stderr == hint
-    assert run("metrics", log, "--sides", "system=old,new").stderr == ""
-    turned = "--sides system=old,new turns them\n"
-    at_once = f"hint: both sides ran at once, and new began first; {turned}"  # as in a test of two versions
-    assert run("metrics", halves(tmp_path, dated=True), "--sides", "system").stderr == at_once
+    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log, "system=old,new") == ""
+    both = halves(tmp_path, dated=True)  # as in a test of two versions
+    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
     lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
-    assert run("metrics", write(tmp_path / "after.jsonl", lines), "--sides", "system").stderr == ""
+    assert order(write(tmp_path / "after.jsonl", lines)) == ""
 
 
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
