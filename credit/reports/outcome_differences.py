@@ -26,7 +26,7 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
-from graphs.text import amount, apart, counted, percent, printable
+from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -89,6 +89,11 @@ class Difference:
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""
         return beyond_chance(self.p, self.low, self.high, 0.5)
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether it does, and by more than the digits of a sentence round away."""
+        return self.stands_out and not rounds_away(self.failed - self.succeeded, max(self.failed, self.succeeded))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,14 +206,14 @@ class OutcomeDifferences:
         for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
-                if row.stands_out and sign * (row.chance - 0.5) > 0:
+                if row.worth_telling and sign * (row.chance - 0.5) > 0:
                     whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
-        words += [] if any(row.stands_out for row in self.rows) else self._verdict()
+        words += [] if words else self._verdict()
         return [*words, *self._by_model(3, 1), *self._of_these()]
 
     @property
@@ -364,7 +369,7 @@ class OutcomeDifferences:
         named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
         rows: dict[str, Difference] = {}
         for row in self.rows:
-            if row.stands_out and named and row.what.startswith(named):
+            if row.worth_telling and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
         told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()

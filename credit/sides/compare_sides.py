@@ -64,7 +64,7 @@ def compare_sides(
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
     events = owned_events(calls)
     for i, row in enumerate(rows):
-        if row.stands_out and row.metric in events:
+        if row.worth_telling and row.metric in events:
             weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
             rows[i] = dataclasses.replace(row, owners=owners(traces, calls, events[row.metric], weights))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))

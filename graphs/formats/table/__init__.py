@@ -28,8 +28,8 @@ from graphs.formats.table.cells import (
     TOPOLOGY,
     TRUTH,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns
-from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.hints import columns_option
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
@@ -39,9 +39,10 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
-from graphs.reading.text_keys import ASKED, is_text_key, text_key
+from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -118,10 +119,8 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN:
-            expected = f"one of {', '.join(KNOWN)}"
-            if is_text_key(name):  # found in the file, by its own name, whenever a text is asked for
-                expected = f"a table whose column is called {text_key(name)!r}: texts are read by name, so rename it"
+        if name not in KNOWN and not is_text_key(name):
+            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
@@ -164,13 +163,15 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
                 calls = any(EventType.TOOL_CALL in trace.types for trace in table.traces.values() if trace)
-                own = {*names} - {*column_of.values()}
-                without_arguments |= calls and not any(text_key(name) in ASKED for name in own)
-                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
+                mapped = text_columns(columns)
+                own = {*names} - {*column_of.values(), *mapped.values()}
+                stated = {*map(text_key, own), *(ours for ours, theirs in mapped.items() if theirs)}
+                without_arguments |= calls and stated.isdisjoint(ASKED)
+                others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
                 yield from table.worded_outcomes()
-                for ours in ("group", "agent", "reward"):
+                for ours in ("group", "agent", "reward", *["arguments"] * without_arguments):
                     if ours not in column_of and (name := likely_column(ours, others)):
                         likely.setdefault(ours, name)
                 likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
@@ -200,7 +201,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         if without_arguments:
-            expected += "; arguments of calls are, where their column is renamed to `arguments`"
+            expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
             expected += "; a row failed where its `status` says so"
         shown = excerpt(", ".join(unread))

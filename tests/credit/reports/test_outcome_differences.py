@@ -57,6 +57,23 @@ def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path) -> None
     assert (row.failed, row.succeeded, row.chance, row.tasks) == (7, 5, 1, 10)
 
 
+@pytest.mark.parametrize(("more", "told"), [(1, False), (2000, True)])
+def test_what_three_digits_round_away_is_in_no_headline(tmp_path: Path, more: int, told: bool) -> None:
+    """`tokens generated (10,001 against 10,000)` stood first: it is sure, since all tasks have it."""
+    lines = []
+    for task in range(16):
+        for outcome in (0, 1):
+            event = {"id": "e", "type": "message", "agent": "a", "tokens": 10_000 + 3 * task + more * (1 - outcome)}
+            lines.append({"trace_id": f"{task}.{outcome}", "task_id": f"q{task}", "events": [event], "edges": [],
+                          "rewards": {"team": outcome}})  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(log))
+    (row,) = (row for row in found.rows if "tokens" in row.what)
+    assert row.stands_out and ("tokens" in found.headline()) == told
+    assert told or "differs beyond chance" in found.headline()
+
+
 def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     """`errors * 4 against 1` did not say that a team's one tool had them."""
     found = failing(tmp_path, {("ann", "edit"): 3, ("bob", "edit"): 1, ("bob", "read"): 1}, {("bob", "read"): 1})
