@@ -213,6 +213,9 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
     alone = f"{apart[0][:-1]}; 20 other traces in tasks of one model."
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == [alone]
+    ends_alike = [f"Failed by model{several}: big 73 % of 55, small 18 % of 55."]  # of 8 and 2 in 10, and none in 5
+    assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5) == ends_alike  # tasks without failures were left out of rates
+    assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5, by=("task", "model")) == ends_alike
     between = apart[0].replace("50", "10").replace(several, "")
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between[:-1]}; {why}."]
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
