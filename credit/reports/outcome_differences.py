@@ -199,7 +199,8 @@ class OutcomeDifferences:
         Where nothing stands out it says so.
         """
         words = []
-        for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
+        than = f" than in {self.kinds[1]} ones of their side" if self.sided else ""
+        for start, sign in ((f"More in {self.kinds[0]} ones{than}", 1), (f"Less in {self.kinds[0]} ones{than}", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
                 if row.stands_out and sign * (row.chance - 0.5) > 0:
@@ -225,7 +226,8 @@ class OutcomeDifferences:
         """How many traces the rows are of, where some are in no task that is compared."""
         (failed, succeeded), (one, other) = self.compared, self.kinds
         some = 0 < failed + succeeded < self.failed + self.succeeded
-        said = [f"{failed} {one} and {succeeded} {other} traces were compared."] if some else []
+        tasks = " of tasks that have both on one side" if self.sided else ""
+        said = [f"{failed} {one} and {succeeded} {other} traces{tasks} were compared."] if some else []
         if any(self.lacking):
             bad, good = self.lacking
             lost = f"The log lacks lines of {bad} {one} and {good} {other} ones"
@@ -320,7 +322,7 @@ class OutcomeDifferences:
                 f"Too few for a test, which takes {LEAST_TASKS} {self.kinds[0]} and {LEAST_TASKS} {self.kinds[1]} "
                 f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
-        return [said]
+        return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
     def same(self) -> list[str]:
         """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""

@@ -535,6 +535,11 @@ def test_of_two_sides_only_traces_of_one_are_compared(tmp_path: Path) -> None:
     mixed, found = (outcome_differences(traces, side=of) for of in (None, side))
     assert mixed.rows[0].stands_out and not found.rows[0].stands_out and not found.apart
     assert "only with traces of the same side." in found.lines()[0] and "side" not in mixed.lines()[0]
+    said = " ".join(found.opening())  # a page's first screen, where what went wrong most is of traces of both sides
+    assert "Within a side, the one number" in said and "of tasks that have both on one side were compared." in said
+    assert "side" not in mixed.headline() and "than in succeeded ones of their side" not in said
+    more = dataclasses.replace(mixed, sided=True).headline()
+    assert "More in failed ones than in succeeded ones of their side: events" in more
     above: dict[str, list[float]] = collections.defaultdict(list)  # by hand, over pairs of one task and week
     for number in range(0, len(rows), 4):
         of = rows[number : number + 4]
