@@ -101,7 +101,8 @@ class LeadingCause:
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
         pairs, tasks = self.pairs
-        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
+        either = ", of either side," if self.of_sides else ""
+        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace{either} in {counted(tasks, 'task')}"
         within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
         there = f", or what else differs in {self.more_often}, which has it more often," if self.more_often else ""
         chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""

@@ -217,6 +217,8 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
         "of 20 succeeded ones (within tasks, 40 pairs of a failed and a succeeded trace in 10 tasks, it is no more "
         "than chance: harder tasks may be why)"
     )
+    (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) % 2)  # beside numbers of one side each
+    assert "40 pairs of a failed and a succeeded trace, of either side, in 10 tasks" in of_sides.told()
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
     cause = leading_causes(logs(tmp_path, rows))[0]
