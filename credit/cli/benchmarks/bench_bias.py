@@ -14,7 +14,7 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, each_once, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -52,7 +52,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     """The chosen worlds; what is none, or cannot be enumerated, is an error."""
     from credit.bench.own_worlds import micro_world
 
-    chosen: tuple[str, ...] = each_once(ctx, param, names)
+    chosen = by_commas(ctx, param, names)
     for name in chosen:
         micro_world(name)
     return chosen
@@ -77,7 +77,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "worlds",
     multiple=True,
     callback=_known,
-    help="World, as in docs/bias.md, or your own `Micro` as module:name. May be repeated.",
+    help="World, as in docs/bias.md, or your own `Micro` as module:name. By commas or repeated.",
 )
 @click.option(
     "--score",

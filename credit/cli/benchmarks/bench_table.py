@@ -34,7 +34,7 @@ from credit.cli.benchmarks.long_table import (
     table_or_latex,
 )
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
-from credit.cli.shared.commands import Command, each_once, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
@@ -59,10 +59,6 @@ LEGENDS = {
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
 
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return each_once(ctx, param, [name.strip() for name in (value or "").split(",") if name.strip()]) or ()
-
-
 @click.command(
     cls=Command,
     short_help="Put results of several benchmarks side by side.",
@@ -73,7 +69,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
 @several_methods("Methods to show, in this order, by commas or repeated. Default: all, as files have them.")
-@click.option("--quantity", "-q", "quantities", callback=_names, metavar="NAME,...",
+@click.option("--quantity", "-q", "quantities", multiple=True, callback=by_commas, metavar="NAME",
               help="Quantities to show, in this order; 'area less': differences from the first method; with the "
                    f"benchmark before it, as 'truth slope', that of one alone. Default: of {', '.join(MAIN)} what the "
                    "files have, with differences.")  # fmt: skip

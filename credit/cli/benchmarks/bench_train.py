@@ -16,7 +16,7 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
+from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
 from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
@@ -82,12 +82,6 @@ BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
 
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    return each_once(ctx, param, [part.strip() for part in value.split(",") if part.strip()])
-
-
 def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     if value is None:
         return None
@@ -108,11 +102,10 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @several_methods(
     "Methods, by commas or repeated, also published names; yours as module:function; compositions and oracles. "
-    f"{GIVEN_VALUES['train'].capitalize()}.",
-    check=lambda context, parameter, values: _names(context, parameter, ",".join(values) or None),
+    f"{GIVEN_VALUES['train'].capitalize()}."
 )
-@click.option("--tasks", "--world", "tasks", callback=_names, metavar="NAMES",
-              help="Tasks, by commas, or patterns as 'stopping*', heavy for heavy tails, or your own "
+@click.option("--tasks", "--world", "tasks", multiple=True, callback=by_commas, metavar="NAMES",
+              help="Tasks, by commas or repeated, or patterns as 'stopping*', heavy for heavy tails, or your own "
                    "`LearningTask` as module:name; default: all but heavy.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
@@ -143,8 +136,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @picture_option
 @json_option
 def train(
-    methods: tuple[str, ...] | None,
-    tasks: tuple[str, ...] | None,
+    methods: tuple[str, ...],
+    tasks: tuple[str, ...],
     seeds: int | None,
     seed: int,
     steps: int | None,
@@ -190,7 +183,7 @@ def train(
     left_out = LeftOut()
     if output is not None:
         check_folder(output, "--output")
-    tell_unchecked(methods or ())
+    tell_unchecked(methods)
     asked = methods or (QUICK_METHODS if quick else METHODS)
     signals = left_out.keep(asked, "every task", training_signal)
     names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
@@ -434,7 +427,7 @@ def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
 
 
 def _by_length(
-    signals: tuple[str, ...] | None,
+    signals: tuple[str, ...],
     lengths: tuple[float, ...],
     lucks: tuple[float, ...],
     outcome: Any,
@@ -459,7 +452,7 @@ def _by_length(
             raise click.UsageError(f"--lengths has {length:g}; expected whole numbers")
         for luck in lucks:
             draw_long_task(outcome, int(length), luck, 0)  # what it refuses is refused before anything is trained
-    for name in signals or ():
+    for name in signals:
         if name not in SIGNALS:
             raise click.UsageError(f"--lengths trains no {name!r}; expected {one_of(name, SIGNALS)}")
     rows: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, each_once, several_methods
+from credit.cli.shared.commands import SEED, Command, by_commas, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -61,10 +61,10 @@ WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
     "--world",
     "worlds",
     multiple=True,
-    callback=each_once,
+    callback=by_commas,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. May be "
-    "repeated.",
+    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. By "
+    "commas or repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
