@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit import __version__
-from credit.bench.refusals import main_reason, refused_beside, refused_line
-from credit.bench.rounding import rounded
+from credit.bench.refusals import COUNTED, main_reason, refused_beside, refused_lines
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
@@ -90,6 +89,7 @@ class Point:
       seconds: that it took.
       answered: the share of the decisions that have a number; the others count as 0.
       why: the most frequent reason of the others; "" where there are none.
+      traces: how many traces were drawn and counted; 0 of messages, which draw contexts.
     """
 
     scheme: str
@@ -109,6 +109,7 @@ class Point:
     seconds: float
     answered: float
     why: str
+    traces: int = 0
 
     @property
     def ratio(self) -> float | None:
@@ -221,15 +222,8 @@ class Report:
         for refused in self.refused:
             lengths.setdefault((refused.scheme, refused.group, refused.why), []).append(f"{refused.length:,}")
         lines = [f"{s} in groups of {k} at T = {', '.join(ts)}: {why}" for (s, k, why), ts in lengths.items()]
-        partly: dict[tuple[str, int, str], list[float]] = {}
-        for point in self.points:
-            if point.answered < 1:
-                partly.setdefault((point.scheme, point.group, point.why), []).append(100 * (1 - point.answered))
-        return lines + [
-            f"{s} in groups of {k} gave no number for {_range(shares)} % of the decisions, which count as 0; most "
-            f"often: {why}"
-            for (s, k, why), shares in partly.items()
-        ]
+        partly = [(f"{point.scheme} in groups of {point.group}", point.answered, point.why) for point in self.points]
+        return lines + refused_lines(partly, COUNTED["snr"])
 
     def table(self) -> pa.Table:
         """The points, one a row."""
@@ -286,11 +280,6 @@ def json_lines(found: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _range(shares: Sequence[float]) -> str:
-    """The least and the greatest of some numbers in three digits, or the one that they are."""
-    return " to ".join(dict.fromkeys(rounded(share, ends=(0, 100)) for share in (min(shares), max(shares))))
-
-
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
     """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones.
 
@@ -317,7 +306,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
     reasons = sums.reasons.sum(0)
     answered, why = float(reasons[Reason.VALID] / reasons.sum()), main_reason(reasons)
     if not answered:
-        raise CreditError(refused_line("the method", 0.0, why))
+        raise CreditError(*refused_lines([("the method", 0.0, why)]))
     signed, moved = _ratio(np.stack(sums[:4]))
     half = _half_width(moved)
     snr = signed if signed < -half else abs(signed)
@@ -341,6 +330,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
         seconds=round(time.perf_counter() - start, 3),
         answered=answered,
         why=why,
+        traces=int(sums.traces.sum()),
     )
     return point, _blocks(sums)
 
