@@ -412,7 +412,8 @@ def test_a_difference_beside_another_rate_is_marked(monkeypatch: pytest.MonkeyPa
     assert ("*†" in printed) == ("†: not the rate of the first method" in printed) == (other > 0.3)
     assert "rate: of 4 that with the largest mean area on 3 other seeds" in printed
     assert (
-        "rows: in the order of --tasks, then of --methods." in printed and "intervals and * take it as given" in printed
+        "rows: in the order of --tasks, then of --methods." in printed
+        and "intervals and * take the rate as given" in printed
     )
     assert "as given" not in CliRunner().invoke(cli, [*call, "--learning-rates", "0.2"]).stdout
 

@@ -55,8 +55,8 @@ MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correct
 LEAST_SEEDS = "the test of * takes {seeds} seeds with its {comparisons}"
 EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = (
-    "intervals and marks take the learning rate as given, as if other seeds than the {seeds} that chose it could not "
-    "have chosen another"
+    "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
+    "another"
 )
 OTHER = (
     ". †: not the rate of the first method, so that the difference may come of the choice; `--common-rates` compares "
@@ -262,12 +262,10 @@ def _caveats(
     of_all = [SHARED_MEAN]
     if settings.optimizer == "adam" and {"padding", "bottleneck"} & {one.task for one in compared}:
         of_all.append(ROUNDING)
-    chosen = [TAKEN.format(seeds=TUNING_SEEDS)] * (len(rates) > 1)
-    marked = [
-        LEAST_SEEDS.format(seeds=least_seeds(several), comparisons=counted(several, "comparison"))
-        for several in (comparisons(compared, compared[0].signal),)
-        if several
-    ]
+    several = comparisons(compared, compared[0].signal)
+    chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
+    seeds_for = {"seeds": least_seeds(several), "comparisons": counted(several, "comparison")} if several else {}
+    marked = [LEAST_SEEDS.format(**seeds_for)] if several else []
     of_method = _alike(compared, settings.groups, settings.group_size, settings.optimizer)
 
     def of_number(number: Measured) -> list[str]:
@@ -500,7 +498,7 @@ def _by_length(
         )))  # fmt: skip
     stdout().print(table)
     rate = (
-        f" rate: of the least median on five other seeds. {TAKEN.format(seeds=5).capitalize()}."
+        f" rate: of the least median on five other seeds. {TAKEN.format(mark='', seeds=5).capitalize()}."
         if rates is None or len(rates) > 1
         else ""
     )

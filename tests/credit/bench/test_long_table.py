@@ -201,7 +201,7 @@ CAVEATS = {
     "snr": ("-m rloo,max_rl --quick --lengths 10 --world heavy",
             ["which count as 0; most often: beyond the method's bound", "Bands take a fourth moment"]),
     "train": ("-m rloo,verl_rloo,zero --tasks additive --seeds 5 --steps 3 --learning-rates 0.2,0.4",
-              ["which Adam cannot tell", "take the learning rate as given", "the test of * takes",
+              ["which Adam cannot tell", "intervals and * take the rate as given", "the test of * takes",
                "one mean return"]),
 }  # fmt: skip
 
