@@ -15,6 +15,7 @@ import click
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import Measured, of_run, said, with_absent
+from credit.cli.benchmarks.to_write import to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
@@ -231,7 +232,7 @@ def train(
         stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    for line in filter(None, (_values(rows), *caveats)):
+    for line in filter(None, (_values(rows), *caveats, to_write(numbers))):
         stdout().print(words(line), soft_wrap=True)
     for line in _refused(compared):
         stderr().print(words(line), soft_wrap=True)

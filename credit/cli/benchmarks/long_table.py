@@ -168,9 +168,8 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
         absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
         of, alone = of_all_sizes(of_table)
-        half = "" if any(" to " in number.cell for number in of) else "half of the "
         shared = shared_conditions(of)
-        about = [condition(of[0], shared), *brackets(of, half), *throughout, *of_quantity, *of_all, *of_marks]
+        about = [condition(of[0], shared), *brackets(of), *throughout, *of_quantity, *of_all, *of_marks]
         told = "; ".join(filter(None, [*about, *absent, *alone]))
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))

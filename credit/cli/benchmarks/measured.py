@@ -205,13 +205,15 @@ def refused(numbers: Iterable[Measured]) -> list[str]:
     return [line for bench, of in of_bench.items() for line in refused_lines(of, COUNTED.get(bench, ""))]
 
 
-def brackets(numbers: Iterable[Measured], half: str = "") -> list[str]:
-    """What stands in brackets behind these numbers: intervals, and of how many independent samples.
+def brackets(numbers: Sequence[Measured]) -> list[str]:
+    """What stands in brackets behind these numbers: intervals or half of them, and of how many independent samples.
 
     Examples:
-      >>> brackets([Measured("a", "slope", 1.0, 0.9, 1.1, 0.95, independent=k, bench="truth") for k in (50, 40)])
-      ['in brackets 95 % intervals over 40 to 50 groups']
+      >>> one = Measured("a", "slope", 1.0, 0.9, 1.1, 0.95, independent=50, bench="truth", shown="1 (0.9 to 1.1)")
+      >>> brackets([one, one._replace(independent=40)]), brackets([one._replace(shown="1 (0.1)")])
+      (['in brackets 95 % intervals over 40 to 50 groups'], ['in brackets half of the 95 % interval over 50 groups'])
     """
+    half = "" if any(" to " in number.cell for number in numbers) else "half of the "
     found: dict[tuple[float, str], set[int]] = {}
     for number in numbers:
         if number.confidence and not math.isnan(number.low):

@@ -228,6 +228,32 @@ def test_every_caveat_of_a_benchmark_stands_in_every_form(
         alone_says = text in alone.output or (bench == "bias" and "gave no number" in alone.output)
         assert alone_says and text in shown.stdout and all(text in one for one in typeset), text
     assert all(line in alone.output and line in shown.stdout for line in kept)
+    _is_of_the_rows(alone.stdout.splitlines()[-1], rows, bench)
+
+
+def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> None:
+    """Whether each number of the sentence to write, its conditions and counts are those of rows of the file."""
+    quantity = {"bias": "bias", "truth": "correlation", "snr": "snr", "train": "area"}[bench]
+    said = re.fullmatch(r"to write: (.*?) is (-?\d.*?) \((?=[a-z-]+, groups of)(.*)\)", sentence)
+    assert said, sentence
+    about = said[3]
+    here = [row for row in rows if about.startswith(f"{row['world']}, groups of {row['group_size']}")]
+    of = [row for row in here if row["quantity"] == quantity and (row["settings"] or "") in about]
+    told = re.findall(r"(-?[\d.]+)(?: \([^()]*\))?(?:, [\d.]+ % refused)? for ([\w:]+)", said[2])
+    numbers = {row["method"]: row for row in of if not row["less"]}
+    assert len(told) == 2 and told[0][1] != told[1][1] == "rloo" and about.count(" % of the decisions") <= 1
+    for text, method in told:
+        assert float(text) == pytest.approx(numbers[method]["value"], abs=0.51 * 10.0 ** -len(text.partition(".")[2]))
+        if numbers[method]["independent"] is not None:
+            assert f"{numbers[method]['independent']:,}" in about and f"{numbers[method]['n']:,}" in about
+    (last, first) = (method for _, method in told)
+    less = [row for row in of if (row["method"], row["less"]) == (last, first) and row["mark"] in (None, "", "*")]
+    assert ("the difference" in sentence) == bool(less)
+    if less and "equal" not in said[2]:
+        found = re.search(r"the difference ([+-]?[\d.]+)", said[2])
+        assert found and float(found[1]) == pytest.approx(less[0]["value"], abs=1e-3)
+    shares = [row["value"] for row in here if row["quantity"] == "answered" and row["method"] == last]
+    assert ("gave no number" in about) == (shares[0] < 1)
 
 
 @pytest.mark.slow
