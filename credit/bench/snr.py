@@ -63,6 +63,17 @@ LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
 FULL = Effort(traces=40_000, rows=6_000_000, full=100)
 QUICK = Effort(traces=4_000, rows=150_000, full=10)
+CAVEATS = (
+    "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
+    "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
+    "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
+    "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
+)
+TAILS = (
+    "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
+    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
+    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
+)
 LEAST_PAIRS = 100
 """For a band of a difference. What moves it is skewed: of 100 pairs 97 to 98 % of the 99 % bands held the truth, of 64
 pairs 96 to 98 %, of 12 pairs of batches 92 to 94 %."""
@@ -225,6 +236,12 @@ class Report:
         partly = [(f"{point.scheme} in groups of {point.group}", point.answered, point.why) for point in self.points]
         return lines + refused_lines(partly, COUNTED["snr"])
 
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the numbers must know of the world and of the bands."""
+        noise = f"noise of {self.world}: sample variance {self.variance or 0:.3g}, where that of normal and heavy is 1"
+        return [*CAVEATS, *[TAILS] * (self.world != "normal"), *[noise] * (self.variance is not None)]
+
     def table(self) -> pa.Table:
         """The points, one a row."""
         import pyarrow as pa
@@ -247,6 +264,7 @@ class Report:
                 {name: None if value != value else value for name, value in line._asdict().items()}
                 for line in self.differences
             ],
+            "caveats": self.caveats,
             "left out": self.left_out,
             "refused": [line._asdict() for line in self.refused],
         }

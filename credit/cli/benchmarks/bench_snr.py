@@ -35,17 +35,6 @@ NOTES = (
     "--score relative`",
     "runs: the method of the scheme, or the scheme of the method",
 )
-CAVEATS = (
-    "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
-    "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
-    "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
-    "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
-)
-TAILS = (
-    "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
-    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
-    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
-)
 COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
@@ -172,24 +161,18 @@ def snr(
     if output is not None:
         _write(report, output)
     few = any(math.isnan(d.high) and not d.text().startswith("equal") for d in report.differences)
-    noise = [
-        f"noise of {world}: sample variance {variance:.3g}, where that of normal and heavy is 1"
-        for variance in (report.variance,)
-        if variance is not None
-    ]
     drawn = {"effort": "quick" if quick else "full", "seed": seed}
     fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
-    caveats = [*CAVEATS, *[TAILS] * (world != "normal"), *noise]
     numbers = of_run(
         _numbers(report),
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
-        lambda number: caveats,
+        lambda number: report.caveats,
     )
     save_numbers(numbers, table, _notes(report, few))
     if as_json:
-        print_json(report.json() | {"caveats": said(numbers, "caveats")})
+        print_json(report.json())
     else:
         for group in sizes:
             stdout().print(_table(report, group))
