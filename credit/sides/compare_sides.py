@@ -70,7 +70,7 @@ def compare_sides(
         seconds = TeamFacts(traces).durations.event
         events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
     for i, row in enumerate(rows):
-        if row.stands_out and row.metric in events:
+        if row.worth_telling and row.metric in events:
             weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
             took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
             whose = owners(traces, calls, events[row.metric], weights, took)

@@ -23,7 +23,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from graphs.task_means import LEVEL
-from graphs.text import counted, printable
+from graphs.text import counted, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
@@ -117,7 +117,7 @@ class SideComparison:
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
-            rose = [row for row in asked if row.stands_out and row.metric not in FIRST and row.rises == up]
+            rose = [row for row in asked if row.worth_telling and row.metric not in FIRST and row.rises == up]
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
             tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
@@ -148,15 +148,15 @@ class SideComparison:
         told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        others = [row for row in self.rows if row.stands_out and row.is_other]
-        next_ = [row for row in self.rows if row.stands_out and row.metric in ASKED_NEXT]
+        others = [row for row in self.rows if row.worth_telling and row.is_other]
+        next_ = [row for row in self.rows if row.worth_telling and row.metric in ASKED_NEXT]
         of_others: list[str] = []
         said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
             if row.metric in FIRST:
                 continue
             name = ASKED.get(row.metric, row.metric.replace("_", " "))
-            if row.stands_out:
+            if row.worth_telling:
                 (of_others if row.is_other else told).append(f"{name} {row.told()}")
                 if row not in said_before:
                     parts.setdefault(row.part(), []).append(name)
@@ -178,7 +178,7 @@ class SideComparison:
 
     def by_agent(self, *, certain: bool = False) -> str:
         """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
-        rows = [row for row in self.rows if row.metric in self.agents and (row.stands_out or not certain)]
+        rows = [row for row in self.rows if row.metric in self.agents and (row.worth_telling or not certain)]
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         return "; ".join([*told, "agents not tested"]) if any(told := [*filter(None, told)]) else ""
 
@@ -188,7 +188,7 @@ class SideComparison:
             return ""
         large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
         named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
-        chance = "" if row.stands_out else f", {row.in_short()}"
+        chance = "" if row.worth_telling else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
         split: set[int] = set()
         for place in (place for place in range(named) if _why(parts[place])):
@@ -200,13 +200,15 @@ class SideComparison:
 
     def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
         """So many agents by name, some of them with why, and the sum of others."""
-        told = [f"{printable(one.agent, 60)} {signed(one.difference)}" for one in parts]
+        whole = sum(one.difference for one in parts)
+        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}" for one in parts]
         of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
         alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
         of += [told[i] for i in alone[:MOST_HIDDEN]]
-        if rest := [one for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]:
+        rest = [one.difference for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]
+        if not rounds_away(sum(rest), whole):
             together = " together" if len(rest) > 1 else ""
-            of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(one.difference for one in rest))}")
+            of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(rest), whole)}")
         return ", ".join(of)
 
     def by_owner(self) -> str:
@@ -258,7 +260,7 @@ class SideComparison:
         `_whole`."""
         named = (*FIRST, *self.agents)
         part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
-        return [row for row in part if row.stands_out or row.metric in named]
+        return [row for row in part if row.worth_telling or row.metric in named]
 
     def _alone(self) -> str:
         """Which agents act on one side alone, as far as its format tells; "" where none does."""
@@ -290,7 +292,8 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
+        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
@@ -332,6 +335,7 @@ class SideComparison:
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
+        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}."] if (but := self.but()) else []
@@ -420,4 +424,5 @@ def _why(one: AgentDifference) -> str:
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
-    return ", ".join(f"{name} {signed(part)}" for name, part in parts.items() if part)
+    most = max(parts.values(), key=abs)
+    return ", ".join(f"{name} {signed(part, most)}" for name, part in parts.items() if not rounds_away(part, most))

@@ -10,6 +10,7 @@ from credit.reports.owners import Owners
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.side_words import first_to_second, short, signed
 from graphs.task_means import LEAST_TASKS, LEVEL, alike
+from graphs.text import rounds_away
 
 __all__ = ["Needed", "SideDifference", "SideRatio"]
 
@@ -154,6 +155,18 @@ class SideDifference:
         """Whether it differs beyond chance, whatever the outcomes that are not known."""
         return self._beyond(self.p) and not self.turned
 
+    @property
+    def worth_telling(self) -> bool:
+        """Whether it differs beyond chance, and by more than the digits of a sentence round away."""
+        return self.stands_out and not self.is_trivial
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether its numbers, or its ratio, are one number where they are written with three digits."""
+        if self.ratio is not None:
+            return rounds_away(self.ratio.value - 1, max(self.ratio.value, 1.0))
+        return rounds_away(self.difference, max(abs(self.first), abs(self.second)))
+
     def _beyond(self, p: float | None) -> bool:
         if self.ratio is not None:
             return beyond_chance(p, self.ratio.low, self.ratio.high, 1.0)
@@ -241,7 +254,7 @@ class SideDifference:
     def in_short(self) -> str:
         """`why` in a few words."""
         if self.stands_out:
-            return "beyond chance"
+            return self.why() or "beyond chance"
         if self.p is not None and not self.few:
             known = self._beyond(self.p) and self.turned
             return f"not sure, since {self._missing} are missing" if known else "within chance"
@@ -252,9 +265,9 @@ class SideDifference:
         return "outcomes" if self.metric in FIRST else "tasks"
 
     def why(self) -> str:
-        """Why it is no change; "" where it differs beyond chance."""
+        """Why it is no change worth telling; "" where it is one."""
         if self.stands_out:
-            return ""
+            return "the same to three digits" if self.is_trivial else ""
         if self.p is None and not self.difference and not self.differing:
             return (
                 f"the same as far as {self._missing} are known"

@@ -35,8 +35,7 @@ PRINTED = {
     "cli/benchmarks/bench_train": "credit/reports/test_interval_coverage.py::"
     "test_intervals_of_medians_over_seeds_hold_the_median",
     "cli/benchmarks/bench_truth": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
-    "cli/benchmarks/bench_table": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
-    "cli/benchmarks/long_table": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
+    "cli/benchmarks/measured": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
     "cli/composition/explain": "",
     "cli/logs/card": HERE,
     "cli/logs/decisions": HERE,

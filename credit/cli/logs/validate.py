@@ -233,8 +233,9 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     """The option that names the column of the group in a table that was read without one; "" where there is none."""
     from graphs.errors import TraceError
     from graphs.formats.table.columns import find_columns
-    from graphs.formats.table.hints import columns_option, likely_column
+    from graphs.formats.table.hints import columns_option
     from graphs.reading.source import Source
+    from graphs.reading.tables.likely_columns import likely_column
 
     kinds, files = (traces.traces[name].to_pylist() for name in ("format", "file"))
     path = Path(files[kinds.index("table")]) if "table" in kinds else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
 import json
@@ -616,3 +617,18 @@ def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monke
     monkeypatch.syspath_prepend(tmp_path)
     done = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "-m", "flat:half"])
     assert done.exit_code == 1 and "baseline has shape" in done.stderr
+
+
+def test_a_point_says_how_many_traces_it_has_and_a_run_no_number_that_was_not_drawn(tmp_path: Path) -> None:
+    """Each had the condition "traces 4000": `gae` has 64 of 1,000 decisions, and `rloo` 6,544 of 10."""
+    rloo, gae, c3 = (measure(scheme_of(name), 100, Setting(group=4), TINY, 0) for name in ("rloo", "gae", "c3"))
+    assert rloo.traces * 100 == rloo.decisions and rloo.traces == 4 * rloo.parts
+    assert gae.traces * 100 == gae.decisions and gae.traces == gae.parts != rloo.traces and c3.traces == 0
+    call = ["bench", "snr", "-m", "rloo,gae", "--quick", "--lengths", "10", "--table", str(tmp_path / "snr.csv")]
+    shown = CliRunner().invoke(cli, call)
+    assert "traces: 3,276 to 6,544 a point, drawn and counted" in shown.stdout, shown.output
+    with (tmp_path / "snr.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["quantity"] in ("traces", "snr") and not row["less"]]
+    assert {row["settings"] for row in rows} == {"effort quick, seed 0"}
+    assert [row["value"] for row in rows if row["quantity"] == "traces"] == ["6544", "3276"]
+    assert [row["independent"] for row in rows if row["quantity"] == "snr"] == ["818", "3276"]

@@ -467,7 +467,7 @@ def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(
 ) -> None:
     """The reader's note did not say that the method's numbers rest on it; `gigpo` and others said nothing."""
     path, out = tmp_path / "log.csv", tmp_path / "out.csv"
-    rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]
+    rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "a,q,s,u0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]  # not put in order
     names = "trace,group,anchor,turn,reward,event_reward"
     path.write_text("\n".join(row if paid else row.rpartition(",")[0] for row in (names, *rows)) + "\n")
     method, *options = call.split()

@@ -244,7 +244,7 @@ def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swa
         lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[], system="12"[i % 2]))
     (prices := tmp_path / "prices.csv").write_text("model,input,output\nmid,1,5\nbig,2,10\n")
     log = write(tmp_path / "x.jsonl", lines)
-    sides = json.loads(run("metrics", log, "--sides", "system", "--prices", prices, "--json").stdout)
+    sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert sides["but"].startswith(
         f"the sides differ in the model of an agent, too ({swapped}: big in 100 % against 0 %"
     )
@@ -1293,7 +1293,8 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
         assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
-        assert re.search(rf"by agent: reviewer \{agents[0]['difference']:+.3g}, 2 others together [-+][0-9.]+;", line)
+        rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
+        assert f"by agent: reviewer {agents[0]['difference']:+.3g}, 2 others together {rest};" in line
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -1409,17 +1410,24 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
-def test_sides_that_no_date_orders_have_a_hint(tmp_path: Path) -> None:
-    """`What changed from new to old` stood there, since n comes before o."""
+def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> None:
+    """`What changed from new to old` stood there, since n comes before o; why went to standard error alone."""
+
+    def order(log: Path, sides: str = "system") -> str:
+        told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
+        printed = run("metrics", log, "--sides", sides)
+        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
+        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
+        return said
+
+    turned = "--sides system=old,new turns them."
     log = halves(tmp_path, dated=False)
-    hint = "hint: no dates order the sides, so new stands first by its name; --sides system=old,new turns them\n"
-    assert run("metrics", log, "--sides", "system").stderr == hint
-    assert run("metrics", log, "--sides", "system=old,new").stderr == ""
-    turned = "--sides system=old,new turns them\n"
-    at_once = f"hint: both sides ran at once, and new began first; {turned}"  # as in a test of two versions
-    assert run("metrics", halves(tmp_path, dated=True), "--sides", "system").stderr == at_once
+    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log, "system=old,new") == ""
+    both = halves(tmp_path, dated=True)  # as in a test of two versions
+    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
     lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
-    assert run("metrics", write(tmp_path / "after.jsonl", lines), "--sides", "system").stderr == ""
+    assert order(write(tmp_path / "after.jsonl", lines)) == ""
 
 
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
@@ -1529,3 +1537,23 @@ def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_w
         for part in parts:
             stars[part] += 1
     assert all(count <= 0.05 * times for count in stars.values()), stars
+
+
+@pytest.mark.parametrize("times", [1.00006, 1.2])
+@pytest.mark.parametrize("metric", ["speed_up", "tokens", "success", "errors"])
+def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, times: float) -> None:
+    """`speed_up 1.00006 times` was sure, since all tasks rose alike, and stood in the sentence on what changed."""
+    random, side = np.random.default_rng(0), np.arange(40) % 2
+    level = random.uniform(0.4, 0.7, 20) if metric == "success" else random.uniform(1, 5, 20)
+    value = np.repeat(level, 2) * (1 + (times - 1) * side * np.repeat(random.uniform(0.5, 1.5, 20), 2))
+    traces = traces_of([f"q{i // 2}" for i in range(40)])
+    (row,) = side_differences(traces, {metric: numbered(value)}, side)
+    sides = Sides(("a", "b"), side, ("a", "b"))
+    found = SideComparison(sides, [row], [], [], np.arange(40) // 2)
+    said = f"{found.changed()} {found.numbers()}"
+    assert row.stands_out and row.worth_telling == (times > 1.1)
+    if metric == "speed_up":  # not asked of a change
+        assert ("other metrics: speed up" in said) == (times > 1.1)
+    else:
+        assert ("the same to three digits" in said) == (times < 1.1)
+    assert not re.search(r"\d\.\d{4}", said), "digits that nobody needs"

@@ -421,6 +421,18 @@ def test_labels_that_differ_in_blanks_are_named(changed: dict[str, Any], what: s
         RowAdvantages("rloo")(**rows | changed)
 
 
+def test_many_labels_that_differ_in_capitals_are_named_once() -> None:
+    """Of 16 such groups there were 16 warnings."""
+    tasks = [f"q{number}" for number in range(16)]
+    rows = {"group": [*tasks, *map(str.upper, tasks)], "trace": [*range(32)], "reward": [1.0, 0.0] * 16}
+    for call in (RowAdvantages("rloo"), credit.from_columns):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call(**rows)
+        alike = [str(one.message) for one in said if "almost alike" in str(one.message)]
+        assert len(alike) == 1 and "groups 'q0', 'Q0' and 15 more like them" in alike[0]
+
+
 def test_a_used_method_is_pickled_with_its_state() -> None:
     rows = {"group": ["q"] * 2, "reward": [1.0, 0.0]}
     used = RowAdvantages("moving_average")

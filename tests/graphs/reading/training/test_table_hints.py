@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import NothingReadError, Problem
-from graphs.formats.table.hints import likely_column
 from graphs.logs import read
+from graphs.reading.tables.likely_columns import likely_column
 
 IDS = "trace, trace_id, traj_uid, traj_id, trajectory_id, rollout_id"
 
