@@ -71,10 +71,6 @@ SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
     "others on tasks that differ."
 )
-ROUNDING = (
-    "Adam makes whole steps of rounding where a gradient cancels to 0, as in padding and bottleneck: methods that "
-    "differ by a factor alone train otherwise there."
-)
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
@@ -234,8 +230,7 @@ def train(
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     values = _values(rows)
-    rounded = ROUNDING if optimizer == "adam" and {"padding", "bottleneck"} & {one.task for one in compared} else ""
-    for line in filter(None, (f"{values}." * bool(values), SHARED_MEAN, rounded)):
+    for line in (f"{values}.", SHARED_MEAN) if values else (SHARED_MEAN,):
         stdout().print(line, soft_wrap=True)
     for line in [*_alike(compared, groups, group_size, optimizer), *_refused(compared)]:
         stderr().print(words(line), soft_wrap=True)
