@@ -376,7 +376,7 @@ class RowAdvantages:
         unpaid = np.zeros(n, bool)
         if "event_reward" in amounts:
             unpaid = nulls(evidence["event_reward"] if event_reward is None else event_reward, n)
-            amounts["event_reward"][unpaid] = 0
+            amounts["event_reward"] = np.where(unpaid, 0, amounts["event_reward"])
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         if "policy_version" in amounts:
