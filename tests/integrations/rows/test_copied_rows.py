@@ -265,12 +265,12 @@ def test_a_step_that_stands_twice_under_new_ids_is_named_and_not_called_unbiased
 
 @pytest.mark.parametrize("kinds", [2, 3, 11, 101])
 def test_no_outcomes_of_few_kinds_are_taken_for_copies(kinds: int) -> None:
-    """Passed or not, and grades: as equal by chance as of a rubric, also where each stands twice."""
+    """Passed or not, and grades: as equal by chance as of a rubric, also where each stands twice, in another order."""
     for seed in range(100):
         draw = np.random.default_rng([71, kinds, seed])
         n = 2 * int(draw.integers(8, 40))
         score = draw.integers(0, kinds, n) / (kinds - 1)
-        score = np.tile(score[: n // 2], 2) if seed % 2 else score
+        score = np.concatenate([score[: n // 2], draw.permutation(score[: n // 2])]) if seed % 2 else score
         group = np.arange(n) % draw.integers(1, 4)
         columns = {"group": group, "trace": np.arange(n), "reward": score}
         assert not copied_rows(built_from_columns(columns)[2]).twice
