@@ -10,7 +10,9 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
-UNMEASURED = "unbiased: only the baseline was tried; `credit bench bias` measures the bias"
+UNMEASURED = (
+    "unbiased: only what moves with rewards and later evidence was tried; `credit bench bias` measures the bias"
+)
 OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 
@@ -28,7 +30,8 @@ class LawResult:
 class LawReport:
     """The laws tried on one method, in order; printing it gives a table, and says what no law shows.
 
-    `is_unbiased` is what the method was declared to be. Laws test its baseline; `credit bench bias` measures the bias.
+    `is_unbiased` is what the method was declared to be. A law tests what moves with what follows an action; `credit
+    bench bias` measures the bias.
     `group_size` is the number of traces of the groups. `centre_untried`: whether the method declares to be centred, and
     no law tries its mean.
     """
