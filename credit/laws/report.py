@@ -10,9 +10,7 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
-UNMEASURED = (
-    "unbiased: only what moves with rewards and later evidence was tried; `credit bench bias` measures the bias"
-)
+UNMEASURED = "unbiased: only what later rewards move was tried; `credit bench bias` measures the bias"
 OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 
@@ -53,6 +51,11 @@ class LawReport:
         return tuple(result for result in self.results if result.untried)
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """What the method declares that no law shows, in words."""
+        return (UNMEASURED,) * self.is_unbiased + (OFF_CENTRE,) * self.centre_untried
+
+    @property
     def passed(self) -> bool:
         """Whether no law is broken, and none is untried."""
         return not self.broken and not self.untried
@@ -62,8 +65,7 @@ class LawReport:
         width = max((len(result.law) for result in self.results), default=0)
         lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
         sizes = f", in groups of {self.group_size} traces" if self.group_size > LEAST else ""
-        left = [UNMEASURED] * self.is_unbiased + [OFF_CENTRE] * self.centre_untried
-        return "\n".join([f"laws of {self.method}{sizes}", *lines, *left])
+        return "\n".join([f"laws of {self.method}{sizes}", *lines, *self.unmeasured])
 
 
 class LawError(CreditError):

@@ -24,10 +24,7 @@ from .flawed_methods import concretises, good, replaced
 def test_check_takes_entries_of_the_table_and_partials() -> None:
     few = [name for name in LAWS if name != "response"]
     told = str(check(credit.METHODS["remax"], skip=few))
-    assert (
-        "laws of remax" in told
-        and "only what moves with rewards and later evidence was tried; `credit bench bias`" in told
-    )
+    assert "laws of remax" in told and "only what later rewards move was tried; `credit bench bias`" in told
     assert "bench bias" not in str(check(credit.METHODS["grpo"], skip=few))
     report = check(functools.partial(credit.grpo, eps=1e-4), skip=few)
     assert report.method == "grpo" and all(result.passed for result in report.results)
