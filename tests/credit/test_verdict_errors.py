@@ -165,5 +165,5 @@ def test_no_more_checkers_are_found_at_the_limit_than_are_to_be(alike: float, bo
 def test_the_page_says_how_many_checkers_are_found() -> None:
     said = " ".join((ROOT / "docs/doctor.md").read_text().split())
     false, few = count_found(11, HONEST, 4000, 0.5), count_found(12, [(1.0, 0.0)], 1000, 0.3)
-    assert f"found were {false} of 4,000 drawn checkers whose parts add up to 0.3 or 0.4" in said
+    assert f"Found were {false} of 4,000 drawn checkers with 0.3 or 0.4" in said
     assert f"{few} of 1,000 that pass everything, in 8 to 40 tasks" in said
