@@ -66,7 +66,7 @@ def compare_sides(
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
     events, seconds = owned_events(calls), np.zeros(0)
-    if any(row.stands_out and row.metric == WALL_CLOCK for row in rows):
+    if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event
         events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
     for i, row in enumerate(rows):

@@ -91,7 +91,7 @@ class SideComparison:
         words = ("stands_out", "without", "is_other")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
-        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
+        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"paid": self.success_cost(), "lines": self.lines()}
@@ -136,7 +136,7 @@ class SideComparison:
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
-        errors = {row.rises for row in self.rows if row.metric == "errors" and row.stands_out}
+        errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
         return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
 
     def by_tool(self) -> str:
@@ -239,8 +239,8 @@ class SideComparison:
             ]
         )
 
-    def but(self) -> str:
-        """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
+    def but(self) -> list[str]:
+        """What else may be behind `changed`, each once for both sides, and what of it is not known."""
         asked = self._asked()
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
@@ -253,7 +253,7 @@ class SideComparison:
         said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
         said += [self._whole()]
         _, why = self._uncosted()
-        return "; ".join(filter(None, [*said, why and f"cost is not compared, because {why}"]))
+        return [*filter(None, [*said, why and f"cost is not compared, because {why}"])]
 
     def _partial(self) -> list[SideDifference]:
         """The rows that `changed` or `by_agent` may name whose numbers are of a part of the traces, but those of
@@ -338,7 +338,7 @@ class SideComparison:
         lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
-        lines += [f"But {but}."] if (but := self.but()) else []
+        lines += [f"But {but}." for but in self.but()]
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_tool(), self.by_agent()):

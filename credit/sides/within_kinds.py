@@ -125,4 +125,4 @@ def within_models(same: SameModels, sides: Sides, task: np.ndarray, name: str, m
         who = " or ".join(map(printable, same.unseen(np.flatnonzero(lost))[:MOST_TOLD])) or "any agent"
         of = counted(int(lost.sum()), "trace")
         return others, f"in {of} the model of {who} is not known, so what it {from_rest}"
-    return (NONE.format("model") if told is None else told), ""
+    return told or "", NONE.format("model") if told is None else ""

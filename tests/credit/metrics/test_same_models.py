@@ -57,7 +57,7 @@ def test_the_runs_that_reached_an_agent_are_no_comparison_of_its_model() -> None
     traces, side = runs_cut_off(swapped=True)
     found = compared(traces, side)
     why = "he model of planner changed with the side, so what it did to success cannot be told from the rest"
-    assert f"t{why}" in found.but() and f"T{why}." in found.caveats() and "within each" not in found.but()
+    assert f"t{why}" in found.but() and f"T{why}." in found.caveats() and "within each" not in " ".join(found.but())
     assert "beyond chance" in found.changed()
 
 
@@ -75,7 +75,7 @@ def test_models_that_are_on_both_sides_are_compared_in_the_tasks_that_have_them(
         coder = {"coder" if task < 18 else "fixer": "big" if task < 18 else "mid"}
         runs.append((f"q{task}", swapped if task < 12 else coder, float((task + k + one) % 3 > 0)))
         side.append(one)
-    said = compared(read(runs), side).but()
+    said = compared(read(runs), side).as_json()["but"]
     assert "the model of planner changed with the side, so what it did to success cannot be told from the rest" in said
     within = re.search(r"among other traces, success within each model \((.*?)\)$", said)
     assert within is not None
@@ -98,7 +98,7 @@ def test_within_a_model_there_is_what_the_version_did_or_no_number(seed: int, re
         models = {"lead": "mid", "reviewer": "big" if big else "small"}
         runs.append((f"q{task}", models if won or reached or rng.random() < 0.7 else {"lead": "mid"}, float(won)))
         side.append(one)
-    said = compared(read(runs), side).but()
+    said = compared(read(runs), side).as_json()["but"]
     found = re.search(r"together ([-+.0-9]+) in (?:5[5-9]|60) tasks, beyond chance", said)
     if reached:
         assert found is not None and abs(float(found[1]) + 0.4) < 0.1 and "cannot be told" not in said
