@@ -1038,15 +1038,16 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     assert {mean["unit"] for mean in means} == {"a", "b", "unknown"}
 
 
+@pytest.mark.parametrize("draws", [120, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("paired", [True, False])
-def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
+def test_an_amount_has_the_interval_of_its_ratio(paired: bool, draws: int) -> None:
     """The interval of the difference of log-normal tokens (σ 1.5), half as many again, held 75 to 88 % of draws."""
     rng = np.random.default_rng(3)
     tasks, held, ratios = 24, [], []
     side = np.tile([0, 1], tasks)
     names = [f"q{i // 2 if paired else i}" for i in range(2 * tasks)]
     traces = traces_of(names)
-    for _ in range(300):
+    for _ in range(draws):
         size = np.exp(1.5 * rng.normal(size=tasks))
         of_side = [size, size if paired else np.exp(1.5 * rng.normal(size=tasks))]
         noise = np.exp(0.4 * rng.normal(size=(2, tasks)))
@@ -1057,7 +1058,7 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         held.append(row.ratio.low <= 1.5 <= row.ratio.high)
         ratios.append(row.ratio.value)
     assert 0.92 <= np.mean(held) <= 0.99
-    assert np.median(ratios) == pytest.approx(1.5, rel=0.05)
+    assert np.median(ratios) == pytest.approx(1.5, rel=0.1 if draws < 300 else 0.05)
     value[::2][0] = 0.0  # a task without any on one side has no ratio
     (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
     assert row.ratio is None and (row.low is None) == paired  # of pairs the difference's held 85 %
@@ -1065,7 +1066,8 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         assert row.low < row.difference < (row.high or 0)
 
 
-@pytest.mark.parametrize("runs", [(8, 1), (1, 8), (3, 1), (2, 2)])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("runs", [(3, 1), (8, 1), (1, 8), (2, 2)])
 def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tuple[int, int]) -> None:
     """A mean of 8 runs takes in the rare large ones: the ratio of 1 run to it was 0.7 of the true one."""
     rng, tasks, held, ratios = np.random.default_rng(8), 30, [], []
@@ -1081,7 +1083,7 @@ def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tupl
     assert np.median(ratios) == pytest.approx(1.5, rel=0.08)
 
 
-@pytest.mark.parametrize("zeros", [0.1, 0.6])
+@pytest.mark.parametrize("zeros", [0.1, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tasks", [12, 40])
 def test_pairs_of_amounts_with_zeros_have_an_interval_where_it_holds(tasks: int, zeros: float) -> None:
     rng = np.random.default_rng(57)
@@ -1194,12 +1196,15 @@ APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], fl
 
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("world", ["mostly alike", "normal", "skewed", "nothing", "amounts"])
-def test_a_star_and_an_interval_without_0_say_one_thing(world: str, paired: bool) -> None:
+@pytest.mark.parametrize(
+    ("world", "seeds"),
+    [("mostly alike", 150), *((w, 500) for w in ("mostly alike", "normal", "skewed", "nothing", "amounts"))],
+)
+def test_a_star_and_an_interval_without_0_say_one_thing(world: str, seeds: int, paired: bool) -> None:
     """In 12 % of tables of tasks that are mostly alike, +0.02 to +0.4 stood beside "within chance"."""
     metric, draw, truth = APART[world]
     held = []
-    for seed in range(500):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         tasks = int(rng.integers(6, 41))
         second, first = draw(rng, tasks), np.zeros(tasks) if paired else draw(rng, tasks) - truth
