@@ -295,18 +295,20 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     sides = tmp_path / "sides.csv"
     sides.write_text("trace,side\n" + "".join(f"t{i},{system}\n" for i, (system, *_) in enumerate(of)))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "Money for a success: old 2, new 10, in the 1 task with outcomes on both sides; not tested." in printed
+    few = "(an interval takes 12 tasks that differ, 8 with a success)"
+    assert (
+        f"Money for a success: old 2, new 10, in the 1 task with outcomes on both sides {few}; not tested." in printed
+    )
     events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 7, "input_tokens": 0}]
     killed = trace("t9", "cut", 0.0, events=events, edges=[], model="m") | {"rewards": {}}  # on no side with an outcome
     log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(killed) + "\n")
     sides.write_text(sides.read_text() + "t9,old\n")
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert (
-        "old 2, new 10, in the 1 task with outcomes on both sides; 1 trace of old without an outcome cost 7;" in printed
-    )
+    lost = "1 trace of old without an outcome cost 7;"
+    assert f"old 2, new 10, in the 1 task with outcomes on both sides {few}; {lost}" in printed
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"q"' not in line))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "old 50, new 1, over all traces with an outcome; 1 trace of old" in printed
+    assert f"old 50, new 1, over all traces with an outcome {few}; 1 trace of old" in printed
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -332,8 +334,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
-        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides; not "
-        "tested.\n"
+        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides "
+        "(an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
