@@ -119,6 +119,19 @@ def test_on_how_many_tasks_an_oracle_and_a_naive_bonus_beat_rloo() -> None:
     assert stated in sentences("training")
 
 
+def test_in_how_many_runs_a_team_learns_to_stop() -> None:
+    stored = results("stopping")["training"]
+    stopped = {signal: sum(cell["stopped"] for cell in row.values()) for signal, row in stored.items()}
+    named = {name: stopped.pop(name) for name in ("exact_increments", "rloo", "turn_baseline")}
+    of_others = f"the others in {min(stopped.values())} to {max(stopped.values())}."
+    stated = "stops at the optimum in all {} runs; `rloo` in {}, `turn_baseline` in {}, ".format(*named.values())
+    assert stated + of_others in sentences("stopping")
+    assert named["exact_increments"] == 35 and max(stopped.values()) < named["turn_baseline"] <= named["rloo"]
+    pairs = zip(stored["stop_own"].values(), stored["rloo"].values(), strict=True)
+    ratios = [own["events"] / plain["events"] for own, plain in pairs if own["stopped"] == plain["stopped"] == 5]
+    assert len(ratios) == 2 and all(0.4 <= ratio <= 0.5 for ratio in ratios)  # "needs half the events"
+
+
 def test_events_of_the_posterior_in_the_headlines() -> None:
     """Medians over those of `rloo` by luck, and how many seeds did not arrive, in README and the page on training."""
     cells: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
