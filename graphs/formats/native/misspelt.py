@@ -29,6 +29,9 @@ _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`,
 _TIMES = frozenset(("time", "timestamp", "datetime", "createdat", "startedat", "starttime"))
 """What other logs call the time of an event, as `_form` has it."""
 
+_STEPS = frozenset(("step", "global_step", "train_step", "training_step", "iteration"))
+"""What trainers call the step of a trace, which is the version of its policy."""
+
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CACHE, _TOKEN, _USE = "cache", "token", "usage"
 _USAGE = frozenset((_CACHE, _TOKEN, _USE))
@@ -64,7 +67,7 @@ def bytes_looked_at(number: int, files: int) -> int:
 def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
     """Whether `near_keys` may find one among unknown keys of a trace; for None, nobody has looked at them."""
     known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS, *TRACE_EVIDENCE)
-    near = any(_nearest(key, known) or _words(key) & _USAGE for key in unknown or ())
+    near = any(_nearest(key, known) or _words(key) & _USAGE or key in _STEPS for key in unknown or ())
     return unknown is None or near or b'"evidence"' in data
 
 
@@ -114,6 +117,8 @@ def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> 
                     if (meant := _count_of(words)) in left:
                         yield Problem("near-key", file, line, inner, excerpt(count), _UNREAD.format(meant))
             expected = _UNREAD.format(near) if near else ""
+            if place == "the trace" and key in _STEPS:
+                key = "policy_version"
             for (home, names), (others, _) in zip(_HOMES.items(), places, strict=True):
                 if key in names:
                     expected = "" if key in others else f"the key {key!r} of {home}: here it is not read"

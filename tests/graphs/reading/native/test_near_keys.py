@@ -129,6 +129,20 @@ def test_keys_in_another_place_are_named(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["step", "global_step"])
+def test_a_step_of_a_trace_is_named_as_the_version_of_its_policy(tmp_path: Path, key: str) -> None:
+    """Groups of several steps were one without a word, or over files with one that asked for a step."""
+    path = tmp_path / "log.jsonl"
+    trace = json.loads(log("a"))
+    path.write_text(json.dumps(trace | {key: 3}))
+    (problem,) = named(path)
+    expected = "the key 'policy_version' of the trace's 'evidence': here it is not read"
+    assert (problem.field, problem.value, problem.expected) == (key, "3", expected)
+    for other in ({"evidence": {"policy_version": 3}, key: 3}, {"steps": 3}):
+        path.write_text(json.dumps(trace | other))
+        assert named(path) == []
+
+
 @pytest.mark.parametrize("trace", [survey_trace(), extended_trace()])
 def test_known_keys_and_foreign_ones_are_not(tmp_path: Path, trace: dict[str, Any]) -> None:
     path = tmp_path / "log.jsonl"
