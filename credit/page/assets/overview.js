@@ -121,7 +121,7 @@
       ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
+  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference that methods see", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
   const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
