@@ -192,7 +192,7 @@ def test_a_limit_or_an_error_that_ends_a_codex_session_is_named(
 ) -> None:
     """A session that its plan's quota ended looked like one that was done."""
     notice = codex(
-        "response_item", 8, type="message", role="user", content=[{"type": "input_text", "text": "<turn_ab"}]
+        "response_item", 8, type="message", role="user", content=[{"type": "input_text", "text": "<turn_aborted>"}]
     )
     lines = [*ALL["codex"].values, codex("event_msg", 7, **payload), notice]
     more = [codex("response_item", 9, type="message", role="assistant", content=[{"type": "output_text", "text": "y"}])]
