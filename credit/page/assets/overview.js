@@ -239,11 +239,14 @@
         ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "three parts, each alone: success and outcome, what follows these, and other metrics", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
+  /* What tells nothing is there for who asks for it. It is drawn when it is opened: a chart has no width before. */
+  const folded = (empty, words, fill, ...parts) => (empty ? [make("details", { ontoggle: fill }, make("summary", {}, words), ...parts)] : parts);
   if (methods.length) {
     const { summary } = overview;
     const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
+    const nothing = methods.every((name) => Object.entries(who[name]).every(([kind, rows]) => !rows.length || overview.alike[name][kind]));
     const noted = make("div");
     const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
     const holder = make("div");
@@ -282,11 +285,13 @@
     };
     section("who", "Who earned the reward",
       make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
-      make("div", { class: "controls" },
-        choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
-        choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
-      noted, picture.box, holder);
+      ...(nothing ? [noted] : []),
+      ...folded(nothing, "No method tells who earned it: what they give by unit", () => fill(),
+        make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
+        make("div", { class: "controls" },
+          choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
+          choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
+        ...(nothing ? [] : [noted]), picture.box, holder));
     fill();
   }
 
@@ -319,8 +324,9 @@
     section("ledger", "Ledger",
       make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
       make("ul", {}, ledger.lines.map((line) => make("li", {}, prose(line.trim())))),
-      make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
-      picture.box, holder);
+      ...folded(!Object.values(settled).flat().some((row) => row.entry === "increment" && row.sum), "No action has a share: the other entries", () => fill(),
+        make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
+        picture.box, holder));
     fill();
   }
 
