@@ -312,9 +312,9 @@ def _disagreeing(traces: Traces) -> Finding:
         some = bool(verdict_channels(traces))
         return _unknown(check, "verdicts and outcomes have not two values each" if some else NO_VERDICT)
     worst = found[0]
-    share, wrong = None if math.isnan(worst.share) else worst.share, worst.rows[worst.wrong]
-    of = len(wrong), len(worst.rows)
-    return Finding(check, worst.found, worst.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), worst.told())
+    both, wrong = worst.both, worst.rows[worst.wrong]
+    share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
+    return Finding(check, worst.found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), worst.told())
 
 
 def _idle(found: Survey) -> Finding:

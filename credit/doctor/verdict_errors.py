@@ -21,14 +21,19 @@ from graphs.task_means import LEVEL
 from graphs.text import amount, apart
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_WRONG", "VerdictErrors", "sum_of_parts", "verdict_channels", "verdict_errors"]
+__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_channels", "verdict_errors", "wrong_parts"]
 
 MOST_WRONG = 0.5
 """Sum of the two parts above which a verdict says little: half of what one without any information has."""
 
 
-class _Part(NamedTuple):
-    """The part of the traces of one kind with a wrong verdict, NaN where there are none, and between what it lies."""
+class Part(NamedTuple):
+    """The part of some traces with a wrong verdict, or a sum of such parts; NaN where there are none.
+
+    Attributes:
+      share: as it was seen.
+      low, high: what it is at least, and at most, each with 95 %.
+    """
 
     share: float
     low: float
@@ -44,25 +49,25 @@ class VerdictErrors:
       rows: of the traces with an outcome and a verdict: int [n].
       good: which of these succeeded: bool [n].
       wrong: of which the verdict is not the outcome: bool [n].
-      share: the part of failed traces that pass and that of succeeded ones that fail, together; NaN where all traces
-        are of one kind.
-      low, high: what the sum is at least, and at most, each with 95 %.
+      passed: the part of failed traces that pass.
+      refused: the part of succeeded traces that fail.
+      both: the sum of these.
     """
 
     name: str
     rows: np.ndarray
     good: np.ndarray
     wrong: np.ndarray
-    share: float
-    low: float
-    high: float
+    passed: Part
+    refused: Part
+    both: Part
 
     @property
     def found(self) -> bool | None:
         """Whether the verdict surely says little; None where these traces do not tell."""
-        if self.low > MOST_WRONG:
+        if self.both.low > MOST_WRONG:
             return True
-        return False if self.share <= MOST_WRONG and self.high < 1 else None
+        return False if self.both.share <= MOST_WRONG and self.both.high < 1 else None
 
     def counts(self, among: np.ndarray | None = None) -> tuple[int, int, int, int]:
         """How many failed traces pass, of how many, and how many succeeded ones fail, of how many.
@@ -83,11 +88,11 @@ class VerdictErrors:
         """
         said = [f"{self.name} {self._passes(None)}"]
         said += [f"in {head} it {self._passes(side == i)}" for i, head in enumerate(heads) if side is not None]
-        share, low, high = apart((self.share, self.low, self.high), amount, 2)
-        so = f"{share} ({low} to {high})" if math.isfinite(self.share) else f"{low} to {high}"
+        passed, refused, both = (apart(of, amount, 2) for of in (self.passed, self.refused, self.both))
+        one, other, sums = (f"{share} ({low} to {high})" for share, low, high in (passed, refused, both))
+        said[-1] += f". These parts, {one} and {other}, add up to {sums}"
         few = "; these traces are too few to tell" if self.found is None else ""
-        sums = f"The two parts add up to {so}; those of a verdict that knows nothing add up to 1{few}"
-        return f"{'; '.join(said)}. {sums}"
+        return f"{'; '.join(said)}; those of a verdict that knows nothing add up to 1{few}"
 
     def _passes(self, among: np.ndarray | None) -> str:
         passed, failed, refused, succeeded = self.counts(among)
@@ -99,8 +104,11 @@ class VerdictErrors:
         return {
             "name": self.name,
             **dict(zip(names, self.counts(), strict=True)),
-            "share": self.share if math.isfinite(self.share) else None,
-            "low": self.low, "high": self.high, "found": self.found, "told": self.told(side, heads),
+            "parts": {
+                name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
+                for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
+            },
+            "found": self.found, "told": self.told(side, heads),
             "by_side": {
                 head: dict(zip(names, self.counts(side == i), strict=True))
                 for i, head in enumerate(heads) if side is not None
@@ -143,27 +151,29 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
         if not len(rows) or good is None or passes is None:
             continue
         wrong = passes != good
-        sums = sum_of_parts(wrong, good, task[rows], LEVEL / len(channels))
-        found.append(VerdictErrors(name, rows, good, wrong, *sums))
-    return sorted(found, key=lambda one: -one.low)
+        found.append(
+            VerdictErrors(name, rows, good, wrong, *wrong_parts(wrong, good, task[rows], LEVEL / len(channels)))
+        )
+    return sorted(found, key=lambda one: -one.both.low)
 
 
-def sum_of_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[float, float, float]:
-    """The part of failed traces with a wrong verdict plus that of succeeded ones, and its bounds.
+def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:
+    """The part of failed traces with a wrong verdict, that of succeeded ones, and their sum.
 
     Args:
       wrong, good: whether the verdict of a trace is wrong, and whether it succeeded: bool [n].
       task: of each: int [n].
       level: the chance with which each bound may not hold.
     """
-    parts = [_part(wrong[kind], task[kind], level) for kind in (~good, good)]
-    shares = [part.share for part in parts]
+    passed, refused = (_part(wrong[kind], task[kind], level) for kind in (~good, good))
+    shares = passed.share, refused.share
 
-    def end(sign: int, bounds: list[float]) -> float:
+    def end(sign: int, *bounds: float) -> float:
         middle = [bound if math.isnan(share) else share for share, bound in zip(shares, bounds, strict=True)]
         return math.fsum(middle) + sign * math.dist(middle, bounds)
 
-    return math.fsum(shares), end(-1, [part.low for part in parts]), end(1, [part.high for part in parts])
+    both = Part(math.fsum(shares), end(-1, passed.low, refused.low), end(1, passed.high, refused.high))
+    return passed, refused, both
 
 
 def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
@@ -186,13 +196,13 @@ def _yes(numbers: np.ndarray) -> np.ndarray | None:
     return None
 
 
-def _part(wrong: np.ndarray, task: np.ndarray, level: float) -> _Part:
+def _part(wrong: np.ndarray, task: np.ndarray, level: float) -> Part:
     """The part of these traces that is wrong, and its bounds."""
     from scipy.special import betaincinv  # comes with JAX; slow to import
 
     if not len(wrong):
-        return _Part(math.nan, 0.0, 1.0)
+        return Part(math.nan, 0.0, 1.0)
     share, like = float(wrong.mean()), len(wrong) ** 2 / float(np.sum(np.unique(task, return_counts=True)[1] ** 2))
     ones = share * like
     low = float(betaincinv(ones, like - ones + 1, level)) if share > 0 else 0.0
-    return _Part(share, low, float(betaincinv(ones + 1, like - ones, 1 - level)) if share < 1 else 1.0)
+    return Part(share, low, float(betaincinv(ones + 1, like - ones, 1 - level)) if share < 1 else 1.0)

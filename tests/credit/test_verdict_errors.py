@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.doctor.team_checks import examine
-from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, sum_of_parts, verdict_errors
+from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, verdict_errors, wrong_parts
 from credit.page import Findings
 from credit.page.overview import overview
 from credit.sides.chosen_sides import Sides
@@ -46,7 +46,7 @@ def test_a_checker_that_passes_everything_is_found_where_a_fifth_fails() -> None
     """It said otherwise than the outcome in no more than a fifth of all traces, and was "not found"."""
     outcome = [int(i % 5 > 0) for i in range(400)]
     found = one(outcome, [1.0] * 400, each=5)
-    assert found.counts() == (80, 80, 0, 320) and found.share == 1 and found.found is True
+    assert found.counts() == (80, 80, 0, 320) and found.both.share == 1 and found.found is True
     finding = next(each for each in examine(log(outcome, [1.0] * 400, 5)) if each.check == "verdict_disagreement")
     assert finding.found and finding.words.startswith("checker passes 80 of 80 that failed and fails 0 of 320 that suc")
     assert one(outcome, [float(i % 5 > 0 or i == 5) for i in range(400)], each=5).found is False
@@ -67,7 +67,8 @@ def test_what_a_verdict_is_worth_by_hand(words: str) -> None:
     says, share, found = VERDICTS[words]
     outcome = [i % 2 if i < 80 else (i + 1) % 2 for i in range(160)]
     judged = one(outcome, [says(i, good) for i, good in enumerate(outcome)])
-    assert (judged.share == pytest.approx(share, abs=0.11) and judged.low < judged.share < judged.high) or share == 2
+    both = judged.both
+    assert both.share == pytest.approx(share, abs=0.11) and (both.low < both.share < both.high or share == 2)
     assert judged.found is found
 
 
@@ -78,7 +79,8 @@ def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
     alone, apart = (one([0] * 20 + [1] * 20, [1.0] * 40, each) for each in (20, 1))
     assert alone.found is None and apart.found  # twenty runs of one task may all be misjudged alike
     only = one([0] * 20, [1.0] * 20)
-    assert only.found and np.isnan(only.share) and only.as_json()["share"] is None  # however it judges success
+    assert only.found and np.isnan(only.both.share)  # however it judges success
+    assert only.as_json()["parts"]["refused"] == {"share": None, "low": 0.0, "high": 1.0}
     assert one([1] * 20, [*[1.0] * 19, 0.0]).found is None
 
 
@@ -107,7 +109,8 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
         return " ".join(CliRunner().invoke(cli, [call[0], str(path), *call[1:]], catch_exceptions=False).stdout.split())
 
     counts = "checker passes 36 of 48 that failed and fails 0 of 72 that succeeded"
-    sums = "The two parts add up to 0.75 (0.58 to 0.91); those of a verdict that knows nothing add up to 1."
+    parts = "These parts, 0.75 (0.58 to 0.88) and 0 (0 to 0.099), add up to 0.75 (0.58 to 0.91)"
+    sums = f"{parts}; those of a verdict that knows nothing add up to 1."
     assert f"verdict_disagreement: {counts}. {sums}" in said("doctor") and f"{counts}. {sums}" in said("summary")
     by_side = (
         f"{counts}; in old it passes 12 of 24 that failed and fails 0 of 36 that succeeded; in new it passes 24 of 24 "
@@ -152,7 +155,7 @@ def count_found(seed: int, worlds: list[tuple[float, float]], draws: int, alike:
     """How many of the checkers that are drawn are found."""
     rng = np.random.default_rng(seed)
     drawings = [drawn(rng, parts, alike, both) for parts in worlds for _ in range(draws // len(worlds))]
-    return sum(sum_of_parts(wrong, good, task, 0.05)[1] > MOST_WRONG for wrong, good, task in drawings)
+    return sum(wrong_parts(wrong, good, task, 0.05)[2].low > MOST_WRONG for wrong, good, task in drawings)
 
 
 @pytest.mark.slow
@@ -165,5 +168,5 @@ def test_no_more_checkers_are_found_at_the_limit_than_are_to_be(alike: float, bo
 def test_the_page_says_how_many_checkers_are_found() -> None:
     said = " ".join((ROOT / "docs/doctor.md").read_text().split())
     false, few = count_found(11, HONEST, 4000, 0.5), count_found(12, [(1.0, 0.0)], 1000, 0.3)
-    assert f"found were {false} of 4,000 drawn checkers whose parts add up to 0.3 or 0.4" in said
+    assert f"Found were {false} of 4,000 drawn checkers with 0.3 or 0.4" in said
     assert f"{few} of 1,000 that pass everything, in 8 to 40 tasks" in said

@@ -427,6 +427,7 @@ def test_wrong_names_and_numbers_are_refused() -> None:
         train(learning_task("pivotal"), training_signal("zero"), SHORT, 0, 0)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", ["control_both", "stack", "stop_robust", "posterior", "coma"])
 def test_a_step_factors_once(name: str) -> None:
     """Two that could run side by side wait for each other forever where seeds are trained at once on two cores."""

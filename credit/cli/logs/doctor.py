@@ -88,7 +88,7 @@ def doctor(
         _print(stdout(), findings, level)
         said = {each.words for each in findings if each.found is not False}
         for one in verdicts:
-            if one["told"] not in said:
+            if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)

@@ -15,6 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
+from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
@@ -54,6 +55,8 @@ __all__ = ["read", "sniff"]
 _REWARDS = frozenset(
     {"rewards.team", *(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])}
 )
+_LIKELY = ("group", "agent", "role", "model", "event_reward", "reward")
+"""Columns that are named where a column that nothing reads may be theirs."""
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
@@ -171,10 +174,15 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 for name in others:
                     unread.setdefault(name, source.name)
                 yield from table.worded_outcomes()
-                for ours in ("group", "agent", "reward", *["arguments"] * without_arguments):
-                    if ours not in column_of and (name := likely_column(ours, others)):
+                told = {*column_of, *columns}
+                for ours in (*_LIKELY, *["arguments"] * without_arguments):
+                    if ours not in told and (name := likely_column(ours, others, likely.values())):
                         likely.setdefault(ours, name)
                 likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
+                for name in (name for name in others if name not in likely.values()):
+                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
+                    if ours := nearest_key(name, tuple(left)):
+                        likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
             for trace_id, trace in table.traces.items():
                 if trace is not None:

@@ -16,7 +16,8 @@ def in_stated_order(trace: TraceRecord) -> TraceRecord:
     """A trace with its rows in the order that they state; itself where that is the file's, or they state none.
 
     Times state it where every row has one. Turns do where no two rows of the trace have one number, and where an
-    agent's numbers differ and fall: rows of several agents that have one number stay as they stand.
+    agent's numbers differ and fall: rows of several agents that have one number stay as they stand, and so do those of
+    one context, which act at once: a time may be that at which they ended.
     """
     stated: Sequence[float] = trace.times
     if all(map(math.isnan, trace.times)):
@@ -25,9 +26,20 @@ def in_stated_order(trace: TraceRecord) -> TraceRecord:
             return trace
         if len({*stated}) < len(stated) and not _falls_within(trace.agents, stated):
             return trace
+    stated = _of_rounds(stated, trace.columns.get("context", ()))
     if any(map(math.isnan, stated)) or all(a <= b for a, b in itertools.pairwise(stated)):
         return trace
     return reordered(trace, sorted(range(len(stated)), key=stated.__getitem__))
+
+
+def _of_rounds(stated: Sequence[float], contexts: Sequence[str | None]) -> list[float]:
+    """The numbers of rows, those of one context the least of theirs."""
+    least: dict[str, float] = {}
+    for number, context in zip(stated, contexts, strict=False):
+        if context is not None:
+            least[context] = min(number, least.get(context, number))
+    of_contexts = itertools.zip_longest(stated, contexts[: len(stated)])
+    return [number if context is None else least[context] for number, context in of_contexts]
 
 
 def _falls_within(agents: Sequence[str], numbers: Sequence[float]) -> bool:

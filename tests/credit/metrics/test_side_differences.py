@@ -295,18 +295,20 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     sides = tmp_path / "sides.csv"
     sides.write_text("trace,side\n" + "".join(f"t{i},{system}\n" for i, (system, *_) in enumerate(of)))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "Money for a success: old 2, new 10, in the 1 task with outcomes on both sides; not tested." in printed
+    few = "(an interval takes 12 tasks that differ, 8 with a success)"
+    assert (
+        f"Money for a success: old 2, new 10, in the 1 task with outcomes on both sides {few}; not tested." in printed
+    )
     events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 7, "input_tokens": 0}]
     killed = trace("t9", "cut", 0.0, events=events, edges=[], model="m") | {"rewards": {}}  # on no side with an outcome
     log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(killed) + "\n")
     sides.write_text(sides.read_text() + "t9,old\n")
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert (
-        "old 2, new 10, in the 1 task with outcomes on both sides; 1 trace of old without an outcome cost 7;" in printed
-    )
+    lost = "1 trace of old without an outcome cost 7;"
+    assert f"old 2, new 10, in the 1 task with outcomes on both sides {few}; {lost}" in printed
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"q"' not in line))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "old 50, new 1, over all traces with an outcome; 1 trace of old" in printed
+    assert f"old 50, new 1, over all traces with an outcome {few}; 1 trace of old" in printed
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -332,8 +334,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
-        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides; not "
-        "tested.\n"
+        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides "
+        "(an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
@@ -1038,15 +1040,16 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     assert {mean["unit"] for mean in means} == {"a", "b", "unknown"}
 
 
+@pytest.mark.parametrize("draws", [120, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("paired", [True, False])
-def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
+def test_an_amount_has_the_interval_of_its_ratio(paired: bool, draws: int) -> None:
     """The interval of the difference of log-normal tokens (σ 1.5), half as many again, held 75 to 88 % of draws."""
     rng = np.random.default_rng(3)
     tasks, held, ratios = 24, [], []
     side = np.tile([0, 1], tasks)
     names = [f"q{i // 2 if paired else i}" for i in range(2 * tasks)]
     traces = traces_of(names)
-    for _ in range(300):
+    for _ in range(draws):
         size = np.exp(1.5 * rng.normal(size=tasks))
         of_side = [size, size if paired else np.exp(1.5 * rng.normal(size=tasks))]
         noise = np.exp(0.4 * rng.normal(size=(2, tasks)))
@@ -1057,7 +1060,7 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         held.append(row.ratio.low <= 1.5 <= row.ratio.high)
         ratios.append(row.ratio.value)
     assert 0.92 <= np.mean(held) <= 0.99
-    assert np.median(ratios) == pytest.approx(1.5, rel=0.05)
+    assert np.median(ratios) == pytest.approx(1.5, rel=0.1 if draws < 300 else 0.05)
     value[::2][0] = 0.0  # a task without any on one side has no ratio
     (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
     assert row.ratio is None and (row.low is None) == paired  # of pairs the difference's held 85 %
@@ -1065,7 +1068,8 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         assert row.low < row.difference < (row.high or 0)
 
 
-@pytest.mark.parametrize("runs", [(8, 1), (1, 8), (3, 1), (2, 2)])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("runs", [(3, 1), (8, 1), (1, 8), (2, 2)])
 def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tuple[int, int]) -> None:
     """A mean of 8 runs takes in the rare large ones: the ratio of 1 run to it was 0.7 of the true one."""
     rng, tasks, held, ratios = np.random.default_rng(8), 30, [], []
@@ -1081,7 +1085,7 @@ def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tupl
     assert np.median(ratios) == pytest.approx(1.5, rel=0.08)
 
 
-@pytest.mark.parametrize("zeros", [0.1, 0.6])
+@pytest.mark.parametrize("zeros", [0.1, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tasks", [12, 40])
 def test_pairs_of_amounts_with_zeros_have_an_interval_where_it_holds(tasks: int, zeros: float) -> None:
     rng = np.random.default_rng(57)
@@ -1194,12 +1198,15 @@ APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], fl
 
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("world", ["mostly alike", "normal", "skewed", "nothing", "amounts"])
-def test_a_star_and_an_interval_without_0_say_one_thing(world: str, paired: bool) -> None:
+@pytest.mark.parametrize(
+    ("world", "seeds"),
+    [("mostly alike", 150), *((w, 500) for w in ("mostly alike", "normal", "skewed", "nothing", "amounts"))],
+)
+def test_a_star_and_an_interval_without_0_say_one_thing(world: str, seeds: int, paired: bool) -> None:
     """In 12 % of tables of tasks that are mostly alike, +0.02 to +0.4 stood beside "within chance"."""
     metric, draw, truth = APART[world]
     held = []
-    for seed in range(500):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         tasks = int(rng.integers(6, 41))
         second, first = draw(rng, tasks), np.zeros(tasks) if paired else draw(rng, tasks) - truth

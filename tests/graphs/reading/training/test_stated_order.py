@@ -54,6 +54,15 @@ def test_rows_by_turns_of_agents_stand_in_them_and_leave_open_who_was_first(tmp_
     assert found.events["event"].to_pylist() == ["e2", "e0", "e3", "e4", "e1", "e5"]
 
 
+def test_agents_that_act_at_once_stand_as_the_file_has_them(tmp_path: Path) -> None:
+    """By names, which no action chooses; a time may be that at which they ended, which actions do choose."""
+    path = tmp_path / "rows.csv"
+    rows = [f"t,q,{agent},{round_},{time},1,e{at}" for at, (agent, round_, time) in enumerate(
+        [("a", "c1", 5), ("b", "c1", 3), ("a", "c2", 9), ("b", "c2", 8), ("a", "", 1), ("b", "", 0)])]  # fmt: skip
+    path.write_text("trace,group,agent,context,time,reward,id\n" + "\n".join(rows) + "\n")
+    assert credit.read(path).events["event"].to_pylist() == ["e5", "e4", "e0", "e1", "e2", "e3"]
+
+
 @pytest.mark.parametrize(
     ("times", "turns", "kinds"),
     [
