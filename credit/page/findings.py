@@ -22,7 +22,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
     from credit.metrics.event_costs import Prices
-    from credit.metrics.side_differences import Sides
+    from credit.sides.chosen_sides import Sides
 
 __all__ = ["NOISE", "UNKNOWN", "Findings", "doubts"]
 

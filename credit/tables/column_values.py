@@ -263,8 +263,9 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
         else:
             if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
                 values = np.asarray(values)  # tensors and JAX arrays
-            if getattr(getattr(values, "dtype", None), "kind", "") == "V" and str(values.dtype) == "bfloat16":
-                values = values.astype(np.float32)  # exact; Arrow has no such type
+            kind = getattr(values, "dtype", None)
+            if isinstance(kind, np.dtype) and kind.kind in "fV" and np.can_cast(kind, np.float64):
+                values = values.astype(np.float64)  # exact; Arrow has no bfloat16 and no swapped bytes
             array = _array_of(values)
     except OverflowError:
         raise ColumnError(column, [], "has an integer beyond 64 bits; expected integers below 2⁶³, or texts") from None

@@ -88,10 +88,12 @@ LIMITS = frozenset(
 _LIMIT_ERRORS = frozenset(
     {"maxturnsexceeded", "graphrecursion", "usagelimitexceeded", "llmcallslimitexceeded", "agentmaxsteps",
      "budgetexceeded", "contextwindowexceeded", "maxtokensreached", "contextwindowoverflow", "agenttimeout",
-     "limitsexceeded", "timeexceeded", "maxiterationsreached"}
+     "limitsexceeded", "timeexceeded", "maxiterationsreached", "sessionbudgetexceeded", "budgetlimited",
+     "usagelimitreached", "insufficientquota", "quotaexceeded", "creditsdepleted"}
 )  # fmt: skip
 """Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
-AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2) and OpenHands' SDK."""
+AI and Codex, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2), OpenHands' SDK, Codex (2), and of
+quotas of providers."""
 _OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|budget)"
 _LIMIT_WORDS = re.compile(
     rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b"
@@ -601,6 +603,8 @@ def is_limit(reason: object) -> bool:
     Examples:
       >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
       (True, False, False)
+      >>> is_limit("usage_limit_exceeded: You've hit your usage limit"), is_limit("server_overloaded")
+      (True, False)
       >>> is_limit("langgraph.errors.GraphRecursionError: Recursion limit of 25 reached"), is_limit("TimeoutError")
       (True, False)
       >>> is_limit("RuntimeError: Agent reached maximum iteration. Current iteration: 30, max iteration: 30")

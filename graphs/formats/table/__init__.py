@@ -15,6 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
+from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
@@ -28,8 +29,8 @@ from graphs.formats.table.cells import (
     TOPOLOGY,
     TRUTH,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns
-from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.hints import columns_option
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
@@ -39,9 +40,10 @@ from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
-from graphs.reading.text_keys import ASKED, is_text_key, text_key
+from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -53,6 +55,8 @@ __all__ = ["read", "sniff"]
 _REWARDS = frozenset(
     {"rewards.team", *(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])}
 )
+_LIKELY = ("group", "agent", "role", "model", "event_reward", "reward")
+"""Columns that are named where a column that nothing reads may be theirs."""
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
@@ -118,10 +122,8 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN:
-            expected = f"one of {', '.join(KNOWN)}"
-            if is_text_key(name):  # found in the file, by its own name, whenever a text is asked for
-                expected = f"a table whose column is called {text_key(name)!r}: texts are read by name, so rename it"
+        if name not in KNOWN and not is_text_key(name):
+            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
@@ -164,16 +166,23 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
                 calls = any(EventType.TOOL_CALL in trace.types for trace in table.traces.values() if trace)
-                own = {*names} - {*column_of.values()}
-                without_arguments |= calls and not any(text_key(name) in ASKED for name in own)
-                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
+                mapped = text_columns(columns)
+                own = {*names} - {*column_of.values(), *mapped.values()}
+                stated = {*map(text_key, own), *(ours for ours, theirs in mapped.items() if theirs)}
+                without_arguments |= calls and stated.isdisjoint(ASKED)
+                others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
                 yield from table.worded_outcomes()
-                for ours in ("group", "agent", "reward"):
-                    if ours not in column_of and (name := likely_column(ours, others)):
+                told = {*column_of, *columns}
+                for ours in (*_LIKELY, *["arguments"] * without_arguments):
+                    if ours not in told and (name := likely_column(ours, others, likely.values())):
                         likely.setdefault(ours, name)
                 likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
+                for name in (name for name in others if name not in likely.values()):
+                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
+                    if ours := nearest_key(name, tuple(left)):
+                        likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
             for trace_id, trace in table.traces.items():
                 if trace is not None:
@@ -200,7 +209,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         if without_arguments:
-            expected += "; arguments of calls are, where their column is renamed to `arguments`"
+            expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
             expected += "; a row failed where its `status` says so"
         shown = excerpt(", ".join(unread))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from graphs.formats.table.cells import EVIDENCE, moment
-from graphs.formats.table.hints import snake_case
+from graphs.reading.tables.likely_columns import snake_case
 from graphs.reading.tables.rows import Row
 
 __all__ = ["ColumnsByContent"]

@@ -36,7 +36,9 @@ def named(path: Path) -> list[Problem]:
     return list(problems)
 
 
-def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("form", ["plural", "upper case", "hyphens", "camel case"])
+def test_misspelt_evidence_is_named(form: str, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     keys = [
         *EVENT_EVIDENCE,
@@ -45,7 +47,8 @@ def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
     for key in keys:
         camel = key.split("_")[0] + "".join(word.title() for word in key.split("_")[1:])
         plural = f"{key[:-1]}ies" if key.endswith("y") else f"{key}s"
-        for wrong in {plural, key.upper(), key.replace("_", "-"), camel} - {key}:
+        forms = {"plural": plural, "upper case": key.upper(), "hyphens": key.replace("_", "-"), "camel case": camel}
+        for wrong in {forms[form]} - {key}:
             path.write_text(log("a", {wrong: 0.5}) + log("b", {wrong: 0.5}))
             (problem,) = named(path)
             expected = f"the key {key!r}: this one is not read"
