@@ -74,6 +74,7 @@ def test_agents_that_act_at_once_stand_as_the_file_has_them(tmp_path: Path) -> N
         ("", "p1 p0 q2", ["unordered-rows"]),
         ("0 2 1", "0 1 2", ["sorted-rows", "unordered-rows"]),  # they contradict each other
         ("2 1 0", "2 1 0", ["sorted-rows"]),
+        ("1 1 1", "1 0 2", ["sorted-rows"]),  # turns between equal times
     ],
 )
 def test_what_stays_out_of_order_is_named(times: str, turns: str, kinds: list[str], tmp_path: Path) -> None:
