@@ -86,7 +86,8 @@ REASONS: tuple[str, ...] = (
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",
     "all members of the group have the same score, and such groups are filtered out",
-    "no divisor: the spread, mean or weight of the group is about 0 or less",
+    "beyond the method's bound: the divisor (spread, mean or weight of the group) is 0 or less, or the advantage would "
+    "exceed the bound",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

@@ -83,6 +83,7 @@ class Match:
       slope_low, slope_high and so on: their 95 % intervals; NaN where fewer than `LEAST_GROUPS` groups have answers,
         one of them alone defines the score, or the score is at the end of its range.
       refused: why decisions have no advantage, the most frequent reason; "" where all have one.
+      groups: how many have answers, over which the intervals are.
     """
 
     method: str
@@ -99,6 +100,7 @@ class Match:
     sign_high: float
     answered: float
     refused: str = ""
+    groups: int = 0
 
 
 class Scored(NamedTuple):
@@ -112,7 +114,7 @@ class Difference(NamedTuple):
     """A score of a method less that of the first one on the same logs, each on the decisions that it answers.
 
     The ends of the 95 % interval are NaN where fewer than `LEAST_GROUPS` groups have answers of both, or the two differ
-    in fewer than `LEAST_APART`; all is NaN where a score is not defined.
+    in fewer than `LEAST_APART`; all is NaN where a score is not defined. `groups` have answers of one or of both.
     """
 
     method: str
@@ -122,6 +124,7 @@ class Difference(NamedTuple):
     difference: float
     low: float
     high: float
+    groups: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,8 +320,10 @@ def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str |
         for end, x in zip(ends, row, strict=True)
     }
     label = method if isinstance(method, str) else str(getattr(method, "__name__", "function"))
-    why = why_refused(reason)
-    match = Match(name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why)
+    match = Match(
+        name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why_refused(reason),
+        groups=int(np.sum(sums[:, 0] > 0)),
+    )  # fmt: skip
     return Scored(match, sums)
 
 
@@ -344,8 +349,8 @@ def differences(one: Scored, first: Scored) -> list[Difference]:
         half = np.where(np.array(apart) >= LEAST_APART, _half(np.subtract(*_scores(whole - pair))), np.nan)
     table = np.stack([difference, difference - half, difference + half], axis=1).tolist()
     return [
-        Difference(one.match.method, first.match.method, one.match.world, name, *ends)
-        for name, ends in zip(SCORES[:3], table, strict=True)
+        Difference(one.match.method, first.match.method, one.match.world, name, middle, low, high, pair.shape[1])
+        for name, (middle, low, high) in zip(SCORES[:3], table, strict=True)
     ]
 
 

@@ -15,6 +15,9 @@ GIVEN_VALUES = {
 }
 """By the command of `credit bench`."""
 
+SIBLINGS = "siblings: four alternatives of each decision, one run of the rest for each"
+"""What `credit bench truth` gives."""
+
 VALUES = frozenset({"value", "q_value", "target_value"})
 """The evidence that is meant."""
 
@@ -32,4 +35,5 @@ def values_given(bench: str, needs: Iterable[str]) -> str:
     """
     given = set(needs)
     told = [GIVEN_VALUES[bench]] * (not VALUES.isdisjoint(given))
+    told += [SIBLINGS] * (bench == "truth" and "context" in given)
     return "; ".join(told + ["tokens: one a decision"] * (bench in ONE_TOKEN and "tokens" in given))

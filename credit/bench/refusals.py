@@ -15,6 +15,7 @@ from graphs.errors import CreditError
 from graphs.text import counted, printable
 
 __all__ = [
+    "COUNTED",
     "Absent",
     "LeftOut",
     "UnmeasuredError",
@@ -23,7 +24,7 @@ __all__ = [
     "main_reason",
     "refused_beside",
     "refused_caption",
-    "refused_line",
+    "refused_lines",
     "refused_share",
     "why_refused",
 ]
@@ -173,14 +174,37 @@ def main_reason(counts: np.ndarray) -> str:
     return REASONS[int(refused.argmax())] if refused.any() else ""
 
 
-def refused_line(name: str, answered: float, why: str) -> str:
-    """The line on a method that gave only some decisions a number.
+COUNTED = {
+    "bias": "which count as 0 in bias, cosine, variance and relative, and not in other scores",
+    "truth": "which scores leave out",
+    "robustness": "which count as 0",
+    "snr": "which count as 0",
+    "train": "which count as 0",
+}
+"""By the command of `credit bench`, what becomes of the decisions that have no number."""
+
+
+def refused_lines(rows: Iterable[tuple[str, float, str]], counted: str = "") -> list[str]:
+    """A line for each method and reason of decisions that have no number.
+
+    Args:
+      rows: who, the share that was answered, and the main reason of the others; of all answered none is told.
+      counted: what becomes of the others, one of `COUNTED`.
 
     Examples:
-      >>> refused_line("rloo", 0.25, "no outcome")
-      'rloo gave no number for 75 % of the decisions, most often: no outcome'
+      >>> refused_lines([("rloo", 0.25, "no outcome"), ("rloo", 0.5, "no outcome"), ("grpo", 1.0, "")], "of no weight")
+      ['rloo gave no number for 50 to 75 % of the decisions, of no weight; most often: no outcome']
     """
-    return f"{name} gave no number for {refused_share(answered)} of the decisions, most often: {why}"
+    shares: dict[tuple[str, str], list[float]] = {}
+    for name, answered, why in rows:
+        if answered < 1:
+            shares.setdefault((name, why), []).append(100 * (1 - answered))
+    lines = []
+    for (name, why), of in shares.items():
+        share = " to ".join(dict.fromkeys(rounded(one, ends=(0, 100)) for one in (min(of), max(of))))
+        told = f"{share} % of the decisions{f', {counted}' if counted else ''}"
+        lines.append(f"{name} gave no number for {told}; most often: {why}")
+    return lines
 
 
 def refused_caption(answered: Iterable[tuple[str, float]]) -> str:

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit import __version__
-from credit.bench.refusals import main_reason, refused_beside, refused_line
-from credit.bench.rounding import rounded
+from credit.bench.refusals import COUNTED, main_reason, refused_beside, refused_lines
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
@@ -64,6 +63,17 @@ LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
 FULL = Effort(traces=40_000, rows=6_000_000, full=100)
 QUICK = Effort(traces=4_000, rows=150_000, full=10)
+CAVEATS = (
+    "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
+    "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
+    "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
+    "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
+)
+TAILS = (
+    "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
+    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
+    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
+)
 LEAST_PAIRS = 100
 """For a band of a difference. What moves it is skewed: of 100 pairs 97 to 98 % of the 99 % bands held the truth, of 64
 pairs 96 to 98 %, of 12 pairs of batches 92 to 94 %."""
@@ -90,6 +100,7 @@ class Point:
       seconds: that it took.
       answered: the share of the decisions that have a number; the others count as 0.
       why: the most frequent reason of the others; "" where there are none.
+      traces: how many traces were drawn and counted; 0 of messages, which draw contexts.
     """
 
     scheme: str
@@ -109,6 +120,7 @@ class Point:
     seconds: float
     answered: float
     why: str
+    traces: int = 0
 
     @property
     def ratio(self) -> float | None:
@@ -221,15 +233,14 @@ class Report:
         for refused in self.refused:
             lengths.setdefault((refused.scheme, refused.group, refused.why), []).append(f"{refused.length:,}")
         lines = [f"{s} in groups of {k} at T = {', '.join(ts)}: {why}" for (s, k, why), ts in lengths.items()]
-        partly: dict[tuple[str, int, str], list[float]] = {}
-        for point in self.points:
-            if point.answered < 1:
-                partly.setdefault((point.scheme, point.group, point.why), []).append(100 * (1 - point.answered))
-        return lines + [
-            f"{s} in groups of {k} gave no number for {_range(shares)} % of the decisions, which count as 0; most "
-            f"often: {why}"
-            for (s, k, why), shares in partly.items()
-        ]
+        partly = [(f"{point.scheme} in groups of {point.group}", point.answered, point.why) for point in self.points]
+        return lines + refused_lines(partly, COUNTED["snr"])
+
+    @property
+    def caveats(self) -> list[str]:
+        """What a reader of the numbers must know of the world and of the bands."""
+        noise = f"noise of {self.world}: sample variance {self.variance or 0:.3g}, where that of normal and heavy is 1"
+        return [*CAVEATS, *[TAILS] * (self.world != "normal"), *[noise] * (self.variance is not None)]
 
     def table(self) -> pa.Table:
         """The points, one a row."""
@@ -253,6 +264,7 @@ class Report:
                 {name: None if value != value else value for name, value in line._asdict().items()}
                 for line in self.differences
             ],
+            "caveats": self.caveats,
             "left out": self.left_out,
             "refused": [line._asdict() for line in self.refused],
         }
@@ -286,11 +298,6 @@ def json_lines(found: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _range(shares: Sequence[float]) -> str:
-    """The least and the greatest of some numbers in three digits, or the one that they are."""
-    return " to ".join(dict.fromkeys(rounded(share, ends=(0, 100)) for share in (min(shares), max(shares))))
-
-
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
     """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones.
 
@@ -317,7 +324,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
     reasons = sums.reasons.sum(0)
     answered, why = float(reasons[Reason.VALID] / reasons.sum()), main_reason(reasons)
     if not answered:
-        raise CreditError(refused_line("the method", 0.0, why))
+        raise CreditError(*refused_lines([("the method", 0.0, why)]))
     signed, moved = _ratio(np.stack(sums[:4]))
     half = _half_width(moved)
     snr = signed if signed < -half else abs(signed)
@@ -341,6 +348,7 @@ def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int
         seconds=round(time.perf_counter() - start, 3),
         answered=answered,
         why=why,
+        traces=int(sums.traces.sum()),
     )
     return point, _blocks(sums)
 

@@ -10,7 +10,7 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
-UNMEASURED = "unbiased: only the baseline was tried; `credit bench bias` measures the bias"
+UNMEASURED = "bias: no law measures it; `unbiased=True` tries what follows an action; `credit bench bias` computes it"
 OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 
@@ -26,16 +26,14 @@ class LawResult:
 
 @dataclasses.dataclass(frozen=True)
 class LawReport:
-    """The laws tried on one method, in order; printing it gives a table, and says what no law shows.
+    """The laws tried on one method, in order; printing it gives a table, and says what no law shows, such as bias.
 
-    `is_unbiased` is what the method was declared to be. Laws test its baseline; `credit bench bias` measures the bias.
     `group_size` is the number of traces of the groups. `centre_untried`: whether the method declares to be centred, and
     no law tries its mean.
     """
 
     method: str
     results: tuple[LawResult, ...]
-    is_unbiased: bool = False
     group_size: int = LEAST
     centre_untried: bool = False
 
@@ -50,6 +48,11 @@ class LawReport:
         return tuple(result for result in self.results if result.untried)
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """What no law shows of the method, in words."""
+        return (UNMEASURED,) + (OFF_CENTRE,) * self.centre_untried
+
+    @property
     def passed(self) -> bool:
         """Whether no law is broken, and none is untried."""
         return not self.broken and not self.untried
@@ -59,8 +62,7 @@ class LawReport:
         width = max((len(result.law) for result in self.results), default=0)
         lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
         sizes = f", in groups of {self.group_size} traces" if self.group_size > LEAST else ""
-        left = [UNMEASURED] * self.is_unbiased + [OFF_CENTRE] * self.centre_untried
-        return "\n".join([f"laws of {self.method}{sizes}", *lines, *left])
+        return "\n".join([f"laws of {self.method}{sizes}", *lines, *self.unmeasured])
 
 
 class LawError(CreditError):

@@ -88,6 +88,7 @@ class Survey:
       odd: those traces where they are left out, as of `credit.reports.own_outcomes.said_of_odd`.
       idle: traces with an outcome and without an action, which enter no baseline.
       masked: traces with an outcome and tokens of which the masks train none; they enter baselines, as in the trainers.
+      replays: how many traces share a choice with another one of their group, as replays of one prefix do.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
         of a choice (`graphs.replay_clusters.replays_elsewhere`).
       reward_channels: for each reward channel of the log, how many traces have it.
@@ -126,6 +127,7 @@ class Survey:
     odd: dict[str, str]
     idle: tuple[str, ...]
     masked: tuple[str, ...]
+    replays: int
     elsewhere: dict[str, str]
     reward_channels: dict[str, int]
     agents_per_trace: Spread
@@ -238,7 +240,7 @@ class Tally:
         numbers["actions with tokens"] = int(np.sum(actions_with_tokens(traces)))
         numbers["tool calls without tokens"] = int(np.sum(uncounted_tool_calls(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
-        numbers |= {"without a task": int(runs_without_task(traces).sum())}
+        numbers |= {"without a task": int(runs_without_task(traces).sum()), "replays": _replays(traces)}
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
             "agents_per_trace": members,
@@ -344,6 +346,7 @@ class Tally:
             odd={name: channel for name, _, channel in self.alone} if odd else {},
             idle=tuple(name for name, _ in self.idle),
             masked=tuple(name for name, _ in self.masked),
+            replays=self.counts["replays"],
             elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
@@ -361,6 +364,16 @@ class Tally:
             problems=tuple(problems),
             ignored=tuple(ignored),
         )
+
+
+def _replays(traces: Traces) -> int:
+    """How many traces share a choice with another one of their group."""
+    graph, n = traces.graph, traces.sizes.traces
+    if graph.cluster_ids is None:
+        return 0
+    pairs = np.stack([np.asarray(graph.group_ids)[:n], np.asarray(graph.cluster_ids)[:n]])
+    alike = np.unique(pairs, axis=1, return_counts=True)[1]
+    return int(alike[alike > 1].sum())
 
 
 def _statuses(traces: Traces) -> Counts:

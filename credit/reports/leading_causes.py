@@ -21,7 +21,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.shown_example import shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import AFTERWARDS, EXCERPT, serious_events
+from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
 from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
@@ -94,14 +94,15 @@ class LeadingCause:
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
-        where = "where" if self.passed_over == having else f"in {self.passed_over} of these traces"
-        then = f", {where} {AFTERWARDS[False]}" if self.passed_over else ""
+        of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
+        then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
         pairs, tasks = self.pairs
-        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
+        either = ", of either side," if self.of_sides else ""
+        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace{either} in {counted(tasks, 'task')}"
         within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
         there = f", or what else differs in {self.more_often}, which has it more often," if self.more_often else ""
         chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""

@@ -12,7 +12,7 @@ from credit.metrics.trace_metrics import OF_CREDIT
 from credit.reports.owners import owned_events, owners
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
 from credit.sides.chosen_sides import Sides
@@ -23,11 +23,14 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
+from credit.sides.tool_failures import tool_failures
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.task_means import alike
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_sides"]
+
+WALL_CLOCK = "wall_clock"
 
 
 def compare_sides(
@@ -54,7 +57,7 @@ def compare_sides(
     lost = uncompared({name: of_told_tasks(metric, untold) for name, metric in whole.items()}, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
-    apart, apart_in = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
+    apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
     compared = {row.metric for row in rows}
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
@@ -62,11 +65,16 @@ def compare_sides(
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
-    events = owned_events(calls)
+    events, seconds = owned_events(calls), np.zeros(0)
+    if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
+        seconds = TeamFacts(traces).durations.event
+        events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
     for i, row in enumerate(rows):
         if row.worth_telling and row.metric in events:
             weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
-            rows[i] = dataclasses.replace(row, owners=owners(traces, calls, events[row.metric], weights))
+            took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
+            whose = owners(traces, calls, events[row.metric], weights, took)
+            rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
@@ -77,7 +85,10 @@ def compare_sides(
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, whole, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
-    found = dataclasses.replace(found, apart_in=apart_in, judged=judged or "", tasks=of_tasks)
+    failing = tuple(tool_failures(traces, sides.side, calls, untold))
+    found = dataclasses.replace(
+        found, failing=failing, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks
+    )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 

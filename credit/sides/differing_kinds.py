@@ -8,15 +8,19 @@ import math
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
+from credit.sides.same_models import same_models
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_tests import compare_metric
-from credit.sides.side_words import MOST_TOLD, first_to_second
-from graphs.task_means import LEAST_TASKS, ROUNDING, alike, fact_of, holm, task_mean
+from credit.sides.side_words import MOST_TOLD
+from credit.sides.within_kinds import MOST_NAMES, within_kinds, within_models
+from graphs.structure.host_ids import ranked
+from graphs.task_means import LEAST_TASKS, fact_of, holm
 from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models, trace_models
@@ -26,10 +30,9 @@ __all__ = ["agents_alone", "differs_too"]
 MIXED = 0.2
 """Difference between the parts that a model has of two sides, from which it is always told."""
 BESIDE = ("model", "system", "format")
-"""What is settled before a run, so that traces may be compared within it."""
+"""What is settled before a run."""
+NONE_STATED = "none stated"
 MODEL_OF_AGENT = "the model of an agent"
-MOST_NAMES = 20
-"""Models, or agents, that are looked at, those of most traces."""
 
 
 def agents_alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -48,8 +51,9 @@ def agents_alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tup
 
 def differs_too(
     traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """In what else the sides differ, which may be what changed, and how success differs within each of its kinds.
+) -> tuple[tuple[str, ...], dict[str, str], str]:
+    """In what else the sides differ, which may be what changed, how success differs within each of its kinds, and why
+    what models did cannot be told.
 
     The part of traces of each model, system, format and agent is compared as metrics are, with Holm's correction for
     all. It is told where it differs beyond chance and, tested or not, where the part of what is settled before a run
@@ -63,7 +67,7 @@ def differs_too(
         word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]
         for word, names in kinds.items()
     }
-    whole = [name or "none stated" for name in traces.traces["model"].to_pylist()]
+    whole = _stated(traces, "model")
     of_sides["model"] = [{whole[row] for row in np.flatnonzero(sides.side == one)} for one in (0, 1)]
     made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
     if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
@@ -97,63 +101,22 @@ def differs_too(
         which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
         if word != "model" or MODEL_OF_AGENT not in told:  # which says whose model it is
             said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
-        if judged and word in BESIDE:
-            said.append(_within(word, kinds[word], sides, task, *judged))
+        if judged and word in ("system", "format"):
+            said.append(within_kinds(word, *ranked(_stated(traces, word)), sides, task, *judged))
+    untold = ""
+    if judged and told.keys() & {"model", MODEL_OF_AGENT} and "model" not in made_by:
+        within, untold = within_models(same_models(traces), sides, task, *judged)
+        said += [untold, within]
     if MODEL_OF_AGENT in told:
         told.pop("model", None)
+    if untold:
+        told.pop(MODEL_OF_AGENT, None)
     most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
-    return tuple(filter(None, said)), {word: row.metric for word, row in most.items()}
+    return tuple(filter(None, said)), {word: row.metric for word, row in most.items()}, untold
 
 
-def _within(
-    word: str, names: dict[str, np.ndarray], sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
-) -> str:
-    """How a metric differs between the sides within each model, or another kind, that both have."""
-    every = {kind: compare_metric(name, metric, np.where(has > 0, sides.side, -1), task) for kind, has in names.items()}
-    both = {kind: row for kind, row in every.items() if row is not None}
-    if not both:
-        return f"no {word} has traces on both sides, so what it does cannot be told from what changed"
-    both = {kind: row for kind, row in both.items() if not names[kind][sides.side >= 0].all()}  # else it is that of all
-    if not both:
-        return ""
-    corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
-    tests, told = sum(row.p is not None for row in both.values()), []
-    for (kind, row), p in zip(both.items(), corrected, strict=True):
-        why = row.corrected(p, tests).why()
-        told.append(f"{printable(kind, 60)} {first_to_second(row.first, row.second)}, {why or 'beyond chance'}")
-    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return f"{name} within each {word} ({'; '.join(told + _together(names, sides.side, task, metric.value))})"
-
-
-def _together(names: dict[str, np.ndarray], side: np.ndarray, task: np.ndarray, value: np.ndarray) -> list[str]:
-    """The difference within each task and kind that both sides have, over tasks; empty where they share none.
-
-    A task gives the mean of its kinds' differences, weighted by n m / (n + m) with n and m traces on the sides.
-
-    Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
-    """
-    acts = np.array([*names.values()]) > 0
-    kind = np.where(acts.any(axis=0), np.unique(acts, axis=1, return_inverse=True)[1].ravel(), -1)
-    rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
-    cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
-    count, total = (
-        np.stack([np.bincount(cell, weight * (side[rows] == one), cells.shape[1]) for one in (0, 1)])
-        for weight in (np.ones(len(rows)), value[rows])
-    )
-    both = count.all(axis=0)
-    if not both.any():
-        return []
-    first, second = total[:, both] / count[:, both]
-    apart = np.where(alike(first, second), 0.0, second - first)
-    weight, (_, of) = (
-        count[:, both].prod(axis=0) / count[:, both].sum(axis=0),
-        np.unique(cells[0, both], return_inverse=True),
-    )
-    found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
-    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
-    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
-    mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
-    return [f"together {mean:+z.3g}, {why}"]
+def _stated(traces: Traces, word: str) -> list[str]:
+    return [name or NONE_STATED for name in traces.traces[word].to_pylist()]
 
 
 def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
@@ -161,13 +124,13 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     1 or 0, float [traces]; most traces first.
 
     And those in which an agent acts with a model, of `agent_models`: NaN where the agent does not act, as in runs that
-    were killed before, for there it has no model.
+    were killed before, for there its model is not known. Nor are all models of such runs, where traces have several.
     """
-    named = {word: [*enumerate(name or "none stated" for name in traces.traces[word].to_pylist())] for word in BESIDE}
+    named = {word: [*enumerate(_stated(traces, word))] for word in BESIDE}
     agents, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
     models = trace_models(traces)
-    named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or ["none stated"]]
+    named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or [NONE_STATED]]
     named["agent"] = [
         (int(row), agents[agent]) for agent, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
     ]
@@ -175,16 +138,18 @@ def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
     named[MODEL_OF_AGENT] = []
     for agent, of_agent in agent_models(traces).items():
         for row, of in of_agent.items():
-            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or 'none stated'}") for model in of]
+            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or NONE_STATED}") for model in of]
         acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
-    every = np.arange(traces.sizes.traces)
+    every, short = np.arange(traces.sizes.traces), lacking_traces(traces) | ended_early(traces)[0]
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}
         for row, name in pairs:
             rows.setdefault(name, set()).add(row)
         most = sorted(rows, key=lambda name: (-len(rows[name]), name))[:MOST_NAMES]
         found[word] = {name: np.isin(every, [*rows[name]]).astype(np.float64) for name in most}
-        if word == MODEL_OF_AGENT:
-            for name, has in found[word].items():
+        for name, has in found[word].items():
+            if word == MODEL_OF_AGENT:
                 has[~np.isin(every, acting[name])] = np.nan
+            elif word == "model" and max(map(len, models)) > 1:
+                has[short] = np.nan
     return found

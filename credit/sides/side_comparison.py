@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.success_costs import SuccessCost, success_line
+from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.chosen_sides import Sides
@@ -20,6 +21,7 @@ from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
+from credit.sides.tool_failures import ToolFailures, failing_tools
 from graphs.task_means import LEVEL
 from graphs.text import counted, printable, rounds_away
 
@@ -54,8 +56,10 @@ class SideComparison:
         one with other models.
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
         before one of the first.
+      not_told: of `apart`, why what models did cannot be told; "" where it can.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
+      failing: of each tool that both sides call, how many calls failed.
       judged: "success" or "outcome"; "" without outcomes.
       tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
     """
@@ -74,7 +78,9 @@ class SideComparison:
     paid_tasks: int = 0
     agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    not_told: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    failing: tuple[ToolFailures, ...] = ()
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
 
@@ -85,11 +91,13 @@ class SideComparison:
         words = ("stands_out", "without", "is_other")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
-        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": self.but()}
+        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
+        told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
+        told |= {"by_tool": self.by_tool()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -110,10 +118,12 @@ class SideComparison:
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in asked if row.worth_telling and row.metric not in FIRST and row.rises == up]
-            rose.sort(key=lambda row: not row.owners.named)  # where to look, before what it costs
-            plain = [ASKED[row.metric] for row in rose]
-            whose = [" ".join([ASKED[row.metric], " and ".join(row.owners.words())]).strip() for row in rose]
-            for names, shown in itertools.product((whose, plain), range(len(rose), 0, -1)):
+            who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
+            rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
+            tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            plain = tools + [ASKED[row.metric] for row in rose]
+            whose = tools + [" ".join([ASKED[row.metric], " and ".join(who[row.metric])]).strip() for row in rose]
+            for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
@@ -123,6 +133,15 @@ class SideComparison:
                     break
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def _failing(self) -> list[ToolFailures]:
+        """The tools whose failures changed beyond chance, but in the way in which all errors did."""
+        errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
+        return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
+
+    def by_tool(self) -> str:
+        """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
+        return failing_tools(self.failing)
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -193,34 +212,35 @@ class SideComparison:
         return ", ".join(of)
 
     def by_owner(self) -> str:
-        """Whose errors and loops changed beyond chance, with the means of the owner; "" where nobody is to be named."""
-        told: dict[str, str] = {}
-        more: dict[str, list[str]] = {}
+        """Whose errors, loops and seconds changed beyond chance, with the means of the owner; "" for nobody."""
+        told: dict[tuple[str, bool], str] = {}
+        more: dict[tuple[str, bool], list[str]] = {}
         for row in self.rows:
-            whose, name = row.owners.told(), ASKED.get(row.metric, row.metric.replace("_", " "))
-            if whose in told:
-                more.setdefault(whose, []).append(name)
+            key = (whose := row.owners.told()), row.metric in OWNED
+            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            if key in told:
+                more.setdefault(key, []).append(name)
             elif whose:
-                told[whose] = (
+                told[key] = (
                     f"{name} of a trace {first_to_second(row.first, row.second)}, {row.owners.told(first_to_second)}"
                 )
-        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(whose, []))) else ''}"
-                         for whose, said in told.items())  # fmt: skip
+        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(key, []))) else ''}"
+                         for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """`by_owner`, and `by_agent` of a cost that changed beyond chance, for a lead, and why that is not of money; ""
+        """`by_owner`, `by_tool`, `by_agent` of a cost that changed beyond chance, for a lead, or why not of money; ""
         without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(None, [self.by_owner()]),
+                *filter(None, [self.by_owner(), self.by_tool()]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]
         )
 
-    def but(self) -> str:
-        """What else may be behind `changed`, each once for both sides, and what of it is not known; "" for nothing."""
+    def but(self) -> list[str]:
+        """What else may be behind `changed`, each once for both sides, and what of it is not known."""
         asked = self._asked()
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
@@ -233,7 +253,7 @@ class SideComparison:
         said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
         said += [self._whole()]
         _, why = self._uncosted()
-        return "; ".join(filter(None, [*said, why and f"cost is not compared, because {why}"]))
+        return [*filter(None, [*said, why and f"cost is not compared, because {why}"])]
 
     def _partial(self) -> list[SideDifference]:
         """The rows that `changed` or `by_agent` may name whose numbers are of a part of the traces, but those of
@@ -277,6 +297,7 @@ class SideComparison:
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        said += [f"{self.not_told[0].upper()}{self.not_told[1:]}."] if self.not_told else []
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
             if row is not judged:
@@ -317,10 +338,10 @@ class SideComparison:
         lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
-        lines += [f"But {but}."] if (but := self.but()) else []
+        lines += [f"But {but}." for but in self.but()]
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        for origin in (self.by_owner(), self.by_agent()):
+        for origin in (self.by_owner(), self.by_tool(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         each = "Costs of each agent on each side: credit costs --by system,agent"
         lines += [each] if self.agents and self.sides.by_system else []

@@ -270,10 +270,9 @@ def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, apart: np.nda
 
 
 def _over_tasks(value: np.ndarray, task: np.ndarray) -> np.ndarray:
-    """Numbers over the mean of their task, so that large tasks count as small ones do."""
-    scaled: np.ndarray = (
-        value / means_by_task(value, np.arange(len(value)), task)[1][np.unique(task, return_inverse=True)[1]]
-    )
+    """Numbers over the mean of their task, so that large tasks count as small ones do; 0 in a task of zeros."""
+    mean = means_by_task(value, np.arange(len(value)), task)[1][np.unique(task, return_inverse=True)[1]]
+    scaled: np.ndarray = value / np.where(mean == 0, 1.0, mean)
     return scaled
 
 

@@ -43,10 +43,11 @@ def max_rl(
     R_i = reward + Σ event_reward; μ is over the n traces of the group. For outcomes 0 and 1 its gradient is the mean
     score of the successful traces less that of all, which makes rare successes count. It is meant for returns that are
     not negative: no |A| exceeds n − 1 for them. A negative return can make μ small or turn its sign, so that worse
-    traces would be praised; a larger |A|, and every trace that differs from a mean of 0 or less, is refused
-    (NO_DIVISOR), which selects answers by their returns; in the worlds of docs/bias.md it refuses nothing. Biased
-    for the policy gradient of the mean return. Replays of one trace count as one sample, and traces without an
-    independent one are refused (`estimators.clusters`).
+    traces would be praised. A larger |A| is refused (NO_DIVISOR): at eps 0, that of a trace whose others' returns add
+    up to less than 0, or whose own is below −(n − 2) μ; and so is every trace that differs from a mean of 0 or less.
+    The refusal selects answers by their returns; in the worlds of docs/bias.md it refuses nothing. Biased for the
+    policy gradient of the mean return. Replays of one trace count as one sample, and traces without an independent one
+    are refused (`estimators.clusters`).
 
     Args:
       graph: the batch.

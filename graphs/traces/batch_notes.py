@@ -25,7 +25,7 @@ __all__ = ["OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outco
 
 OF_VERSIONS = (
     "a loss that weighs each trace by its ratio to the policy that is trained; the mean of other traces is an "
-    "unbiased baseline, whatever their versions"
+    "unbiased baseline, whatever their versions. `--by task,policy_version` compares those of one"
 )
 """What several versions of the policy in a group ask for: nothing of the method, and a weight of the loss."""
 

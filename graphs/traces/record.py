@@ -55,6 +55,7 @@ __all__ = [
     "check_evidence",
     "fitting",
     "is_limit",
+    "reordered",
     "stray_zoneless",
     "topological_order",
 ]
@@ -352,7 +353,7 @@ def check(record: TraceRecord, limits: Limits = DEFAULT, *, columns: bool = True
         _check_tokens(record)
     _check_agent_rewards(record)
     if any(map(operator.ge, record.senders, record.receivers)):
-        record = _reorder(record, _forward_order(record))
+        record = reordered(record, _forward_order(record))
     _check_agents(record)
     _check_spawns(record)
     return record
@@ -666,7 +667,7 @@ def _find_cycle(record: TraceRecord, stuck: set[int]) -> list[int]:
     return [path[start], *reversed(path[start:])]
 
 
-def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
+def reordered(record: TraceRecord, order: list[int]) -> TraceRecord:
     """The record with its events in `order`, and edges that refer to the new positions."""
     n = len(order)
     place = [0] * n

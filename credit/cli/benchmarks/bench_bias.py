@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import long_table_option, save_numbers
+from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, said, with_absent
+from credit.cli.benchmarks.to_write import to_write
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, each_once, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -52,7 +54,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     """The chosen worlds; what is none, or cannot be enumerated, is an error."""
     from credit.bench.own_worlds import micro_world
 
-    chosen: tuple[str, ...] = each_once(ctx, param, names)
+    chosen = by_commas(ctx, param, names)
     for name in chosen:
         micro_world(name)
     return chosen
@@ -77,7 +79,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "worlds",
     multiple=True,
     callback=_known,
-    help="World, as in docs/bias.md, or your own `Micro` as module:name. May be repeated.",
+    help="World, as in docs/bias.md, or your own `Micro` as module:name. By commas or repeated.",
 )
 @click.option(
     "--score",
@@ -130,23 +132,29 @@ def bias(
     too_many = beyond(methods, worlds, group_size, most_batches)
     rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
     why = reasons(rows) if methods else {}
-    told = [*_of_outcomes(rows), *_alike(rows, group_size), *(refusals(rows, why) if methods else ())]
-    told += _variants(methods)
     lines = [*absent_lines(left_out.absent), *too_many]
-    for line in told:
-        stderr().print(words(line), soft_wrap=True)
     for line, of in too_many.items():
         left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
-    numbers = of_run(_all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given)  # conditions are all
+    of_own = _of_own(rows, group_size)
+    numbers = of_run(
+        _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
+        lambda number: of_own.get(number.method, ()),
+    )  # fmt: skip
+    caveats = said(numbers, "caveats")
+    for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
+        stderr().print(words(line), soft_wrap=True)
     save_numbers(numbers, table, _notes(rows))
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
 
         told_absent = [one._asdict() for one in left_out.absent]
-        print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent})
+        print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent,
+                    "caveats": caveats})  # fmt: skip
     else:
         _print(rows, score, group_size, left_out.absent, lines, all_methods=not methods)
+        for line in filter(None, [to_write(numbers)]):
+            stdout().print(words(line), soft_wrap=True)
     if plot is not None:
         save_picture(_drawn(rows, score, left_out.absent), plot)
 
@@ -276,32 +284,29 @@ def _sizes(rows: list[Row], group_size: int) -> str:
     return " ".join([*asked, *(f"Of size {k}: {'; '.join(names)}." for k, names in other.items())])
 
 
-def _of_outcomes(rows: list[Row]) -> list[str]:
-    """A line on own functions that take no rewards at events: logs give them other rewards."""
+def _of_own(rows: list[Row], group_size: int | None) -> dict[str, list[str]]:
+    """Caveats of own functions: of one without `event_reward`, to which logs give other rewards, and of one with the
+    numbers of `rloo` or of an earlier one."""
+    from credit.bench.bias import measure, same_as
     from credit.bench.bias_settings import setting
 
-    own = dict.fromkeys(row.method for row in rows if ":" in row.method and setting(row.method).event_reward is None)
-    told = "takes no event_reward: rewards at events were added to its outcomes here, which credit.run does not do"
-    return [f"{', '.join(own)} {told}"] if own else []
-
-
-def _alike(rows: list[Row], group_size: int | None) -> list[str]:
-    """A line about each own function that gives the numbers of `rloo` or of an earlier own function."""
-    from credit.bench.bias import measure, same_as
-
-    lines: list[str] = []
+    lines: dict[str, list[str]] = {}
     own: dict[str, list[Row]] = {}
     for name in dict.fromkeys(row.method for row in rows if ":" in row.method):
         of_method = [row for row in rows if row.method == name]
+        lines[name] = []
+        if setting(name).event_reward is None:
+            here = "rewards at events were added to its outcomes here, which credit.run does not do"
+            lines[name].append(f"{name} takes no event_reward: {here}")
         others = {"rloo": [measure("rloo", row.world, row.k) for row in of_method], **own}
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
             of_sizes = "2 and 3" if group_size is None else str(group_size)
             worlds = {row.world for row in of_method}
             two = _of_two_values(worlds)
-            said = f"{two} {_of_roles(worlds)}".strip()
+            told = f"{two} {_of_roles(worlds)}".strip()
             larger = _larger(name, same[0], sorted(worlds), group_size or 3)
-            lines.append(alike(name, same[0], of_sizes, larger, one_task=not two, worlds=said))
+            lines[name].append(alike(name, same[0], of_sizes, larger, one_task=not two, worlds=told))
         own[name] = of_method
     return lines
 

@@ -8,7 +8,7 @@ import math
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import LEFT_OUT
+from credit.cli.benchmarks.measured import LEFT_OUT
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
@@ -43,7 +43,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
     import numpy as np
 
-    from credit.bench.refusals import LeftOut, absent_lines, refused_line
+    from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
     from credit.bench.robustness import robustness as measure
     from credit.bench.rounding import rounded
     from credit.bench.signs import residue
@@ -75,8 +75,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
         table.add_row(words(one.method), one.place, *[LEFT_OUT] * 4)
     stdout().print(table)
     values = values_given("robustness", {need for name in names for need in find_method(name).needs})
-    refused = (
-        refused_line(f"{row.method} in {row.insertion}", row.answered, row.refused) for row in rows if row.refused
-    )
+    partly = ((f"{row.method} in {row.insertion}", row.answered, row.refused) for row in rows)
+    refused = refused_lines(partly, COUNTED["robustness"])
     for line in filter(None, (*absent_lines(left_out.absent), *refused, *NOTES, values)):
         stdout().print(words(line), soft_wrap=True)

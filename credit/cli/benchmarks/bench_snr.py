@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers
+from credit.cli.benchmarks.long_table import long_table_option, save_numbers
+from credit.cli.benchmarks.measured import Measured, of_run, said
+from credit.cli.benchmarks.to_write import to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -32,15 +34,6 @@ NOTES = (
     "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient, times its runs: `bench bias "
     "--score relative`",
     "runs: the method of the scheme, or the scheme of the method",
-    "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
-    "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
-    "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
-    "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
-)
-TAILS = (
-    "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
-    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
-    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
 )
 COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
@@ -54,6 +47,7 @@ LEGENDS = {
     "snr": NOTES[0].removeprefix("SNR: ").replace(", in brackets half of its 99 % band", ""),
     "closed form": "SNR by formula",
     "cost": COSTS.removeprefix("cost is "),
+    "traces": "drawn and counted; none of messages, which draw contexts",
     "answered": "part of the decisions that have an advantage",
     "slope": "of log SNR on log T",
 }
@@ -167,20 +161,16 @@ def snr(
     if output is not None:
         _write(report, output)
     few = any(math.isnan(d.high) and not d.text().startswith("equal") for d in report.differences)
-    noise = [
-        f"noise of {world}: sample variance {variance:.3g}; that of normal and heavy is 1"
-        for variance in (report.variance,)
-        if variance is not None
-    ]
-    drawn = {"traces": effort.traces, "seed": seed}
+    drawn = {"effort": "quick" if quick else "full", "seed": seed}
     fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
     numbers = of_run(
         _numbers(report),
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
+        lambda number: report.caveats,
     )
-    save_numbers(numbers, table, _notes(report, few, noise))
+    save_numbers(numbers, table, _notes(report, few))
     if as_json:
         print_json(report.json())
     else:
@@ -188,12 +178,14 @@ def snr(
             stdout().print(_table(report, group))
             if any(d.group == group for d in report.differences):
                 stdout().print(_differences(report, group))
-        notes = NOTES if world == "normal" else (*NOTES, TAILS)
+        counts = [p.traces for p in report.points if p.traces]
+        ends = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) if counts else ""
         some = [LESS + FEW * few] * bool(report.differences) + [COSTS] * _has_costs(report)
-        lines = [*report.refusals(), *some, *noise, *notes, *filter(None, [values])]
+        some += [f"traces: {ends} a point, {LEGENDS['traces']}; `--table` has each"] * bool(counts)
+        lines = [*report.refusals(), *some, *NOTES, *said(numbers, "caveats"), *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
-        for line in lines:
+        for line in filter(None, [*lines, to_write(numbers)]):
             stdout().print(words(line), soft_wrap=True)
     if output is not None and report.fits:  # one point a scheme is no curve
         _draw(report, output, values)
@@ -201,16 +193,15 @@ def snr(
         save_picture(draw_snr_report(report, values=values), plot)
 
 
-def _notes(report: Report, few: bool, told: list[str]) -> dict[str, str]:
+def _notes(report: Report, few: bool) -> dict[str, str]:
     """What captions in LaTeX say, by quantity and by mark; the words are those of the printed notes."""
-    tails = [TAILS] * (report.world != "normal")
     fitted = min(max(p.length for p in report.points), 10_000) if report.points else 0
     return {
         **LEGENDS,
         "snr": NOTES[0],
         "slope": SLOPE.format(fitted),
         "less": LESS + FEW * few,
-        "": "; ".join(["T decisions a trace", *NOTES[3:5], *tails, *told]),
+        "": "T decisions a trace",
         "*": f"* {OUTSIDE}",
         "‡": f"‡ {APART}",
     }
@@ -228,11 +219,12 @@ def _numbers(report: Report) -> list[Measured]:
     marks = _marks(report)
     for p in report.points:
         one = functools.partial(Measured, p.scheme, world=report.world, group_size=p.group, length=p.length)
-        found.append(one("snr", p.snr, p.low, p.high, confidence=0.99, n=round(p.decisions), shown=p.text(),
-                         mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
+        found.append(one("snr", p.snr, p.low, p.high, confidence=0.99, n=round(p.decisions), independent=p.parts,
+                         shown=p.text(), mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
         closed = math.nan if p.theory is None else p.theory
         found += [one("closed form", closed, shown="none" if p.theory is None else f"{p.theory:.3g}")]
-        found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("answered", p.answered, why=p.why)]
+        found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("traces", p.traces, shown=f"{p.traces:,}")]
+        found += [one("answered", p.answered, why=p.why)]
     for r in report.refused:
         found.append(Measured(r.scheme, "snr", math.nan, world=report.world, group_size=r.group, length=r.length,
                               why=r.why, shown="refused"))  # fmt: skip

@@ -13,28 +13,32 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
+    Column,
+    columns_of,
+    in_blocks,
+    save_latex,
+    side_by_side,
+    table_or_latex,
+)
+from credit.cli.benchmarks.measured import (
     LEFT_OUT,
     MARKS,
     OPTIONS,
     REAL,
     SETTINGS,
     WHOLE,
-    Column,
     Measured,
-    columns_of,
+    brackets,
     condition,
-    given_to,
-    in_blocks,
     of_all_sizes,
     place,
-    save_latex,
+    refused,
+    said,
     shared_conditions,
-    side_by_side,
     table_of,
-    table_or_latex,
 )
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
-from credit.cli.shared.commands import Command, each_once, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
@@ -42,7 +46,7 @@ from graphs.text import excerpt, near_names
 __all__ = ["table"]
 
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
-COUNTS = ("cost", "events to 90 %")
+COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
 Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
@@ -59,10 +63,6 @@ LEGENDS = {
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
 
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return each_once(ctx, param, [name.strip() for name in (value or "").split(",") if name.strip()]) or ()
-
-
 @click.command(
     cls=Command,
     short_help="Put results of several benchmarks side by side.",
@@ -73,7 +73,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
 @several_methods("Methods to show, in this order, by commas or repeated. Default: all, as files have them.")
-@click.option("--quantity", "-q", "quantities", callback=_names, metavar="NAME,...",
+@click.option("--quantity", "-q", "quantities", multiple=True, callback=by_commas, metavar="NAME",
               help="Quantities to show, in this order; 'area less': differences from the first method; with the "
                    f"benchmark before it, as 'truth slope', that of one alone. Default: of {', '.join(MAIN)} what the "
                    "files have, with differences.")  # fmt: skip
@@ -114,21 +114,23 @@ def table(
         listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
         of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], of_bench[bench])]))
         methods_there = {name for n in run for name in (n.method, n.less)}
-        given = given_to(n for n in found if n.bench == bench and n.method in methods_there)
+        given = said((n for n in found if n.bench == bench and n.method in methods_there), "given")
         caption.append(f"{listed} ({'; '.join([of_run, *given])})")
     for key, (of, _) in of_key.items():
         shared = shared_conditions(of)
         columns += columns_of(of, shared, heads[key])
-        sure = sorted({f"in brackets {100 * n.confidence:.2g} % intervals" for n in of if n.confidence})
         marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
         meaning = LEGENDS.get((key[0], "less" if key[2] else key[1]), "")
-        about = [meaning, condition(of[0], shared - of_bench[key[0]]), *sure, *marks]
+        about = [meaning, condition(of[0], shared - of_bench[key[0]]), *brackets(of), *marks]
         notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
     notes += dict.fromkeys(line for _, alone in of_key.values() for line in alone)
     absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
     runs = set(map(_run, shown))
-    beside = [n for n in found if n.quantity == "answered" and _key(n) not in chosen and _run(n) in runs]
-    written = table_of([*shown, *beside])
+    answered = [n for n in found if n.quantity == "answered" and _run(n) in runs]
+    notes += dict.fromkeys(refused(answered))
+    for bench in of_bench:
+        notes += [f"{bench}: {line}" for line in said((n for n in shown if n.bench == bench), "caveats")]
+    written = table_of([*shown, *(n for n in answered if _key(n) not in chosen)])
     if output is not None and output.suffix == ".tex":
         told = [absent_caption(Absent(*one) for one in absent)] if absent else []
         text = side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS])
@@ -265,7 +267,10 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
             raise CreditError(f"{where} has {name} {excerpt(value)}; expected a number, in {FILES}") from error
     number = Measured(
         **values
-        | {name: values[name] or "" for name in ("quantity", "less", "mark", "why", "bench", "settings", "given")}
+        | {
+            name: values[name] or ""
+            for name in ("quantity", "less", "mark", "why", "bench", "settings", "given", "caveats")
+        }
     )
     if number.quantity in COUNTS and not number.why:  # JSON has no infinity
         if math.isnan(number.high) and not math.isnan(number.low):

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.cli.benchmarks.long_table import Measured, long_table_option, of_run, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import long_table_option, save_numbers
+from credit.cli.benchmarks.measured import Measured, of_run, said, with_absent
+from credit.cli.benchmarks.to_write import to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import SEED, Command, Number, each_once, several_methods
+from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
 from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
@@ -50,42 +52,33 @@ LEGEND = (
     f"the first method's. {{medians}} ahead: {AHEAD}{{mark}}. as: equal but for rounding. {{rate}}{{common}}"
 )
 MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
-MARK = (
-    "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table, which takes {seeds} "
-    "seeds with its {comparisons}"
-)
+MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table"
+LEAST_SEEDS = "the test of * takes {seeds} seeds with its {comparisons}"
 EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
-TAKEN = "; intervals{mark} take it as given, as if other seeds could not have chosen another"
+TAKEN = (
+    "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
+    "another"
+)
 OTHER = (
     ". †: not the rate of the first method, so that the difference may come of the choice; `--common-rates` compares "
     "all at one"
 )
 MARKS = {
     "at edge": EDGE.removeprefix("; at edge: "),
-    "*": MARK.partition(",")[0].removeprefix("; * "),
+    "*": MARK.removeprefix("; * "),
     "†": OTHER.removeprefix(". †: "),
 }
 """What is printed beside numbers of whatever run."""
 COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
 SHARED_MEAN = (
-    "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
-    "others on tasks that differ."
-)
-ROUNDING = (
-    "Adam makes whole steps of rounding where a gradient cancels to 0, as in padding and bottleneck: methods that "
-    "differ by a factor alone train otherwise there."
+    "in most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
+    "others on tasks that differ"
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
 BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
-
-
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    return each_once(ctx, param, [part.strip() for part in value.split(",") if part.strip()])
 
 
 def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
@@ -108,11 +101,10 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @several_methods(
     "Methods, by commas or repeated, also published names; yours as module:function; compositions and oracles. "
-    f"{GIVEN_VALUES['train'].capitalize()}.",
-    check=lambda context, parameter, values: _names(context, parameter, ",".join(values) or None),
+    f"{GIVEN_VALUES['train'].capitalize()}."
 )
-@click.option("--tasks", "--world", "tasks", callback=_names, metavar="NAMES",
-              help="Tasks, by commas, or patterns as 'stopping*', heavy for heavy tails, or your own "
+@click.option("--tasks", "--world", "tasks", multiple=True, callback=by_commas, metavar="NAMES",
+              help="Tasks, by commas or repeated, or patterns as 'stopping*', heavy for heavy tails, or your own "
                    "`LearningTask` as module:name; default: all but heavy.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
@@ -143,8 +135,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @picture_option
 @json_option
 def train(
-    methods: tuple[str, ...] | None,
-    tasks: tuple[str, ...] | None,
+    methods: tuple[str, ...],
+    tasks: tuple[str, ...],
     seeds: int | None,
     seed: int,
     steps: int | None,
@@ -190,7 +182,7 @@ def train(
     left_out = LeftOut()
     if output is not None:
         check_folder(output, "--output")
-    tell_unchecked(methods or ())
+    tell_unchecked(methods)
     asked = methods or (QUICK_METHODS if quick else METHODS)
     signals = left_out.keep(asked, "every task", training_signal)
     names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
@@ -214,12 +206,15 @@ def train(
     left_out.check(rows)
     compared = cells(rows)
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
-    numbers = of_run(with_absent(_numbers(compared, group_size, rates), left_out.absent), "train", of_number, _given)
+    caveats_of = _caveats(compared, settings, rates)
+    found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
+    numbers = of_run(found, "train", of_number, _given, caveats_of)
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about))
+    caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
-        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told})
+        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats})
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
@@ -233,30 +228,47 @@ def train(
         stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    values = _values(rows)
-    rounded = ROUNDING if optimizer == "adam" and {"padding", "bottleneck"} & {one.task for one in compared} else ""
-    for line in filter(None, (f"{values}." * bool(values), SHARED_MEAN, rounded)):
-        stdout().print(line, soft_wrap=True)
-    for line in [*_alike(compared, groups, group_size, optimizer), *_refused(compared)]:
+    for line in filter(None, (_values(rows), *caveats, to_write(numbers))):
+        stdout().print(words(line), soft_wrap=True)
+    for line in _refused(compared):
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size, rates, left_out.absent)
 
 
 def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[float]) -> dict[str, str]:
     """The legend of marks, rates and common rates; "" for what the table lacks."""
-    from credit.bench.training.training_comparison import comparisons, least_seeds
+    from credit.bench.training.training_comparison import comparisons
     from credit.bench.training.training_runs import TUNING_SEEDS
 
-    number = comparisons(compared, compared[0].signal)
-    seeds_for = {"seeds": least_seeds(number), "comparisons": counted(number, "comparison")} if number else {}
-    taken = TAKEN.format(mark=" and *" if number else "")
     other = OTHER if _of_other_rates(compared) else ""
-    rate = f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}."
+    rate = f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{other}."
     return {
-        "mark": MARK.format(**seeds_for) if number else "",
+        "mark": MARK if comparisons(compared, compared[0].signal) else "",
         "rate": rate if len(rates) > 1 else "",
         "common": COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common))) if common else "",
     }
+
+
+def _caveats(
+    compared: Sequence[Cell], settings: TrainingSettings, rates: Sequence[float]
+) -> Callable[[Measured], list[str]]:
+    """What limits a number: the tasks, the optimizer, the choice of the rate, the number of seeds, and the method."""
+    from credit.bench.training.training_comparison import comparisons, least_seeds
+    from credit.bench.training.training_runs import TUNING_SEEDS
+
+    of_all = [SHARED_MEAN]
+    several = comparisons(compared, compared[0].signal)
+    chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
+    seeds_for = {"seeds": least_seeds(several), "comparisons": counted(several, "comparison")} if several else {}
+    marked = [LEAST_SEEDS.format(**seeds_for)] if several else []
+    of_method = _alike(compared, settings.groups, settings.group_size, settings.optimizer)
+
+    def of_number(number: Measured) -> list[str]:
+        an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
+        of_test = bool(number.less) and number.quantity == "area"
+        return of_all + chosen * an_interval + marked * of_test + of_method.get(number.method, [])
+
+    return of_number
 
 
 def _settings(
@@ -297,7 +309,7 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
     base, other = compared[0].signal, _of_other_rates(compared)
     for cell in compared:
         one = functools.partial(
-            Measured, cell.signal, n=cell.seeds, world=cell.task, group_size=group_size,
+            Measured, cell.signal, n=cell.seeds, world=cell.task, group_size=group_size, independent=cell.seeds,
             confidence=0.9375 if cell.seeds == 5 else 0.95,  # five seeds allow no more
         )  # fmt: skip
         found += [
@@ -327,8 +339,8 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
     return found
 
 
-def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: str) -> list[str]:
-    """A line about each method that learned as an earlier one on every task."""
+def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: str) -> dict[str, list[str]]:
+    """Lines about each method that learned as an earlier one on every task."""
     firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
     for cell in compared:
         firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
@@ -338,16 +350,15 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
         for place, name in enumerate(names)
         for first in [other for other in names[:place] if firsts[other] == firsts[name]][:1]
     }
-    lines = [
-        alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")
+    lines = {
+        name: [alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")]
         for name, other in same.items()
-    ]
+    }
     own = list(dict.fromkeys(name for pair in same.items() for name in pair if ":" in name))
-    if own:
-        more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
-        lines.append(
-            f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups: --group-size {more}"
-        )
+    more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
+    for name in own:
+        told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"
+        lines.setdefault(name, []).append(f"{told}: --group-size {more}")
     return lines
 
 
@@ -391,9 +402,9 @@ def _edge(rate: float, tried: Sequence[float]) -> str:
 
 def _refused(compared: Sequence[Cell]) -> list[str]:
     """A line for each task and signal that refused actions, of the seed where it refused the most."""
-    from credit.bench.refusals import refused_line
+    from credit.bench.refusals import COUNTED, refused_lines
 
-    return [refused_line(f"{c.signal} on {c.task}", c.answered, c.refused) for c in compared if c.refused]
+    return refused_lines(((f"{c.signal} on {c.task}", c.answered, c.refused) for c in compared), COUNTED["train"])
 
 
 def _given(signal: str) -> str:
@@ -434,7 +445,7 @@ def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
 
 
 def _by_length(
-    signals: tuple[str, ...] | None,
+    signals: tuple[str, ...],
     lengths: tuple[float, ...],
     lucks: tuple[float, ...],
     outcome: Any,
@@ -459,7 +470,7 @@ def _by_length(
             raise click.UsageError(f"--lengths has {length:g}; expected whole numbers")
         for luck in lucks:
             draw_long_task(outcome, int(length), luck, 0)  # what it refuses is refused before anything is trained
-    for name in signals or ():
+    for name in signals:
         if name not in SIGNALS:
             raise click.UsageError(f"--lengths trains no {name!r}; expected {one_of(name, SIGNALS)}")
     rows: list[dict[str, Any]] = []
@@ -482,7 +493,7 @@ def _by_length(
         )))  # fmt: skip
     stdout().print(table)
     rate = (
-        f" rate: of the least median on five other seeds{TAKEN.format(mark='')}."
+        f" rate: of the least median on five other seeds. {TAKEN.format(mark='', seeds=5).capitalize()}."
         if rates is None or len(rates) > 1
         else ""
     )

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.long_table import LEFT_OUT, Measured, long_table_option, of_run, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import long_table_option, save_numbers
+from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, with_absent
+from credit.cli.benchmarks.to_write import to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, each_once, several_methods
+from credit.cli.shared.commands import SEED, Command, by_commas, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -39,7 +41,6 @@ NOTES = (
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
     "five or more groups differ",
-    "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
 WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
@@ -61,10 +62,10 @@ WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
     "--world",
     "worlds",
     multiple=True,
-    callback=each_once,
+    callback=by_commas,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. May be "
-    "repeated.",
+    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. By "
+    "commas or repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
@@ -94,7 +95,7 @@ def truth(
     `bench bias` can enumerate.
     """
     from credit.bench.against_truth import Match, differences, draw, team_of
-    from credit.bench.refusals import LeftOut, absent_lines, refused_line
+    from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -166,10 +167,9 @@ def truth(
             stdout().print(_table(world, [row for row in rows if row.world == world], absent))
             if of_world := [line for line in less if line.world == world]:
                 stdout().print(_differences(of_world))
-        partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
-        lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
+        lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
         notes = [note for note in NOTES if less or not note.startswith("less")]
-        for line in filter(None, [*absent_lines(left_out.absent), *reversed(lines), *notes, values]):
+        for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values, to_write(numbers)]):
             stdout().print(words(line), soft_wrap=True)
     if plot is not None:
         save_picture(picture(rows, absent=left_out.absent), plot)
@@ -177,8 +177,7 @@ def truth(
 
 def _notes() -> dict[str, str]:
     """What captions in LaTeX say, by score; the words are those of the printed notes."""
-    given = [note for note in NOTES if note.startswith("methods with")]
-    return LEGENDS | {"": "; ".join(["drawn logs", WORLDS, LEGENDS["in brackets"], *given])}
+    return LEGENDS | {"": "; ".join(["drawn logs", WORLDS, LEGENDS["in brackets"]])}
 
 
 def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:
@@ -186,13 +185,14 @@ def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list
 
     scores = [
         Measured(row.method, name, *_ends(row, name), 0.95, row.decisions, "", row.world, group_size,
-                 why=row.refused, shown=_score(row, name))
+                 why=row.refused, independent=row.groups, shown=_score(row, name))
         for row in rows for name in SCORES
     ]  # fmt: skip
     return scores + [
-        Measured(line.method, line.score, *line[4:], 0.95, None, line.first, line.world, group_size, shown=_less(line))
+        Measured(line.method, line.score, line.difference, line.low, line.high, 0.95, None, line.first, line.world,
+                 group_size, independent=line.groups, shown=_less(line))
         for line in less
-    ]
+    ]  # fmt: skip
 
 
 def _ends(row: Match, score: str) -> tuple[float, float, float]:
@@ -224,7 +224,8 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def _table(world: str, rows: list[Match], absent: Iterable[str]) -> Table:
     from credit.bench.against_truth import SCORES
 
-    title = f"{world}: {rows[0].decisions:,} decisions"
+    groups = " to ".join(f"{k:,}" for k in sorted({f([row.groups for row in rows]) for f in (min, max)}))
+    title = f"{world}: {rows[0].decisions:,} decisions, answers in {groups} groups"
     table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
     for row in rows:
         table.add_row(words(row.method), *(_score(row, score) for score in SCORES))

@@ -8,64 +8,42 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
+from credit.cli.benchmarks.measured import (
+    MARKS,
+    OPTIONS,
+    SETTINGS,
+    Measured,
+    brackets,
+    condition,
+    of_all_sizes,
+    refused,
+    said,
+    shared_conditions,
+    table_of,
+)
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.outputs import check_folder, save_table, table_path
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from credit.bench.refusals import Absent
-
 __all__ = [
-    "LEFT_OUT",
-    "MARKS",
-    "OPTIONS",
-    "REAL",
-    "SETTINGS",
-    "WHOLE",
     "Column",
-    "Measured",
     "columns_of",
-    "condition",
-    "given_to",
     "in_blocks",
     "latex",
     "long_table_option",
-    "of_all_sizes",
-    "of_run",
-    "place",
     "save_latex",
     "save_numbers",
-    "shared_conditions",
     "side_by_side",
-    "table_of",
     "table_or_latex",
-    "with_absent",
 ]
 
-LEFT_OUT = "left out"
-"""In the cells of a method that was not measured."""
-
-CONDITIONS = {
-    "world": "{}",
-    "group_size": "groups of {}",
-    "length": "T = {:,}",
-    "learning_rate": "rate {:g}",
-}
-SETTINGS = ("rate", "cost", "answered")
-"""Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
-MARKS = ("at edge", "*", "†", "‡")
-OPTIONS = "options of methods: their defaults, or those that a name states"
 COLUMN, PAGE = 48, 104
 """Characters beside each other in a table of one column of a paper, and of both."""
 SIZES = {PAGE: "", 130: r"\footnotesize", 150: r"\scriptsize"}
 """The type in which a page has room for as many characters."""
-REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "group_size", "length")
-"""Columns of numbers."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
 _HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
@@ -93,63 +71,6 @@ _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
 }
 
 
-class Measured(NamedTuple):
-    """What a benchmark measured of one method: a line of the table.
-
-    Attributes:
-      method, quantity: names.
-      value, low, high: with the ends of its interval; NaN where there is none, and of exact numbers the ends.
-      confidence: of the interval, as 0.95.
-      n: how many decisions were counted, of SNR's differences traces, of training seeds; None of exact numbers.
-      less: of a difference, the method whose number was subtracted; "" of others.
-      world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
-        of a comparison were trained at it, and else a quantity.
-      mark: what is printed beside the number, such as * where a difference is significant; "" of most.
-      why: why the method has no such number, or some decisions have none; "" of most.
-      bench, settings: the benchmark, and what else of its run changes numbers, as "steps 60, seed 0".
-      given: what values, tokens and replays the method had, where it takes any (`credit.bench.given_values`).
-      shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
-    """
-
-    method: str
-    quantity: str
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    confidence: float | None = None
-    n: int | None = None
-    less: str = ""
-    world: str | None = None
-    group_size: int | None = None
-    length: int | None = None
-    learning_rate: float | None = None
-    mark: str = ""
-    why: str = ""
-    bench: str = ""
-    settings: str = ""
-    given: str = ""
-    shown: str = ""
-
-    @property
-    def title(self) -> str:
-        """The quantity, of a difference with the method whose number was subtracted."""
-        return f"{self.quantity} less that of {self.less}" if self.less else self.quantity
-
-    @property
-    def is_absent(self) -> bool:
-        """Whether the method has no such number, for a reason."""
-        return bool(self.why) and math.isnan(self.value)
-
-    @property
-    def cell(self) -> str:
-        """As printed tables and LaTeX have it."""
-        from credit.bench.rounding import rounded
-        from graphs.task_means import ROUNDING
-
-        number = self.shown or ("–" if math.isnan(self.value) else rounded(self.value, exact=ROUNDING))
-        return f"{number} {self.mark}".rstrip()
-
-
 def table_or_latex(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """A path that a table can be written to, or LaTeX; checked before all else."""
     if path is None or path.suffix != ".tex":
@@ -173,79 +94,6 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
         help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
         f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
     )
-
-
-def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[Measured]:
-    """The numbers, and for each method that was left out a line beside each number that only others have.
-
-    It is of the sizes of groups of its other numbers, and without any of those of methods that compare traces.
-
-    Examples:
-      >>> from credit.bench.refusals import Absent
-      >>> [number[:2] for number in with_absent([Measured("rloo", "bias", 0.0)], [Absent("a", "every world", "no")])]
-      [('rloo', 'bias'), ('a', 'bias')]
-    """
-    why: dict[tuple[str, str | None], str] = {}  # by place, and by None the first
-    for one in absent:
-        why.setdefault((one.method, None), one.why)
-        why.setdefault((one.method, one.place), one.why)
-    known = {(number.method, *place(number)) for number in numbers}
-    sizes: dict[str, set[int | None]] = {}
-    for number in numbers:
-        sizes.setdefault(number.method, set()).add(number.group_size)
-    compared = set().union(*sizes.values())
-    compared = compared - {1} or compared
-    found: list[Measured] = []
-    for world, group in itertools.groupby(numbers, lambda number: number.world):
-        of_world = [*group]
-        places = dict.fromkeys(place(number) for number in of_world if not number.less)
-        found += of_world
-        for name in dict.fromkeys(method for method, _ in why):
-            reason = why.get((name, world), why[name, None])
-            found += [
-                Measured(name, quantity, math.nan, less=less, world=world, group_size=size, length=length,
-                         learning_rate=rate, why=reason, shown=LEFT_OUT)
-                for quantity, less, _, size, length, rate in places
-                if size in sizes.get(name, compared) and (name, quantity, less, world, size, length, rate) not in known
-            ]  # fmt: skip
-    return found
-
-
-def of_run(
-    numbers: Iterable[Measured],
-    bench: str,
-    settings: Callable[[Measured], Mapping[str, object]],
-    given: Callable[[str], str] = lambda method: "",
-) -> list[Measured]:
-    """The numbers with the benchmark, its settings and what it gave to each method.
-
-    Args:
-      numbers, bench: of a run.
-      settings: of a number, those alone that change it and are no condition.
-      given: to a method, in words.
-
-    Examples:
-      >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
-      'traces 400, seed 0'
-    """
-    return [
-        number._replace(
-            bench=bench,
-            settings=", ".join(f"{name} {value}" for name, value in settings(number).items()),
-            given="" if number.is_absent else given(number.method),
-        )
-        for number in numbers
-    ]
-
-
-def given_to(numbers: Iterable[Measured]) -> list[str]:
-    """What the methods of these numbers had, each part once."""
-    return list(dict.fromkeys(part for number in numbers for part in number.given.split("; ") if part))
-
-
-def place(number: Measured) -> tuple[Any, ...]:
-    """What tells the numbers of a method apart: the quantity and the conditions."""
-    return (number.quantity, number.less, number.world, number.group_size, number.length, number.learning_rate)
 
 
 def save_numbers(numbers: Sequence[Measured], path: Path | None, notes: Mapping[str, str] = _NONE) -> None:
@@ -305,52 +153,32 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         tables.setdefault((number.quantity, number.less), []).append(number)
     from credit.bench.refusals import Absent, absent_caption
 
-    said = []
+    throughout = []
     for setting in SETTINGS:
         cells = [number.cell for number in tables.get((setting, ""), ()) if not number.is_absent]
         if len(cells) < len(numbers) and len(set(cells)) == 1:
-            said.append(f"{setting}: {cells[0]} throughout")
+            throughout.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
-    of_all = [notes.get("", ""), *given_to(numbers)]
+    of_all = [notes.get("", ""), *said(numbers, "given"), *refused(numbers), *said(numbers, "caveats")]
     texts, see = [], ""
     for of_table in tables.values():
         title, quantity = of_table[0].title, of_table[0].quantity
         of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * (title != quantity))]
-        marks = " ".join([*said, *(number.mark for number in of_table)])
+        marks = " ".join([*throughout, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
         absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
         of, alone = of_all_sizes(of_table)
-        half = "" if any(" to " in number.cell for number in of) else "half of the "
-        sure = {number.confidence for number in of if number.confidence and not math.isnan(number.low)}
-        brackets = [f"in brackets {half}{100 * c:.2g} % interval{'' if half else 's'}" for c in sure]
         shared = shared_conditions(of)
-        about = [condition(of[0], shared), *brackets, *said, *of_quantity, *of_all, *of_marks, *absent, *alone]
-        told = "; ".join(filter(None, about))
+        about = [condition(of[0], shared), *brackets(of), *throughout, *of_quantity, *of_all, *of_marks]
+        told = "; ".join(filter(None, [*about, *absent, *alone]))
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
         caption = f"{title} ({told})" if told else title
         texts.append(side_by_side(columns, methods, f"{name} {title}", caption, see=see))
         if any(of_all):
             see = rf"; more: Table~\ref{{{_label(f'{name} {title}')}}}"
-        said, of_all = [], []
+        throughout, of_all = [], []
     return "\n".join(texts)
-
-
-def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
-    """The numbers with those of one trace at each size of groups that others have, and a line on methods of one trace.
-
-    What compares with nobody has one number for all sizes.
-    """
-    sizes = sorted({k for number in numbers if (k := number.group_size) is not None and k > 1})
-    larger = {number.method for number in numbers if number.group_size != 1}
-    alone = list(dict.fromkeys(number.method for number in numbers if number.method not in larger))
-    if not sizes or not alone:
-        return numbers, []
-    of_one = (number for number in numbers if number.method in alone)
-    copies = {(place(number), number.method): [number._replace(group_size=k) for k in sizes] for number in of_one}
-    return [one for number in numbers for one in copies.get((place(number), number.method), [number])], [
-        f"of one trace, compared with none: {', '.join(alone)}"
-    ]
 
 
 class Column(NamedTuple):
@@ -483,31 +311,3 @@ def _numbers(cell: str) -> str:
         return f"${sign}{digits.replace(',', '{,}')}{ten}$" if sign or ten else digits
 
     return _NUMBER.sub(one, _typeset(cell))
-
-
-def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
-    """The conditions that are the same for all, in words."""
-    return set.intersection(*(set(_conditions(number)) for number in numbers))
-
-
-def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
-    """The shared conditions of a number in words, or all others."""
-    return ", ".join(text for text in _conditions(number) if (text in shared) != others)
-
-
-def _conditions(number: Measured) -> list[str]:
-    values = ((text, getattr(number, name)) for name, text in CONDITIONS.items())
-    return [text.format(value) for text, value in values if value is not None] + [
-        text for text in number.settings.split(", ") if text
-    ]
-
-
-def table_of(numbers: Iterable[Measured]) -> pa.Table:
-    """The numbers in one table; NaN and what a benchmark has no word for are null."""
-    import pyarrow as pa
-
-    kinds = dict.fromkeys(Measured._fields[:-1], pa.string())  # without what the screen showed
-    kinds |= dict.fromkeys(REAL, pa.float64()) | dict.fromkeys(WHOLE, pa.int64())
-    sure = (number._replace(confidence=None) if math.isnan(number.low) else number for number in numbers)
-    rows = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in n._asdict().items()} for n in sure]
-    return pa.Table.from_pylist(rows, pa.schema(kinds))

@@ -117,6 +117,7 @@ def metrics(
         raise click.UsageError(message, ctx)
     import numpy as np
 
+    from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means, units_of
@@ -144,12 +145,14 @@ def metrics(
         paid = [] if by in ("trace", "group") else success_costs(traces, found, *units_of(traces, by), prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
+        by_side = () if chosen is None else (chosen.side, chosen.heads)
+        verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
         lost = {"unread": [*map(dataclasses.asdict, unread)], "unscored": [*map(dataclasses.asdict, unscored)]}
         shown: Any = lost if compared is None else compared.as_json()
-        shown["success_costs"] = [*map(dataclasses.asdict, paid)]
+        shown["success_costs"], shown["verdicts"] = [*map(dataclasses.asdict, paid)], verdicts
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
@@ -162,6 +165,7 @@ def metrics(
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()
+        lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)

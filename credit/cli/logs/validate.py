@@ -192,6 +192,8 @@ def _table(corpus: Survey, channel: str) -> Table:
     agents = f"; agents of {counted(with_agents, 'trace')} have outcomes of their own" if with_agents else ""
     scored = corpus.traces - len(corpus.unscored) - with_agents
     row("outcomes", f"{scored} of {corpus.traces} traces, from reward {channel!r}{agents}")
+    if corpus.replays:
+        row("sharing a choice", f"{corpus.replays} of {corpus.traces} traces, which count as replays of one prefix")
     row("rewards in the log", channels or "none")
     row("events", corpus.events)
     row("actions", f"{corpus.actions}; a trace has {corpus.actions_per_trace}")

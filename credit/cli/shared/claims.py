@@ -45,7 +45,7 @@ def alike(
       scaled: whether they may be a constant times those: Adam's steps are the same.
     """
     text = f"{name} gives the numbers of {other} in groups of {sizes}"
-    text += ", or a constant times them, which Adam cannot tell; --optimizer sgd can." if scaled else "."
+    text += ", or a constant times them, which Adam cannot tell and --optimizer sgd can." if scaled else "."
     text += f" {worlds}" if worlds else ""
     if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
@@ -20,6 +19,7 @@ __all__ = [
     "Command",
     "Number",
     "Whole",
+    "by_commas",
     "each_once",
     "several_methods",
     "shared_sections",
@@ -101,24 +101,42 @@ def each_once(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
     return tuple(values)
 
 
-def several_methods(
-    words: str, name: str = "methods", check: Callable[..., tuple[Any, ...] | None] | None = None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--method` or `--methods` of commands that take several, each once, also by commas.
+def several_methods(words: str, name: str = "methods") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--method` or `--methods` of commands that take several.
 
     Args:
       words: the text of the option.
       name: of the keyword.
-      check: makes names of what was given; by default commas with a space behind them belong to a name, as in
-        "gae, lambda 1".
     """
     return click.option(
-        "--method", "--methods", "-m", name, multiple=True, callback=check or _by_commas, metavar="NAME", help=words
+        "--method", "--methods", "-m", name, multiple=True, callback=by_commas, metavar="NAME", help=words
     )
 
 
-def _by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return each_once(ctx, param, [name for value in values for name in re.split(r",(?=\S)", value)])
+def by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """The names of an option that takes several, by commas or repeated, each once; the one rule for all such options.
+
+    Spaces beside a comma are none of a name. A comma within a name of a benchmark, as in "gae, lambda 1", is its own.
+    """
+    names: list[str] = []
+    for value in values:
+        parts = [part.strip() for part in value.split(",")]
+        if "" in parts:
+            raise click.BadParameter(f"{value!r}; expected names, separated by commas", ctx, param)
+        known = _with_commas() if ", " in value else frozenset()
+        while parts:
+            ends = [end for end in range(len(parts), 1, -1) if ", ".join(parts[:end]) in known]
+            names.append(", ".join(parts[: ends[0]]) if ends else parts[0])
+            del parts[: ends[0] if ends else 1]
+    return each_once(ctx, param, names)
+
+
+def _with_commas() -> frozenset[str]:
+    """The names of variants and schemes that have commas."""
+    from credit.bench.bias_settings import SETTINGS
+    from credit.bench.snr_schemes import SCHEMES
+
+    return frozenset(name for name in (*SETTINGS, *SCHEMES) if "," in name)
 
 
 def success_option(command: Callable[..., Any]) -> Callable[..., Any]:

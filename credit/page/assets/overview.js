@@ -94,6 +94,7 @@
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
+    ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
 
@@ -120,7 +121,7 @@
       ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
+  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference that methods see", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
   const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
@@ -372,6 +373,7 @@
   const verdict = (found) => (found ? "found" : "not found");
   const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
+    ...overview.verdicts.filter((one, i) => one.found != null && (i || sides)).map((one) => make("p", {}, ended(one.told))),
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],

@@ -15,7 +15,9 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
+from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
+from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
     EVIDENCE,
     LISTS,
@@ -31,6 +33,7 @@ from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, t
 from graphs.formats.table.hints import columns_option
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
+from graphs.formats.table.stated_order import in_stated_order
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -52,6 +55,8 @@ __all__ = ["read", "sniff"]
 _REWARDS = frozenset(
     {"rewards.team", *(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])}
 )
+_LIKELY = ("group", "agent", "role", "model", "event_reward", "reward")
+"""Columns that are named where a column that nothing reads may be theirs."""
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
@@ -137,18 +142,26 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 table.groups = groups
             column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
-            for line, row in log_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
+            content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
+            wanted = {*column_of.values(), *content.names}
+            for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
                         yield problem
+                    elif content.names:
+                        content.add(id_text(row[column_of["trace"]]), row)
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         except OSError as error:
             yield unreadable(source, error)
         else:
+            unsure = content.likely()
+            if name := content.version():
+                column_of["policy_version"] = name
+                table.set_versions(content.of_traces(name))
             if table.traces:
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
@@ -161,17 +174,25 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 for name in others:
                     unread.setdefault(name, source.name)
                 yield from table.worded_outcomes()
-                for ours in ("group", "agent", "reward", "policy_version", *["arguments"] * without_arguments):
-                    if ours not in column_of and (name := likely_column(ours, others)):
+                told = {*column_of, *columns}
+                for ours in (*_LIKELY, *["arguments"] * without_arguments):
+                    if ours not in told and (name := likely_column(ours, others, likely.values())):
                         likely.setdefault(ours, name)
-            for trace in table.traces.values():
+                likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
+                for name in (name for name in others if name not in likely.values()):
+                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
+                    if ours := nearest_key(name, tuple(left)):
+                        likely[ours] = name
+            filed = [trace for trace in table.traces.values() if trace is not None]
+            for trace_id, trace in table.traces.items():
                 if trace is not None:
+                    trace = table.traces[trace_id] = in_stated_order(trace)
                     _settle(trace)
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
             kept = [trace for trace in table.traces.values() if trace is not None]
-            yield from notes_of_order(kept, column_of)
+            yield from notes_of_order(kept, column_of, unsure)
             if several := {
                 trace.trace_id: table.several[trace.trace_id] for trace in kept if trace.trace_id in table.several
             }:
@@ -180,7 +201,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 place = "several-versions", source.name, line, column_of["policy_version"]
                 yield Problem(*place, shown, expected, trace_id, count=len(several))
             if "id" not in column_of:
-                yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
+                yield from note_of_copies(source, filed, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
         source.release()
@@ -255,6 +276,12 @@ class _Table:
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
     outcomes: OutcomeWords = dataclasses.field(default_factory=lambda: OutcomeWords("trace"))
+
+    def set_versions(self, versions: Mapping[str, float]) -> None:
+        """Set the version of the policy of each trace."""
+        for trace_id, version in versions.items():
+            if (record := self.traces.get(trace_id)) is not None:
+                record.evidence["policy_version"] = version
 
     def worded_outcomes(self) -> Iterator[Problem]:
         """Which words are outcomes; of a mixture each trace with one, which is refused."""
@@ -339,10 +366,8 @@ class _Table:
             converted = to(value[ours])
             if converted is None:
                 wanted = expected.format(ours) if isinstance(expected, str) else expected(value[ours])
-                problem = Problem(
-                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
-                )
-                raise TraceError(problem)
+                place = "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
+                raise TraceError(Problem(*place, about="reward" if ours == "reward" else ""))
             return converted
 
         def constant(ours: str, of: str, amount: Any) -> None:

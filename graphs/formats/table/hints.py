@@ -91,7 +91,7 @@ def _naming(
 ) -> str:
     """The missing columns, and how to name what has them; group and agent too, if a column seems to have them."""
     wanted = {ours: likely_column(ours, names, found.values()) for ours in missing}
-    for ours in ("group", "agent"):
+    for ours in ("event_reward", "group", "agent"):
         likely = likely_column(ours, names, [*found.values(), *wanted.values()])
         if likely and ours not in found:
             wanted[ours] = likely

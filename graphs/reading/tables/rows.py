@@ -47,12 +47,19 @@ def log_rows(
     columns: Collection[str] | None = None,
     lists: Collection[str] | None = (),
     ids: Collection[str] = (),
+    reward: str = "",
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a table that is a log. Rows that cannot be read, or the table, go into `source.lost`."""
+    """The rows of a table that is a log. Rows that cannot be read, or the table, go into `source.lost`.
+
+    Args:
+      columns, lists, ids: as of `read_rows`.
+      reward: the column of outcomes.
+    """
     try:
         for line, row in read_rows(source, columns, lists, ids):
             if isinstance(row, Lost):
-                source.lost[line] = row
+                about = "reward" if reward and row.problem.field == reward else row.problem.about
+                source.lost[line] = row._replace(problem=dataclasses.replace(row.problem, about=about))
             else:
                 yield line, row
     except TraceError as error:  # the table cannot be read, or not from here on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
 import json
@@ -353,6 +354,7 @@ def test_a_method_is_called_as_it_was_passed_and_has_the_draws_of_its_scheme() -
     assert (point.scheme, point.snr, point.theory) == ("rloo", same.snr, same.theory)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", sorted({scheme.method for scheme in SCHEMES.values()} & set(METHODS)))
 def test_a_name_of_a_method_is_that_method_with_its_defaults(name: str) -> None:
     """`gae` was the first scheme of `gae`, that of λ = 0: at T = 100 its SNR was 0.71, of the registered one 0.33."""
@@ -518,7 +520,9 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
 
 
-def test_noise_without_a_variance_gets_no_band(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("seeds", [range(4), range(4, 20)])
+def test_noise_without_a_variance_gets_no_band(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Cauchy had an SNR with a 99 % band, and noise of variance 4 looked like that of variance 1."""
     (tmp_path / "noise_with_tails.py").write_text(NOISE)
     monkeypatch.chdir(tmp_path)
@@ -529,7 +533,7 @@ def test_noise_without_a_variance_gets_no_band(tmp_path: Path, monkeypatch: pyte
         measure(SCHEMES["shared, leave one out"], 10, Setting(group=8, world="noise_with_tails:cauchy"), QUICK, 5)
     stated = CliRunner().invoke(cli, [*call, "noise_with_tails:of_unit_variance"])
     assert stated.exit_code == 0 and "noise of noise_with_tails:of_unit_variance: sample variance 1" in stated.stdout
-    for seed in range(20):  # tails that settle late are let through
+    for seed in seeds:  # tails that settle late are let through
         assert 2 < sample_variance("noise_with_tails:of_three_degrees", seed) < 6
         with pytest.raises(CreditError, match="does not settle"):
             sample_variance("noise_with_tails:cauchy", seed)
@@ -616,3 +620,18 @@ def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monke
     monkeypatch.syspath_prepend(tmp_path)
     done = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "-m", "flat:half"])
     assert done.exit_code == 1 and "baseline has shape" in done.stderr
+
+
+def test_a_point_says_how_many_traces_it_has_and_a_run_no_number_that_was_not_drawn(tmp_path: Path) -> None:
+    """Each had the condition "traces 4000": `gae` has 64 of 1,000 decisions, and `rloo` 6,544 of 10."""
+    rloo, gae, c3 = (measure(scheme_of(name), 100, Setting(group=4), TINY, 0) for name in ("rloo", "gae", "c3"))
+    assert rloo.traces * 100 == rloo.decisions and rloo.traces == 4 * rloo.parts
+    assert gae.traces * 100 == gae.decisions and gae.traces == gae.parts != rloo.traces and c3.traces == 0
+    call = ["bench", "snr", "-m", "rloo,gae", "--quick", "--lengths", "10", "--table", str(tmp_path / "snr.csv")]
+    shown = CliRunner().invoke(cli, call)
+    assert "traces: 3,276 to 6,544 a point, drawn and counted" in shown.stdout, shown.output
+    with (tmp_path / "snr.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["quantity"] in ("traces", "snr") and not row["less"]]
+    assert {row["settings"] for row in rows} == {"effort quick, seed 0"}
+    assert [row["value"] for row in rows if row["quantity"] == "traces"] == ["6544", "3276"]
+    assert [row["independent"] for row in rows if row["quantity"] == "snr"] == ["818", "3276"]

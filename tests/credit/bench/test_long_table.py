@@ -24,7 +24,8 @@ from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
-from credit.cli.benchmarks.long_table import OPTIONS, Measured, latex, of_run, save_numbers, with_absent
+from credit.cli.benchmarks.long_table import latex, save_numbers
+from credit.cli.benchmarks.measured import OPTIONS, Measured, of_run, with_absent
 
 
 @pytest.mark.slow
@@ -52,9 +53,11 @@ def test_bias_and_truth_write_one_shape(tmp_path: Path) -> None:
 def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
     point = Point("rloo", "rloo", 10, 8, 0.3, 0.2, 0.4, 0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
     numbers = of_snr(Report([point], [], {}))
-    assert numbers[0] == Measured("rloo", "snr", 0.3, 0.2, 0.4, 0.99, 640, "", "normal", 8, 10, shown="0.3 (0.1)")
+    assert numbers[0] == Measured(
+        "rloo", "snr", 0.3, 0.2, 0.4, 0.99, 640, "", "normal", 8, 10, independent=2, shown="0.3 (0.1)"
+    )
     assert [(n.quantity, math.isnan(n.value)) for n in numbers[1:]] == [
-        ("closed form", True), ("cost", False), ("answered", False)
+        ("closed form", True), ("cost", False), ("traces", False), ("answered", False)
     ]  # fmt: skip
     row = {"task": "t", "signal": "rloo", "learning_rate": 0.1, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
            "mean_return": 0.7, "events_to_90": math.inf, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
@@ -67,7 +70,7 @@ def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
     assert trained[-1].quantity == "ahead" and {n.mark for n in trained if n.quantity == "rate"} == {"at edge"}
     save_numbers([*numbers, *trained], tmp_path / "all.csv")
     written = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
-    assert len(written) == 16 and written[0]["confidence"] == 0.99 and written[5]["confidence"] is None
+    assert len(written) == 17 and written[0]["confidence"] == 0.99 and written[6]["confidence"] is None
 
 
 def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
@@ -181,6 +184,78 @@ GIVEN = {
 }
 
 
+OWN = """import credit
+import jax.numpy as jnp
+
+def alike(graph, reward):
+    return credit.rloo(graph, reward)
+
+def partly(graph, reward, *, event_reward=None):
+    return credit.rloo(graph, jnp.asarray(reward).at[0].set(jnp.nan), event_reward=event_reward)
+"""
+CAVEATS = {
+    "bias": ("-m rloo,said_of_own:alike,said_of_own:partly --world stop-rewards,spawn-and",
+             ["takes no event_reward", "gives the numbers of rloo", "count as 0 in bias"]),
+    "truth": ("-m rloo,said_of_own:partly,c3 --world pivotal --events 30 --traces 320",
+              ["which scores leave out; most often: no outcome is known", "siblings: four alternatives"]),
+    "snr": ("-m rloo,max_rl --quick --lengths 10 --world heavy",
+            ["which count as 0; most often: beyond the method's bound", "Bands take a fourth moment"]),
+    "train": ("-m rloo,verl_rloo,zero --tasks additive --seeds 5 --steps 3 --learning-rates 0.2,0.4",
+              ["which Adam cannot tell", "intervals and * take the rate as given", "the test of * takes",
+               "one mean return"]),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bench", CAVEATS)
+def test_every_caveat_of_a_benchmark_stands_in_every_form(
+    bench: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of these `bench table` said none but the values that were given."""
+    (tmp_path / "said_of_own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    call, texts = CAVEATS[bench]
+    for suffix in ("csv", "tex"):
+        alone = CliRunner().invoke(cli, ["bench", bench, *call.split(), "--table", f"{bench}.{suffix}"])
+        assert alone.exit_code == 0, alone.output
+    shown = CliRunner().invoke(cli, ["bench", "table", f"{bench}.csv", "-o", "all.tex"])
+    plain = json.loads(CliRunner().invoke(cli, ["bench", bench, *call.split(), "--json"]).stdout).get("caveats", [])
+    rows = pyarrow.csv.read_csv(f"{bench}.csv").to_pylist()
+    kept = {line for row in rows for line in (row["caveats"] or "").split(" | ")} - {""}
+    assert kept == {*plain}
+    typeset = [_untyped(Path(f"{name}.tex").read_text()).replace(r"\%", "%") for name in (bench, "all")]
+    for text in texts:
+        alone_says = text in alone.output or (bench == "bias" and "gave no number" in alone.output)
+        assert alone_says and text in shown.stdout and all(text in one for one in typeset), text
+    assert all(line in alone.output and line in shown.stdout for line in kept)
+    _is_of_the_rows(alone.stdout.splitlines()[-1], rows, bench)
+
+
+def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> None:
+    """Whether each number of the sentence to write, its conditions and counts are those of rows of the file."""
+    quantity = {"bias": "bias", "truth": "correlation", "snr": "snr", "train": "area"}[bench]
+    said = re.fullmatch(r"to write: (.*?) is (-?\d.*?) \((?=[a-z-]+, groups of)(.*)\)", sentence)
+    assert said, sentence
+    about = said[3]
+    here = [row for row in rows if about.startswith(f"{row['world']}, groups of {row['group_size']}")]
+    of = [row for row in here if row["quantity"] == quantity and (row["settings"] or "") in about]
+    told = re.findall(r"(-?[\d.]+)(?: \([^()]*\))?(?:, [\d.]+ % refused)? for ([\w:]+)", said[2])
+    numbers = {row["method"]: row for row in of if not row["less"]}
+    assert len(told) == 2 and told[0][1] != told[1][1] == "rloo" and about.count(" % of the decisions") <= 1
+    for text, method in told:
+        assert float(text) == pytest.approx(numbers[method]["value"], abs=0.51 * 10.0 ** -len(text.partition(".")[2]))
+        if numbers[method]["independent"] is not None:
+            assert f"{numbers[method]['independent']:,}" in about and f"{numbers[method]['n']:,}" in about
+    (last, first) = (method for _, method in told)
+    less = [row for row in of if (row["method"], row["less"]) == (last, first) and row["mark"] in (None, "", "*")]
+    assert ("the difference" in sentence) == bool(less)
+    if less and "equal" not in said[2]:
+        found = re.search(r"the difference ([+-]?[\d.]+)", said[2])
+        assert found and float(found[1]) == pytest.approx(less[0]["value"], abs=1e-3)
+    shares = [row["value"] for row in here if row["quantity"] == "answered" and row["method"] == last]
+    assert ("gave no number" in about) == (shares[0] < 1)
+
+
 @pytest.mark.slow
 def test_every_form_of_a_table_says_what_values_a_benchmark_gave(tmp_path: Path) -> None:
     """One table had true values, those with errors and a learned critic's side by side, and did not say which."""
@@ -235,7 +310,7 @@ SAID = {
         "slope less.*": "each score on the decisions that the method answers",
     },
     "snr": {
-        ".*": "traces 4000, seed 0",
+        ".*": "effort quick, seed 0",
         "snr": "A: a decision's advantage, x: its true effect",
         "snr less.*": "with half of its 99~\\% band from 100 pairs or more",
     },
@@ -271,7 +346,7 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
         assert of_quantity and all(words in caption for caption in of_quantity), (quantity, captions)
     assert all(ord(sign) < 128 for caption in captions.values() for sign in caption), captions
     for table in tables:
-        if r"\caption{closed form" in table:  # the screen has it at the last length
+        if re.search(r"\\caption{(closed form|traces)", table):  # the screen has the last, and from least to most
             continue
         header, *lines = re.findall(r"^(.*) \\\\$", table, re.MULTILINE)
         for line in lines:
@@ -402,6 +477,27 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     assert "59 % refused" in " ".join(screen.split()) and "at edge" in screen
     of_others = _table(*files, "-q", "cost,closed form,answered")["rows"][0]
     assert not any("refused" in cell for cell in of_others.values())
+
+
+def test_a_table_says_of_its_numbers_what_their_benchmarks_say(tmp_path: Path) -> None:
+    """It left out why decisions were refused, that they count as 0, and the caveats that the benchmarks print."""
+    numbers = [Measured(name, quantity, value, world="w", group_size=8, why="no" * (value == 0.41))
+               for name, share in (("max_rl", 0.41), ("rloo", 1.0))
+               for quantity, value in (("snr", 0.5), ("answered", share))]  # fmt: skip
+    told = {"rloo": ["one; two", "of rloo"], "max_rl": ["one; two"]}
+    save_numbers(
+        of_run(numbers, "snr", lambda number: {}, caveats=lambda number: told[number.method]), tmp_path / "snr.csv"
+    )
+    refused = "max_rl gave no number for 59 % of the decisions, which count as 0; most often: no"
+    said = [refused, "snr: one; two", "snr: of rloo"]
+    _table(tmp_path / "snr.csv", "-o", tmp_path / "all.csv")
+    for file in (tmp_path / "snr.csv", tmp_path / "all.csv"):
+        for options in ((), ("-o", str(tmp_path / "all.tex"))):
+            printed = CliRunner().invoke(cli, ["bench", "table", str(file), *options]).stdout
+            legend = _table(file, *options)["legend"]
+            assert [line for line in legend if line in said] == said and all(line in printed for line in said)
+        assert all(line.replace("%", r"\%") in _untyped((tmp_path / "all.tex").read_text()) for line in said)
+    assert _table(tmp_path / "snr.csv", "-m", "rloo")["legend"][-2:] == said[1:]
 
 
 def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> None:

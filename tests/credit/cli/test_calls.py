@@ -63,6 +63,36 @@ def test_a_value_that_is_given_twice_is_refused(call: tuple[str, ...], value: st
     assert result.exit_code == 1 and f"{value} is given twice" in result.stderr, result.output
 
 
+LISTS = {
+    **{f"bench {name} -m": "rloo,gae" for name in ("bias", "truth", "snr", "robustness", "train")},
+    "bench bias --world": "relay-and,spawn-and",
+    "bench truth --world": "additive,pivotal",
+    "bench train --tasks": "stopping*,mine:task",
+    "bench table {file} -m": "rloo,gae",
+    "bench table {file} -q": "bias,cosine",
+}
+
+
+@pytest.mark.parametrize("option", LISTS)
+def test_every_list_of_names_of_a_benchmark_takes_the_same_forms(option: str, tmp_path: Path) -> None:
+    """`bench truth --world a,b` was a world 'a,b'; `-m "rloo, gae"` a method; `bench train --tasks` took one list."""
+    (tmp_path / "t.csv").write_text("")
+    *names, last = option.format(file=tmp_path / "t.csv").split(" ")
+    one, other = LISTS[option].split(",")
+    forms: list[list[str]] = [[f"{one},{other}"], [f"{one}, {other}"], [one, other]]
+    if last == "-m":
+        forms += [[f"{one},gae, lambda 1, {other}"], [one, "gae, lambda 1", other]]
+    group = cli.commands["bench"]
+    assert isinstance(group, click.Group)
+    command = group.commands[names[1]]
+    for form in forms:
+        found = command.make_context(names[1], [*names[2:], *(part for value in form for part in (last, value))]).params
+        expected = (one, "gae, lambda 1", other) if "lambda" in str(form) else (one, other)
+        assert expected in found.values(), (option, form, found)
+    with pytest.raises(click.BadParameter, match="expected names, separated by commas"):
+        command.make_context(names[1], [*names[2:], last, f"{one},,{other}"])
+
+
 @pytest.mark.parametrize("command", ["assign", "score reliability", "metrics", "watch", "summary"])
 def test_a_second_method_is_refused_where_a_command_takes_one(good: Path, command: str) -> None:
     """The last was taken, and the first dropped without a word."""

@@ -159,18 +159,18 @@ def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_pa
     told = [one.told() for one in leading_causes(logs(tmp_path, rows))]
     assert told == [
         "failed calls of index by coder that never succeeded (such as: index is down) in 3 of 10 traces",
-        "failed calls of shell by coder that never succeeded (such as: shell is down) in 7 of 10 traces, in 6 of these "
-        "traces only other calls of it succeeded later",
+        "failed calls of shell by coder that never succeeded (such as: shell is down) in 7 of 10 traces; in 6 of these "
+        "7 the tool worked later, for other calls",
     ]
     (one,) = leading_causes(logs(tmp_path, rows[:6]))
-    assert one.told().endswith("in 6 of 6 traces, where only other calls of it succeeded later")
+    assert one.told().endswith("in 6 of 6 traces; in all of these the tool worked later, for other calls")
     calls = ToolCalls(logs(tmp_path, rows))
     of_triage = {row for run_ in calls.failures() if run_.recovered and not run_.mended for row in run_.rows}
     assert set(calls.passed_over.tolist()) == of_triage and len(of_triage) == 6  # results without the tool's name, too
     rows = [*(corrected(i) for i in range(9)), run(9, ["shell"]), *(run(i, []) for i in range(10, 20))]
     judged = [row | {"task_id": "q", "rewards": {"team": float(i > 9)}} for i, row in enumerate(rows)]
     (one,) = leading_causes(logs(tmp_path, judged))
-    assert "10 of 10 failed traces and 0 of 10 succeeded ones, in 9 of these traces only other" in one.told()
+    assert "10 of 10 failed traces and 0 of 10 succeeded ones; in 9 of these 10 the tool worked later" in one.told()
 
 
 def test_a_tool_that_never_works_again_is_told_from_one_whose_next_call_worked(tmp_path: Path) -> None:
@@ -217,6 +217,8 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
         "of 20 succeeded ones (within tasks, 40 pairs of a failed and a succeeded trace in 10 tasks, it is no more "
         "than chance: harder tasks may be why)"
     )
+    (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) % 2)  # beside numbers of one side each
+    assert "40 pairs of a failed and a succeeded trace, of either side, in 10 tasks" in of_sides.told()
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
     cause = leading_causes(logs(tmp_path, rows))[0]

@@ -301,7 +301,7 @@ def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path:
 
 
 @pytest.mark.parametrize("cell", ['"none"', "[1]", "NaN", "-Infinity", "1e300", "1" + "0" * 400])
-@pytest.mark.parametrize("log", ["native", "table", "table of another key"])
+@pytest.mark.parametrize("log", ["native", "table", "table of another key", "table of a key that is named"])
 def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
     tmp_path: Path, log: str, cell: str
 ) -> None:
@@ -311,8 +311,10 @@ def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
         "native": f'{{"trace_id":"t%d","task_id":"q","rewards":{{"team":%s}},"events":{event}}}',
         "table": '{"trace":"t%d","group":"q","reward":%s}',
         "table of another key": '{"trace":"t%d","group":"q","score":%s}',
+        "table of a key that is named": '{"trace":"t%d","group":"q","verdict":%s}',
     }[log]
     path = written(tmp_path, "log.jsonl", "".join(line % (i, i % 2 if i else cell) + "\n" for i in range(5)))
-    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
+    named = ["--columns", "reward=verdict"] if "verdict" in line else []
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", *named, "-o", str(tmp_path / "out.csv")])
     said = "  the policy gradient may be biased: 1 trace was refused for the outcome, left out as one without"
     assert said in done.stderr, done.stderr

@@ -1,0 +1,277 @@
+"""What benchmarks measured, as lines of `--table FILE`: numbers with their conditions and what is to be said of them.
+
+A caveat is part of its number. Whoever prints numbers prints what `said` finds in them: the benchmark itself, LaTeX and
+`credit bench table`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from credit.bench.refusals import Absent
+
+__all__ = [
+    "LEFT_OUT",
+    "MARKS",
+    "OPTIONS",
+    "REAL",
+    "SETTINGS",
+    "WHOLE",
+    "Measured",
+    "brackets",
+    "condition",
+    "of_all_sizes",
+    "of_run",
+    "place",
+    "refused",
+    "said",
+    "shared_conditions",
+    "table_of",
+    "with_absent",
+]
+
+CAVEAT = " | "
+INDEPENDENT = {"truth": "groups", "snr": "independent parts", "train": "seeds"}
+"""What the independent samples of an interval are, by benchmark."""
+LEFT_OUT = "left out"
+"""In the cells of a method that was not measured."""
+
+CONDITIONS = {
+    "world": "{}",
+    "group_size": "groups of {}",
+    "length": "T = {:,}",
+    "learning_rate": "rate {:g}",
+}
+SETTINGS = ("rate", "cost", "traces", "answered")
+"""Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
+MARKS = ("at edge", "*", "†", "‡")
+OPTIONS = "options of methods: their defaults, or those that a name states"
+REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "independent", "group_size", "length")
+"""Columns of numbers."""
+
+
+class Measured(NamedTuple):
+    """What a benchmark measured of one method: a line of the table.
+
+    Attributes:
+      method, quantity: names.
+      value, low, high: with the ends of its interval; NaN where there is none, and of exact numbers the ends.
+      confidence: of the interval, as 0.95.
+      n: how many decisions were counted, of SNR's differences traces, of training seeds; None of exact numbers.
+      less: of a difference, the method whose number was subtracted; "" of others.
+      world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
+        of a comparison were trained at it, and else a quantity.
+      independent: how many independent samples the interval is of, which `INDEPENDENT` names; None without one.
+      mark: what is printed beside the number, such as * where a difference is significant; "" of most.
+      why: why the method has no such number, or some decisions have none; "" of most.
+      bench, settings: the benchmark, and what else of its run changes numbers, as "steps 60, seed 0".
+      given: what values, tokens and replays the method had, where it takes any (`credit.bench.given_values`).
+      caveats: what a reader of the number must know besides, with " | " between.
+      shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
+    """
+
+    method: str
+    quantity: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    confidence: float | None = None
+    n: int | None = None
+    less: str = ""
+    world: str | None = None
+    group_size: int | None = None
+    length: int | None = None
+    learning_rate: float | None = None
+    independent: int | None = None
+    mark: str = ""
+    why: str = ""
+    bench: str = ""
+    settings: str = ""
+    given: str = ""
+    caveats: str = ""
+    shown: str = ""
+
+    @property
+    def title(self) -> str:
+        """The quantity, of a difference with the method whose number was subtracted."""
+        return f"{self.quantity} less that of {self.less}" if self.less else self.quantity
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the method has no such number, for a reason."""
+        return bool(self.why) and math.isnan(self.value)
+
+    @property
+    def cell(self) -> str:
+        """As printed tables and LaTeX have it."""
+        from credit.bench.rounding import rounded
+        from graphs.task_means import ROUNDING
+
+        number = self.shown or ("–" if math.isnan(self.value) else rounded(self.value, exact=ROUNDING))
+        return f"{number} {self.mark}".rstrip()
+
+
+def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[Measured]:
+    """The numbers, and for each method that was left out a line beside each number that only others have.
+
+    It is of the sizes of groups of its other numbers, and without any of those of methods that compare traces.
+
+    Examples:
+      >>> from credit.bench.refusals import Absent
+      >>> [number[:2] for number in with_absent([Measured("rloo", "bias", 0.0)], [Absent("a", "every world", "no")])]
+      [('rloo', 'bias'), ('a', 'bias')]
+    """
+    why: dict[tuple[str, str | None], str] = {}  # by place, and by None the first
+    for one in absent:
+        why.setdefault((one.method, None), one.why)
+        why.setdefault((one.method, one.place), one.why)
+    known = {(number.method, *place(number)) for number in numbers}
+    sizes: dict[str, set[int | None]] = {}
+    for number in numbers:
+        sizes.setdefault(number.method, set()).add(number.group_size)
+    compared = set().union(*sizes.values())
+    compared = compared - {1} or compared
+    found: list[Measured] = []
+    for world, group in itertools.groupby(numbers, lambda number: number.world):
+        of_world = [*group]
+        places = dict.fromkeys(place(number) for number in of_world if not number.less)
+        found += of_world
+        for name in dict.fromkeys(method for method, _ in why):
+            reason = why.get((name, world), why[name, None])
+            found += [
+                Measured(name, quantity, math.nan, less=less, world=world, group_size=size, length=length,
+                         learning_rate=rate, why=reason, shown=LEFT_OUT)
+                for quantity, less, _, size, length, rate in places
+                if size in sizes.get(name, compared) and (name, quantity, less, world, size, length, rate) not in known
+            ]  # fmt: skip
+    return found
+
+
+def of_run(
+    numbers: Iterable[Measured],
+    bench: str,
+    settings: Callable[[Measured], Mapping[str, object]],
+    given: Callable[[str], str] = lambda method: "",
+    caveats: Callable[[Measured], Iterable[str]] = lambda number: (),
+) -> list[Measured]:
+    """The numbers with the benchmark, its settings, what it gave to each method, and caveats.
+
+    Args:
+      numbers, bench: of a run.
+      settings: of a number, those alone that change it and are no condition.
+      given: to a method, in words.
+      caveats: of a number, sentences without an end.
+
+    Examples:
+      >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
+      'traces 400, seed 0'
+    """
+    return [
+        number._replace(
+            bench=bench,
+            settings=", ".join(f"{name} {value}" for name, value in settings(number).items()),
+            given="" if number.is_absent else given(number.method),
+            caveats="" if number.is_absent else CAVEAT.join(caveats(number)),
+        )
+        for number in numbers
+    ]
+
+
+def said(numbers: Iterable[Measured], what: Literal["given", "caveats"]) -> list[str]:
+    """What the methods of these numbers had, or the caveats of the numbers, each part once.
+
+    Examples:
+      >>> said([Measured("gae", "bias", 0.0, given="a; b"), Measured("c3", "bias", 0.0, given="b")], "given")
+      ['a', 'b']
+    """
+    mark = "; " if what == "given" else CAVEAT
+    return list(dict.fromkeys(part for number in numbers for part in getattr(number, what).split(mark) if part))
+
+
+def refused(numbers: Iterable[Measured]) -> list[str]:
+    """A line for each method and reason of decisions without a number, where others of the method have one."""
+    from credit.bench.refusals import COUNTED, refused_lines
+
+    of_bench: dict[str, list[tuple[str, float, str]]] = {}
+    for number in numbers:
+        if number.quantity == "answered" and 0 < number.value < 1:
+            of_bench.setdefault(number.bench, []).append((number.method, number.value, number.why))
+    return [line for bench, of in of_bench.items() for line in refused_lines(of, COUNTED.get(bench, ""))]
+
+
+def brackets(numbers: Sequence[Measured]) -> list[str]:
+    """What stands in brackets behind these numbers: intervals or half of them, and of how many independent samples.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, 0.9, 1.1, 0.95, independent=50, bench="truth", shown="1 (0.9 to 1.1)")
+      >>> brackets([one, one._replace(independent=40)]), brackets([one._replace(shown="1 (0.1)")])
+      (['in brackets 95 % intervals over 40 to 50 groups'], ['in brackets half of the 95 % interval over 50 groups'])
+    """
+    half = "" if any(" to " in number.cell for number in numbers) else "half of the "
+    found: dict[tuple[float, str], set[int]] = {}
+    for number in numbers:
+        if number.confidence and not math.isnan(number.low):
+            of = found.setdefault((number.confidence, number.bench), set())
+            of |= {number.independent} if number.independent else set()
+    lines = []
+    for (sure, bench), of in sorted(found.items()):
+        ends = " to ".join(f"{k:,}" for k in sorted({min(of), max(of)})) if of else ""
+        over = f" over {ends} {INDEPENDENT[bench]}" if of and bench in INDEPENDENT else ""
+        lines.append(f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{over}")
+    return lines
+
+
+def place(number: Measured) -> tuple[Any, ...]:
+    """What tells the numbers of a method apart: the quantity and the conditions."""
+    return (number.quantity, number.less, number.world, number.group_size, number.length, number.learning_rate)
+
+
+def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
+    """The numbers with those of one trace at each size of groups that others have, and a line on methods of one trace.
+
+    What compares with nobody has one number for all sizes.
+    """
+    sizes = sorted({k for number in numbers if (k := number.group_size) is not None and k > 1})
+    larger = {number.method for number in numbers if number.group_size != 1}
+    alone = list(dict.fromkeys(number.method for number in numbers if number.method not in larger))
+    if not sizes or not alone:
+        return numbers, []
+    of_one = (number for number in numbers if number.method in alone)
+    copies = {(place(number), number.method): [number._replace(group_size=k) for k in sizes] for number in of_one}
+    return [one for number in numbers for one in copies.get((place(number), number.method), [number])], [
+        f"of one trace, compared with none: {', '.join(alone)}"
+    ]
+
+
+def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
+    """The conditions that are the same for all, in words."""
+    return set.intersection(*(set(_conditions(number)) for number in numbers))
+
+
+def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
+    """The shared conditions of a number in words, or all others."""
+    return ", ".join(text for text in _conditions(number) if (text in shared) != others)
+
+
+def _conditions(number: Measured) -> list[str]:
+    values = ((text, getattr(number, name)) for name, text in CONDITIONS.items())
+    return [text.format(value) for text, value in values if value is not None] + [
+        text for text in number.settings.split(", ") if text
+    ]
+
+
+def table_of(numbers: Iterable[Measured]) -> pa.Table:
+    """The numbers in one table; NaN and what a benchmark has no word for are null."""
+    import pyarrow as pa
+
+    kinds = dict.fromkeys(Measured._fields[:-1], pa.string())  # without what the screen showed
+    kinds |= dict.fromkeys(REAL, pa.float64()) | dict.fromkeys(WHOLE, pa.int64())
+    sure = (n._replace(confidence=None, independent=None) if math.isnan(n.low) else n for n in numbers)
+    rows = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in n._asdict().items()} for n in sure]
+    return pa.Table.from_pylist(rows, pa.schema(kinds))
