@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,123 +35,198 @@ MANY_MORE = 1.5
 """Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
 
 
+class _Change(NamedTuple):
+    """What the tasks say of a metric on two sides.
+
+    Attributes:
+      test: that the sides are alike.
+      as_ratio: whether all that follows is of logarithms.
+      size, error, freedom: of the change: its mean or its middle, its standard error, and that of Student's.
+      by_dealing: as `Needed.dealt`.
+      ends: of its interval; NaN without one.
+    """
+
+    test: Dealt
+    as_ratio: bool
+    size: float = 0.0
+    error: float = 0.0
+    freedom: float = 0.0
+    by_dealing: float = 0.0
+    ends: tuple[float, float] = (math.nan, math.nan)
+
+
 def compare_metric(
     name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
 ) -> SideDifference | None:
     """One metric; None where a side has no number of a known task."""
-    from scipy.special import stdtrit  # comes with JAX; slow to import
-
     measured, means = metric.value, []
     untold = np.zeros(len(side), bool) if untold is None else untold
     metric = of_told_tasks(metric, untold)
     value = metric.value
+    kept = np.isfinite(value) & (side >= 0)
     for one in (0, 1):
-        rows = np.flatnonzero(np.isfinite(value) & (side == one))
-        means.append((*means_by_task(value, rows, task), len(rows)))
-    (tasks, first, before), (others, second, after) = means
-    if not (before and after):
+        means.append(means_by_task(value, np.flatnonzero(kept & (side == one)), task))
+    (tasks, first), (others, second) = means
+    if not (len(tasks) and len(others)):
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) > 0
-    error, freedom, test, differing, change, by_dealing = 0.0, 0.0, Dealt(1.0, 1.0), None, 0.0, 0.0
-    as_ratio, ends = is_amount(name), (math.nan, math.nan)
     if paired:
         first, second = first[i], second[j]
-        kept = np.isfinite(value) & np.isin(task, shared) & (side >= 0)
-        before, after = (int((kept & (side == one)).sum()) for one in (0, 1))
-        differs = ~alike(first, second)
-        differing = int(np.count_nonzero(differs))
-        sides = [np.flatnonzero(kept & (side == one)) for one in (0, 1)]
-        uneven = bool((_sizes(sides[0], task) != _sizes(sides[1], task)).any())
-        apart = second - first
-        if as_ratio:
-            x, y = _logarithms(value, sides, task)
-            as_ratio = bool(np.isfinite(np.concatenate([x, y])[np.tile(differs, 2)]).all())
-        apart = y[differs] - x[differs] if as_ratio else np.where(differs, apart, 0.0)
-        if differing >= LEAST_TASKS:
-            error, freedom = _spread(apart) / len(apart) ** 0.5, len(apart) - 1.0
-            test = flipped(signed_ranks(apart.round(12)) if as_ratio else apart)
-            if uneven:  # differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1
-                amounts = _over_tasks(value[kept], task[kept]) if as_ratio else value[kept]
-                by_trace = _dealt_within(amounts, side[kept], task[kept])
-                test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
-                by_dealing = _dealing_error(amounts, side[kept], task[kept]) * len(shared) / len(apart)
-            change = float(apart.mean())
-            if as_ratio:
-                change, ends = shift_interval(apart)
-                half = (ends[1] - ends[0]) / 2
-                error = half / float(stdtrit(freedom, 1 - LEVEL / 2)) if half > ROUNDING else error  # most are alike
-            elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
-                ends = mean_interval(apart)
-        elif differing:
-            test = _of_few(value[kept], side[kept], task[kept], apart)
-    elif min(len(first), len(second)) >= LEAST_TASKS:
-        both = np.concatenate([first, second])
-        if _spread(both) > 0:
-            sides = [np.flatnonzero(np.isfinite(value) & (side == one)) for one in (0, 1)]
-            if as_ratio:
-                logs = np.concatenate(_logarithms(value, sides, task))
-                as_ratio = bool(np.isfinite(logs).all())
-                both = logs - logs.mean() if as_ratio else both  # a unit changes nothing
-            x, y = both[: len(first)], both[len(first) :]
-            parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
-            error = sum(parts) ** 0.5
-            squares = sum(part**2 / (len(of) - 1) for part, of in zip(parts, (x, y), strict=True))
-            freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
-            test = dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both)))
-            change, ends = float(y.mean() - x.mean()), difference_interval(x, y)
-    before_mean, after_mean = float(first.mean()), float(second.mean())
-    difference = 0.0 if alike(before_mean, after_mean) else after_mean - before_mean
-    low, high, p, seen, ratio, needed = None, None, test.p, None, None, None
-    if error > 0:
-        p = p if paired else max(p, _by_student(change, error, freedom))
-        needed = Needed(error, freedom, by_dealing, 0.0 if math.isnan(ends[0]) else (ends[1] - ends[0]) / 2)
-        seen = needed.seen(1)
-    p = p if test.least < LEVEL else math.nan
-    ends, as_found = as_tested(ends, p), ends
-    moved = not math.isnan(ends[0]) and ends != as_found
-    if as_ratio and not math.isnan(ends[0]):
-        times, least, most = (math.exp(end) for end in (change, *ends))
-        ratio = SideRatio(times, least, most, None if seen is None else math.exp(seen))
-    has_zeros = error > 0 and math.isnan(ends[0]) and is_amount(name) and not as_ratio
-    if as_ratio:
-        seen = None
-    elif error > 0 and not math.isnan(ends[0]):
+        kept &= np.isin(task, shared)
+    differing = int(np.count_nonzero(~alike(first, second))) if paired else None
+    found = (_of_pairs if paired else _of_others)(name, value[kept], side[kept], task[kept], first, second)
+    before, after = float(first.mean()), float(second.mean())
+    difference = 0.0 if alike(before, after) else after - before
+    p, needed = found.test.p, None
+    has_interval = not math.isnan(found.ends[0])
+    if found.error > 0:
+        p = p if paired else max(p, _by_student(found.size, found.error, found.freedom))
+        half = (found.ends[1] - found.ends[0]) / 2 if has_interval else 0.0
+        needed = Needed(found.error, found.freedom, found.by_dealing, half)
+    p = p if found.test.least < LEVEL else math.nan
+    ends = as_tested(found.ends, p)
+    low, high, seen, ratio = None, None, None, None
+    if has_interval and found.as_ratio:
+        times, least, most = (math.exp(end) for end in (found.size, *ends))
+        ratio = SideRatio(times, least, most, None if needed is None else math.exp(needed.seen(1)))
+    elif has_interval and needed is not None:
         low, high = (max(ends[0], -1.0), min(ends[1], 1.0)) if name in PARTS else ends
-    else:
-        seen = None
-    numbers = (low, high, None if math.isnan(p) else p, test.least if test.least < 1 else None, seen)
-    compared = len(shared) if paired else len(np.union1d(tasks, others))
+        seen = needed.seen(1)
     asked = side >= 0
     if paired:  # a task of one side is not compared, whatever its numbers
         asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1])) | untold
-    counts = compared, (before, after), paired, differing, refusals(metric, asked)
-    first_rows, second_rows = asked & (side == 0), asked & (side == 1)
-    every, lacks = (int(first_rows.sum()), int(second_rows.sum())), ~np.isfinite(value)
-    lacking = int((first_rows & lacks).sum()), int((second_rows & lacks).sum())
-    found = SideDifference(name, before_mean, after_mean, difference, *numbers, *counts, every, lacking, ratio)
-    found = dataclasses.replace(found, untold=(int((first_rows & untold).sum()), int((second_rows & untold).sum())))
+
+    def of_each(rows: np.ndarray) -> tuple[int, int]:
+        return int((rows & (side == 0)).sum()), int((rows & (side == 1)).sum())
+
+    row = SideDifference(
+        name,
+        before,
+        after,
+        difference,
+        low,
+        high,
+        None if math.isnan(p) else p,
+        found.test.least if found.test.least < 1 else None,
+        seen,
+        tasks=len(shared) if paired else len(np.union1d(tasks, others)),
+        traces=of_each(kept),
+        paired=paired,
+        differing=differing,
+        refused=refusals(metric, asked),
+        asked=of_each(asked),
+        lacking=of_each(asked & ~np.isfinite(value)),
+        ratio=ratio,
+        needed=needed,
+        moved=has_interval and ends != found.ends,
+        has_zeros=found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio,
+        untold=of_each(asked & untold),
+    )
+    known = value[np.isfinite(value) & (side >= 0)]
+    ends_of = (0.0, 1.0) if name == "success" else (float(known.min()), float(known.max()))
+    return _with_rest(row, measured, value, [asked & (side == one) for one in (0, 1)], task, untold, ends_of)
+
+
+def _with_rest(
+    row: SideDifference,
+    measured: np.ndarray,
+    value: np.ndarray,
+    asked: Sequence[np.ndarray],
+    task: np.ndarray,
+    untold: np.ndarray,
+    ends: tuple[float, float],
+) -> SideDifference:
+    """The row with both means whatever the traces had that lack an outcome, or that are of no known task.
+
+    Args:
+      row: one metric.
+      measured: of each trace, those of no known task among them.
+      value: without these.
+      asked: the traces of each side: bool [traces].
+      task: of each trace.
+      untold: whether it is of no known task.
+      ends: the least outcome, and the greatest.
+    """
 
     def of_both(each: np.ndarray) -> tuple[float, float]:
-        first, second = (
-            mean_over_tasks(each, rows & np.isfinite(each), task, untold) for rows in (first_rows, second_rows)
-        )
+        first, second = (mean_over_tasks(each, rows & np.isfinite(each), task, untold) for rows in asked)
         return first, second
 
-    if name == "ended_early" and any(found.untold):
-        found = dataclasses.replace(found, least_rest=of_both(measured), most_rest=of_both(measured))
-    if name in FIRST and any(lacking):
-        outcomes = value[(side >= 0) & ~lacks]
-        rest_of = (0.0, 1.0) if name == "success" else (outcomes.min(), outcomes.max())
-        rest = [of_both(np.where(lacks, end, value)) for end in rest_of]
-        found = dataclasses.replace(found, least_rest=rest[0], most_rest=rest[1])
-        if needed is not None and found.seen is not None:
-            # A difference is diluted by the part that is missing, and moved by what fills that.
-            part = sum(of_both(1.0 - lacks)) / 2
-            least, most = sorted((after - before) / part for before, after in rest)
-            needed = dataclasses.replace(needed, turns=max(difference - least, most - difference))
-            found = dataclasses.replace(found, seen=needed.seen(1))
-    return dataclasses.replace(found, needed=needed, has_zeros=has_zeros, moved=moved)
+    if row.metric == "ended_early" and any(row.untold):
+        row = dataclasses.replace(row, least_rest=of_both(measured), most_rest=of_both(measured))
+    if row.metric not in FIRST or not any(row.lacking):
+        return row
+    lacks = ~np.isfinite(value)
+    rest = [of_both(np.where(lacks, end, value)) for end in ends]
+    row = dataclasses.replace(row, least_rest=rest[0], most_rest=rest[1])
+    if row.needed is None or row.seen is None:
+        return row
+    # A difference is diluted by the part that is missing, and moved by what fills that.
+    part = sum(of_both(1.0 - lacks)) / 2
+    least, most = sorted((after - before) / part for before, after in rest)
+    needed = dataclasses.replace(row.needed, turns=max(row.difference - least, most - row.difference))
+    return dataclasses.replace(row, needed=needed, seen=needed.seen(1))
+
+
+def _of_pairs(
+    name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> _Change:
+    """Of traces of tasks that both sides have, and the means of these tasks."""
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
+    differs, as_ratio = ~alike(first, second), is_amount(name)
+    sides = [np.flatnonzero(side == one) for one in (0, 1)]
+    apart = np.where(differs, second - first, 0.0)
+    if as_ratio:
+        x, y = _logarithms(value, sides, task)
+        as_ratio = bool(np.isfinite(np.concatenate([x, y])[np.tile(differs, 2)]).all())
+        apart = y[differs] - x[differs] if as_ratio else apart
+    if not differs.any():
+        return _Change(Dealt(1.0, 1.0), as_ratio)
+    if np.count_nonzero(differs) < LEAST_TASKS:
+        return _Change(_of_few(value, side, task, apart), as_ratio)
+    freedom, by_dealing, ends = len(apart) - 1.0, 0.0, (math.nan, math.nan)
+    error = _spread(apart) / len(apart) ** 0.5
+    test = flipped(signed_ranks(apart.round(12)) if as_ratio else apart)
+    if (_sizes(sides[0], task) != _sizes(sides[1], task)).any():
+        # Differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1.
+        amounts = _over_tasks(value, task) if as_ratio else value
+        by_trace = _dealt_within(amounts, side, task)
+        test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
+        by_dealing = _dealing_error(amounts, side, task) * len(first) / len(apart)
+    size = float(apart.mean())
+    if as_ratio:
+        size, ends = shift_interval(apart)
+        half = (ends[1] - ends[0]) / 2
+        error = half / float(stdtrit(freedom, 1 - LEVEL / 2)) if half > ROUNDING else error  # most are alike
+    elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
+        ends = mean_interval(apart)
+    return _Change(test, as_ratio, size, error, freedom, by_dealing, ends)
+
+
+def _of_others(
+    name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> _Change:
+    """Of traces of tasks of which no side has those of the other, and the means of these tasks."""
+    as_ratio, both = is_amount(name), np.concatenate([first, second])
+    if min(len(first), len(second)) < LEAST_TASKS or not _spread(both) > 0:
+        return _Change(Dealt(1.0, 1.0), as_ratio)
+    if as_ratio:
+        logs = np.concatenate(_logarithms(value, [np.flatnonzero(side == one) for one in (0, 1)], task))
+        as_ratio = bool(np.isfinite(logs).all())
+        both = logs - logs.mean() if as_ratio else both  # a unit changes nothing
+    x, y = both[: len(first)], both[len(first) :]
+    parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
+    squares = sum(part**2 / (len(of) - 1) for part, of in zip(parts, (x, y), strict=True))
+    return _Change(
+        test=dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both))),
+        as_ratio=as_ratio,
+        size=float(y.mean() - x.mean()),
+        error=sum(parts) ** 0.5,
+        freedom=sum(parts) ** 2 / squares if squares > 0 else 0.0,
+        ends=difference_interval(x, y),
+    )
 
 
 def means_by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
