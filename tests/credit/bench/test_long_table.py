@@ -484,6 +484,7 @@ def test_a_table_says_of_its_numbers_what_their_benchmarks_say(tmp_path: Path) -
     numbers = [Measured(name, quantity, value, world="w", group_size=8, why="no" * (value == 0.41))
                for name, share in (("max_rl", 0.41), ("rloo", 1.0))
                for quantity, value in (("snr", 0.5), ("answered", share))]  # fmt: skip
+    numbers.append(numbers[0]._replace(value=-0.25, less="rloo"))
     told = {"rloo": ["one; two", "of rloo"], "max_rl": ["one; two"]}
     save_numbers(
         of_run(numbers, "snr", lambda number: {}, caveats=lambda number: told[number.method]), tmp_path / "snr.csv"
@@ -498,6 +499,7 @@ def test_a_table_says_of_its_numbers_what_their_benchmarks_say(tmp_path: Path) -
             assert [line for line in legend if line in said] == said and all(line in printed for line in said)
         assert all(line.replace("%", r"\%") in _untyped((tmp_path / "all.tex").read_text()) for line in said)
     assert _table(tmp_path / "snr.csv", "-m", "rloo")["legend"][-2:] == said[1:]
+    assert _table(tmp_path / "snr.csv", "-q", "snr less")["legend"][-2:] == said[:2]  # of max_rl alone
 
 
 def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> None:
