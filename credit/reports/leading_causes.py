@@ -13,7 +13,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
-from credit.reports.endings import ends, of_sides
+from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
@@ -118,7 +118,7 @@ class LeadingCause:
 class _Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
-    Of one `kind`, as of a tool by each agent and by all of them, one is named.
+    Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     """
 
     kind: str
@@ -128,6 +128,7 @@ class _Candidate(NamedTuple):
     rows: np.ndarray
     tells: np.ndarray
     passed_over: np.ndarray | tuple[()] = ()
+    of_run: bool = False
 
 
 def leading_causes(
@@ -213,6 +214,10 @@ def leading_causes(
         rows.sort(key=lambda row: serious.get(row, len(serious)))
         first.append(rows[shown_example(rows, trace, judged.failed, side)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
+    if any(every[i].of_run for i in named):  # of which the log may have words of its own
+        last = lasts(traces, calls)
+        why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
+        said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
     return tuple(
         LeadingCause(
             words=every[i].words,
@@ -322,7 +327,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"
-            yield _Candidate(words, words, "", "", at[at >= 0], tells)
+            yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
 def told_causes(causes: tuple[LeadingCause, ...]) -> str:
