@@ -242,10 +242,13 @@ class SideComparison:
     def but(self) -> list[str]:
         """What else may be behind `changed`, each once for both sides, and what of it is not known."""
         asked = self._asked()
+        said: list[str] = []
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
             of_part.setdefault(row.part(), []).append(ASKED[row.metric])
-        said = [f"{', '.join([*names[:-2], ' and '.join(names[-2:])])} in {part}" for part, names in of_part.items()]
+        for part, names in of_part.items():
+            whose = ", ".join([*names[:-2], " and ".join(names[-2:])])
+            said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
         unpaired = self._unpaired()

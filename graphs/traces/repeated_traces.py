@@ -52,6 +52,10 @@ def repeated_traces(
                     *(np.asarray(column)[:events] for column in stated))  # fmt: skip
     content = contents(outcome, _of_traces(rows, trace, n))
     group = np.asarray(graph.group_ids)[:n]
+    size = np.bincount(group)
+    alike = _of_traces(content, group, len(size))  # groups of the same traces, in any order
+    if (size > 2).all() and (content == content[np.unique(group, return_index=True)[1]][group]).all():
+        return group[:0], group[:0]  # a policy that does not vary
     for copy, original in _parts_again(content, group, file):
         if _chance_of_order(content[original], group[original]) <= np.log(CHANCE):
             return copy, original
@@ -63,6 +67,7 @@ def repeated_traces(
         has_numbers = has_numbers | (np.bincount(trace[is_known], minlength=n) > 0)
     numbers = contents(np.where(fine, outcome, 0.0), _of_traces(contents(place, *known), trace, n))
     asked = np.flatnonzero(has_numbers)
+    content = contents(np.where(size > 1, alike, 0)[group], content)  # a group of one tells nothing
     _, unlike, which, often = np.unique(content[asked], return_index=True, return_inverse=True, return_counts=True)
     again = unlike[which] < np.arange(len(asked))
     if len(np.unique(numbers[asked][unlike])) >= NEARLY * len(unlike) and again.any():

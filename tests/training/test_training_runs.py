@@ -263,7 +263,7 @@ def test_no_p_value_of_a_cell_is_taken_for_that_of_the_star() -> None:
 
 
 @pytest.mark.sampled(others="slow")
-@pytest.mark.parametrize("draws", [100, 300])
+@pytest.mark.parametrize("draws", [150, 300])
 def test_few_seeds_with_rare_failures_mark_no_difference(draws: int) -> None:
     """Student's test called 6 to 15 % of equal signals different on `bottleneck` and `stopping`, at 3 to 10 seeds."""
     rng, marked = np.random.default_rng(0), collections.Counter[int]()

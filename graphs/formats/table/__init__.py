@@ -42,7 +42,7 @@ from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
+from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
@@ -143,6 +143,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
+            content.names = flat_columns(source, content.names)
             wanted = {*column_of.values(), *content.names}
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):

@@ -34,7 +34,9 @@ def notes_of_order(
     if moved:
         trace = moved[0]
         row = next(row for row, (a, b) in enumerate(itertools.pairwise(trace.lines)) if b < a)
-        field, shown = ("turn", trace.turns[row]) if math.isnan(trace.times[row]) else ("time", f"{trace.times[row]:g}")
+        field, shown = (
+            ("turn", trace.turns[row]) if math.isnan(trace.times[row]) else ("time", f"{trace.times[row]:.15g}")
+        )
         expected = f"rows in their order: they were put in that of their {field}s"
         shown = f"{excerpt(shown)} behind a later one"
         yield _of_traces("sorted-rows", trace, trace.lines[row], column_of[field], shown, expected, len(moved))
@@ -117,7 +119,9 @@ def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem |
     """
     last: dict[tuple[str, ...], tuple[float, str]] = {}
     for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
-        stated: list[tuple[tuple[str, ...], float, str]] = [] if math.isnan(time) else [(("time",), time, f"{time:g}")]
+        stated: list[tuple[tuple[str, ...], float, str]] = (
+            [] if math.isnan(time) else [(("time",), time, f"{time:.15g}")]
+        )
         if trace.turns and (turn := numbered_turn(trace.turns[row])) is not None:
             stated.append((("turn", agent, turn[0]), turn[1], excerpt(trace.turns[row])))
         for key, value, shown in stated:

@@ -15,21 +15,24 @@ __all__ = ["in_stated_order", "numbers_of_turns"]
 def in_stated_order(trace: TraceRecord) -> TraceRecord:
     """A trace with its rows in the order that they state; itself where that is the file's, or they state none.
 
-    Times state it where every row has one. Turns do where no two rows of the trace have one number, and where an
-    agent's numbers differ and fall: rows of several agents that have one number stay as they stand, and so do those of
-    one context, which act at once: a time may be that at which they ended.
+    Times state it where every row has one, turns where no two rows of the trace have one number, also between equal
+    times. Without times an agent's turns do that differ and fall: rows of several agents that have one number stay as
+    they stand, and so do those of one context, which act at once: a time may be that at which they ended.
     """
+    turns = numbers_of_turns(trace.turns)
+    through = len({*turns}) == len(trace.ids)  # labels without numbers are one NaN
     stated: Sequence[float] = trace.times
     if all(map(math.isnan, trace.times)):
-        stated = numbers_of_turns(trace.turns)
-        if len({*zip(trace.agents, stated, strict=False)}) < len(stated):
+        if not through and (len({*zip(trace.agents, turns, strict=False)}) < len(turns) or not _falls(trace, turns)):
             return trace
-        if len({*stated}) < len(stated) and not _falls_within(trace.agents, stated):
-            return trace
+        stated = turns
     stated = _of_rounds(stated, trace.columns.get("context", ()))
-    if any(map(math.isnan, stated)) or all(a <= b for a, b in itertools.pairwise(stated)):
+    if any(map(math.isnan, stated)):
         return trace
-    return reordered(trace, sorted(range(len(stated)), key=stated.__getitem__))
+    keys = list(zip(stated, turns if through else stated, strict=True))
+    if all(a <= b for a, b in itertools.pairwise(keys)):
+        return trace
+    return reordered(trace, sorted(range(len(keys)), key=keys.__getitem__))
 
 
 def _of_rounds(stated: Sequence[float], contexts: Sequence[str | None]) -> list[float]:
@@ -42,9 +45,10 @@ def _of_rounds(stated: Sequence[float], contexts: Sequence[str | None]) -> list[
     return [number if context is None else least[context] for number, context in of_contexts]
 
 
-def _falls_within(agents: Sequence[str], numbers: Sequence[float]) -> bool:
+def _falls(trace: TraceRecord, numbers: Sequence[float]) -> bool:
+    """Whether the numbers of an agent fall."""
     last: dict[str, float] = {}
-    for agent, number in zip(agents, numbers, strict=True):
+    for agent, number in zip(trace.agents, numbers, strict=False):
         if number < last.get(agent, number):
             return True
         last[agent] = number

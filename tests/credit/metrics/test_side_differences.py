@@ -402,7 +402,7 @@ def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
         buts = [line for line in lines if line.startswith("But ")]
         assert answer.startswith("What changed from a to b: success 0.") and len(answer.split()) <= 25, answer
         assert "beyond chance" in answer and answer.endswith("…." if many else "beyond chance.")
-        assert buts[0] == "But success in 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome."
+        assert buts[0] == "But success is of 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome."
         assert buts[1].startswith("But with the 10 of b") and len(buts) == 3
         assert max(len(line.split()) for line in buts) <= 65, "one thing a line"
         assert sum("too high if these failed more often" in line for line in buts) == 1
@@ -417,7 +417,7 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     (row,) = side_differences(traces, metrics, side)
     assert (row.traces, row.asked) == ((15, 20), (20, 20))
     said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).but()
-    assert said[0] == "success in 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome"
+    assert said[0] == "success is of 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome"
     assert said[1].startswith("with the 5 of a that have no outcome")
 
 
@@ -455,7 +455,7 @@ def test_traces_of_tasks_without_an_outcome_on_the_other_side_are_not_said_to_la
     assert (row.asked, row.traces, row.lacking) == ((9, 9), (6, 6), (3, 0))
     why = "3 and 0 have no outcome, 0 and 3 are of tasks that have none on the other side"
     bound = "with the 3 of a that have no outcome as failures, success is 0.333 to 0.667; as successes, 0.667 to 0.667"
-    assert compared.but() == [f"success in 6 of 9 and 6 of 9 traces: {why}", bound]
+    assert compared.but() == [f"success is of 6 of 9 and 6 of 9 traces: {why}", bound]
     assert "(6 and 6: the trace has no outcome, or its task has none on the other side)" in compared.lines()[-2]
 
 
@@ -623,10 +623,10 @@ def test_of_how_many_traces_numbers_are_is_said_first_of_what_may_be_behind_a_ch
 
     times, some = "1 to 2 (×2 in the typical task)", "11 of 12 and 11 of 12 traces"
     numbers = f"money {times}; tokens generated {times}; seconds of wall clock {times}"
-    said = f"money, tokens generated and seconds of wall clock in {some}: 1 and 1 have no number"
+    said = f"numbers of money, tokens generated and seconds of wall clock are of {some}: 1 and 1 have no number"
     short = f"Numbers of money, tokens generated, … are of {some}."
     assert told("wall_clock", "tokens", "money") == (numbers, said, [short])
-    said = f"money and seconds of wall clock in {some}: 1 and 1 have no number"
+    said = f"numbers of money and seconds of wall clock are of {some}: 1 and 1 have no number"
     short = f"Numbers of money, seconds of wall clock are of {some}."
     assert told("wall_clock", "money") == (numbers, said, [short])
     assert told() == (numbers, "", [])
@@ -1414,7 +1414,7 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     """They were one sentence of 100 words, which stood on the page twice."""
     told = json.loads(run("metrics", halves(tmp_path, dated=True), "--sides", "system=new,old", "--json").stdout)
     part = "Success is of 19 of 20 and 19 of 20 traces; with all outcomes, it differs by "
-    assert told["caveats"][0].startswith(part) and told["but"].startswith("success in 19 of 20")
+    assert told["caveats"][0].startswith(part) and told["but"].startswith("success is of 19 of 20")
     low, high = map(float, told["caveats"][0].removeprefix(part).removesuffix(".").split(" to "))
     ends = re.search(r"success differs by (\S+) to ([-+0-9.]+)", told["but"])
     assert ends and (low, high) == (float(ends[1]), float(ends[2])) and low < high

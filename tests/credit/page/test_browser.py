@@ -866,9 +866,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert caveat.startswith("Success is of 11 of 12 and 11 of 12 traces; with all outcomes, it differs by ")
         assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
         fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below
-        assert fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
-        assert not fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        assert not fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
         assert any(
             text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told

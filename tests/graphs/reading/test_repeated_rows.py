@@ -360,3 +360,15 @@ def test_the_row_that_is_named_is_no_call_that_was_made_twice(tmp_path: Path) ->
     once[1] = once[0]
     (note,) = noted(tmp_path, once * 2)
     assert (note.line, note.value) == (23, "that of line 3 again")
+
+
+@pytest.mark.parametrize("kind", ["scores of few kinds", "a policy that does not vary"])
+def test_numbers_that_honest_traces_share_are_no_copies(kind: str) -> None:
+    """Eight traces of which each has the score of one of others, or all samples of each task were the same text."""
+    for seed in range(60):
+        draw = np.random.default_rng([76, seed])
+        tasks, size = int(draw.integers(9, 16)), int(draw.choice([4, 8]))
+        group = np.repeat(np.arange(tasks), size)
+        outcome = draw.choice(draw.normal(size=20), len(group))
+        outcome = outcome if "few" in kind else draw.normal(size=tasks)[group]
+        assert not len(repeated_traces(graph_of(group), outcome, [], [])[0]), seed

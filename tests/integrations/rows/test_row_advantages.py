@@ -26,6 +26,7 @@ from credit.integrations import MissingColumnWarning, RowAdvantages, TrainerCred
 from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
+from credit.reports.corpus import survey
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
 from graphs.errors import CreditError
@@ -592,6 +593,21 @@ def test_a_group_is_silent_where_the_method_gives_zeros(name: str, silent: list[
     got = advantages(**columns, reward=np.ones(4), event_reward=steps)
     assert bool(np.any(got.advantages)) == (not silent) == bool(got.metrics["credit/groups_that_teach"])
     assert advantages.silent_groups == silent
+
+
+def test_groups_that_event_rewards_alone_teach_are_counted() -> None:
+    """A process reward that teaches by itself was not told from an outcome; `validate` told them apart."""
+    rows: dict[str, Any] = {"group": [*"aabbccdd"], "reward": np.array([1.0, 0, 1, 1, 1, 1, 0, 0])}
+    steps = np.array([0.5, 0, 0.5, 0, 0, 0, 0.25, 0.25])
+    got = RowAdvantages("rloo")(**rows, event_reward=steps).metrics
+    assert (got["credit/groups_that_teach"], got["credit/groups_by_event_rewards"]) == (0.5, 0.25)
+    found = survey(credit.from_columns(**rows, trace=[*range(8)], event_reward=steps)[2].traces)
+    assert found.teaching - found.outcomes_apart == 0.25 * found.groups
+    assert "credit/groups_by_event_rewards" not in RowAdvantages("rloo")(**rows).metrics
+    of_agents = {"agent_reward": [1.0, 0, 0, 0, 0, 0, 0, 0]}
+    rows |= {"group": [*"aaaaaaaa"], "trace": [*"abcdefgh"], "agent": [*"xyxyxyxy"], "reward": np.zeros(8)}
+    got = RowAdvantages("spiral_rae")(**rows, event_reward=steps, evidence=of_agents).metrics
+    assert (got["credit/groups_that_teach"], got["credit/groups_by_event_rewards"]) == (1, 0)
 
 
 def test_a_group_that_is_refused_is_not_silent() -> None:

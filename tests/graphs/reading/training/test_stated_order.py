@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import credit
@@ -74,6 +77,7 @@ def test_agents_that_act_at_once_stand_as_the_file_has_them(tmp_path: Path) -> N
         ("", "p1 p0 q2", ["unordered-rows"]),
         ("0 2 1", "0 1 2", ["sorted-rows", "unordered-rows"]),  # they contradict each other
         ("2 1 0", "2 1 0", ["sorted-rows"]),
+        ("1 1 1", "1 0 2", ["sorted-rows"]),  # turns between equal times
     ],
 )
 def test_what_stays_out_of_order_is_named(times: str, turns: str, kinds: list[str], tmp_path: Path) -> None:
@@ -110,6 +114,15 @@ def test_other_numbers_are_no_order(name: str, tmp_path: Path) -> None:
     rows = [f"t{t},q,{agent},{n},{t % 2}\n" for t in range(8) for agent, n in zip("aabb", "0213", strict=True)]
     path.write_text(f"trace,group,agent,{name},reward\n" + "".join(rows))
     assert not any(f"={name}" in problem.expected for problem in credit.read(path).problems)
+
+
+@pytest.mark.parametrize("cell", [[1.0], {"a": 1}, b"x", None, "x" * 1000, True])
+@pytest.mark.parametrize("name", ["step", "timestamp"])
+def test_a_column_that_holds_something_else_stays_unread(name: str, cell: Any, tmp_path: Path) -> None:
+    table = pa.table({"trace": ["a", "a", "b"], "group": ["q"] * 3, "reward": [1.0, 1.0, 0.0], name: [cell] * 3})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    (note,) = credit.read(tmp_path).problems
+    assert (note.kind, note.value) == ("unread-columns", repr(name))
 
 
 @pytest.mark.parametrize(
