@@ -56,6 +56,7 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       close: whether it narrowly misses that.
+      wider: whether traces of one model and system alone are compared, which `--group-by task` changes.
       pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
         tasks.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
@@ -82,6 +83,7 @@ class LeadingCause:
     untold: int = 0
     beyond_chance: bool | None = None
     close: bool = False
+    wider: bool = False
     pairs: tuple[int, int] = (0, 0)
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
@@ -108,7 +110,8 @@ class LeadingCause:
         chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""
         if self.close:
             of = f"within tasks, {rests}," if pairs else "between tasks"
-            chance = f" (undecided: {of} it is just short of beyond chance; more runs would tell)"
+            more_pairs = ", or `--group-by task`," if self.wider else ""
+            chance = f" (undecided: {of} it is just short of beyond chance; more runs{more_pairs} would tell)"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -241,6 +244,7 @@ def leading_causes(
             more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             close=close[i],
+            wider=kinds is not None and judged.unit is not None and bool(kinds.unit.max() > judged.stratum.max()),
             pairs=(0, 0) if kinds is None else kinds.pairs(),
         )
         for i, row, text in zip(named, first, said, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,9 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
             assert len(close) <= 1 and close in ([], others[-1:])
             met[part > 0.3] += len(close)
             assert all("(undecided: within tasks, 60 pairs" in one.told() for one in close)
+            assert all("; more runs would tell)" in one.told() and not one.wider for one in close)
+            told = dataclasses.replace(first, close=True, beyond_chance=False, wider=True).told()
+            assert told.endswith("; more runs, or `--group-by task`, would tell)")
     assert met[0] <= 1 < 3 <= met[1]
 
 
