@@ -9,8 +9,9 @@ zero, from methods whose policy gradient has no bias. `docs/choosing.md` has the
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     allowed = {branch.method: branch for branch in branches if branch.method}
     return Advice(
         branches=branches,
-        questions=answer_questions(traces),
+        questions=tuple(_on_these_logs(question, allowed) for question in answer_questions(traces)),
         baseline=baseline,
         compose=compose,
         luck=_luck(traces),
@@ -242,6 +243,13 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         inputs=tuple(inputs),
         trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], allowed),
     )
+
+
+def _on_these_logs(question: Question, allowed: Mapping[str, Branch]) -> Question:
+    """A question with what these logs leave open of the bias of methods that its advice names."""
+    named = [allowed[name] for name in allowed if re.search(rf"\b{name}\b", question.advice)]
+    doubts = (f"; on these logs {of.method} may be biased: {of.but}" for of in named if of.unbiased is None)
+    return dataclasses.replace(question, evidence="".join([question.evidence, *doubts]))
 
 
 def methods_to_read(traces: Traces) -> tuple[str, ...]:

@@ -106,8 +106,8 @@ def said_of_order(counts: Mapping[str, int]) -> str:
         f"which they ended, is taken; expected times that differ, or {context}"
     )
     of_turns = (
-        f"in {counted(by_agent, 'trace')} neither a time nor a turn that rises along the trace tells which of several "
-        "agents acted first; expected times, or turns numbered along the trace"
+        f"in {counted(by_agent, 'trace')} neither a time nor a turn that rises along the trace is read, to tell which "
+        "of several agents acted first; expected times, or turns numbered along the trace"
     )
     of_rows = (
         f"in {counted(scattered, 'trace')} rows are scattered over the file, without time or turn, and its order is "

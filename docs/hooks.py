@@ -387,7 +387,7 @@ def checks_table() -> str:
 
 def metrics_table() -> str:
     """What each metric of a trace is."""
-    from credit.metrics.side_differences import COSTS
+    from credit.metrics.trace_costs import COSTS
     from credit.metrics.trace_metrics import METRICS
 
     rows = {**METRICS, **COSTS}

@@ -35,7 +35,7 @@ import numpy as np
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["CHANCES", "CHOICES", "first_of_decision", "replays_elsewhere", "with_clusters"]
+__all__ = ["CHANCES", "CHOICES", "first_of_decision", "replays_elsewhere", "with_clusters", "without_independent"]
 
 CHOICES = ("context", "node", "sibling_parent", "alternative")
 """Evidence of choices, by which traces are replays."""
@@ -356,6 +356,23 @@ def _before_in_trace(graph: EventGraph, mask: np.ndarray) -> np.ndarray:
     return counted
 
 
+def without_independent(key: np.ndarray, cluster: np.ndarray) -> np.ndarray:
+    """Samples that share a choice with all others of their key, so that none of these is a baseline for them: bool [N].
+
+    Args:
+      key: int [N], from 0, what is compared, such as groups.
+      cluster: int [N], of `EventGraph.cluster_ids`.
+
+    Examples:
+      >>> import numpy as np
+      >>> without_independent(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6])).tolist()
+      [True, True, False, False]
+    """
+    pairs = np.unique(np.stack([key, cluster]), axis=1)
+    alone: np.ndarray = np.bincount(pairs[0])[key] < 2
+    return alone
+
+
 def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
     """Traces that share a choice with a trace of another group, and have no independent trace in their own.
 
@@ -386,8 +403,7 @@ def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
     acts[np.asarray(graph.trace_ids)[np.asarray(graph.event_mask) & np.asarray(graph.action_mask)]] = True
     trace = np.flatnonzero(np.asarray(graph.trace_mask) & np.asarray(scored) & acts)
     group, cluster = np.asarray(graph.group_ids)[trace], np.asarray(graph.cluster_ids)[trace]
-    pairs = np.unique(np.stack([group, cluster]), axis=1)
-    alone = np.bincount(pairs[0], minlength=graph.num_traces)[group] < 2
+    alone = without_independent(group, cluster)
     compared = np.full(graph.num_traces, -1)
     compared[cluster[~alone][::-1]] = trace[~alone][::-1]  # the first one of each cluster is written last
     pairs_elsewhere = np.stack([trace[alone], compared[cluster[alone]]], axis=1)

@@ -145,6 +145,19 @@ def apart(
     return [write(number, digits) if math.isfinite(number) else "–" for number in numbers]
 
 
+def rounds_away(part: float, whole: float, digits: int = 3) -> bool:
+    """Whether an amount vanishes beside another one that is written with so many digits: half a unit of its last.
+
+    So a sentence leaves out a difference that is sure and too small to matter, and parts that only rounding makes.
+
+    Examples:
+      >>> rounds_away(1.00006 - 1, 1.00006), rounds_away(-0.0000879, 0.21), rounds_away(0.02, 1.0)
+      (True, True, False)
+    """
+    size = abs(whole)
+    return abs(part) < 0.5 * 10.0 ** (math.floor(math.log10(size)) + 1 - digits) if size > 0 else part == 0
+
+
 def excerpt(value: object, limit: int = 60) -> str:
     """A short printable form of an offending value on one line, for `Problem.value`."""
     text = " ".join(line.strip() for line in repr(value).splitlines())

@@ -65,6 +65,7 @@ COMPILING = (
     "credit.page.findings",
     "credit.plot.",
     "credit.replay.",
+    "credit.sides.",
     "graphs.frozen_agents",
     "graphs.keys",
     "graphs.levels",

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, disagreement, drift
+from credit.doctor.verdict_errors import MOST_WRONG, verdict_channels, verdict_errors
+from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
 from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
@@ -20,7 +21,7 @@ from credit.reports.trace_numbers import TraceMetric, of_whole_traces
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm
-from graphs.text import apart, counted, percent
+from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import OF_VERSIONS
 
@@ -35,9 +36,6 @@ tasks do (`credit bench doctor`)."""
 
 TIMES = 30.0
 """How many times the others' root mean square an advantage is from which it explodes."""
-
-DISAGREEING = 0.25
-"""Part of the traces whose verdict may say otherwise than the outcome."""
 
 MOST = 0.5
 """Part of the groups that may teach nothing."""
@@ -68,10 +66,11 @@ class Finding:
       check: a name of `CHECKS`.
       found: whether the fault was found; None where the log does not tell.
       statistic: what decides: of behaviour the part of tasks above the check's limit, of disagreement the lower end of
-        its interval, else the number of the batch; None where there is none.
+        the sum, else the number of the batch; None where there is none.
       limit: the fault is found where the statistic is above it; None where p alone decides, or nothing does. Of
         behaviour it is the greatest part for which the test finds nothing.
-      mean: of behaviour and disagreement, the mean over tasks of what is measured; None of others.
+      mean: of behaviour, the mean over tasks of what is measured; of disagreement the sum as it was seen; None of
+        others.
       shown, tasks: how many tasks, groups or traces show it, and of how many.
       p: of the test, by Holm's method for all checks of the report; None where there is no test.
       traces: ids of traces that show it, or names of groups, the clearest first.
@@ -153,8 +152,9 @@ CHECKS: Mapping[str, Check] = {
         "let another model judge, without the name of the author",
     ),
     "verdict_disagreement": Check(
-        "traces whose verdict is not their outcome / traces with both",
-        DISAGREEING,
+        "failed traces that the verdict passes / failed traces + succeeded ones that it fails / succeeded ones, at the "
+        "least; 1 where a verdict passes all, fails all or throws a coin",
+        MOST_WRONG,
         "find out which of the two is right in the traces named, before acting or training on either",
     ),
     "idle_groups": Check(
@@ -306,19 +306,15 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 
 def _disagreeing(traces: Traces) -> Finding:
-    """Verdicts that say otherwise than outcomes."""
-    check, found = "verdict_disagreement", disagreement(traces)
-    if math.isnan(found.share):
-        return _unknown(check, found.words)
-    stated = not math.isnan(found.low)
-    share, low, high = apart((found.share, found.low, found.high), percent, 0)
-    interval = f"{low.removesuffix(' %')} to {high}" if stated else "too few tasks for an interval"
-    interval = "the same in each" if found.low == found.high else interval
-    words = f"{found.words}; {share} over tasks ({interval})"
-    least = None if math.isnan(found.least) else found.least
-    is_found, ids = None if least is None else least > DISAGREEING, _ids(traces, found.rows)
-    of = len(found.rows), found.traces
-    return Finding(check, is_found, least, DISAGREEING, found.share, *of, None, ids, words)
+    """The verdict that is surely wrong most often."""
+    check, found = "verdict_disagreement", verdict_errors(traces)
+    if not found:
+        some = bool(verdict_channels(traces))
+        return _unknown(check, "verdicts and outcomes have not two values each" if some else NO_VERDICT)
+    worst = found[0]
+    both, wrong = worst.both, worst.rows[worst.wrong]
+    share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
+    return Finding(check, worst.found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), worst.told())
 
 
 def _idle(found: Survey) -> Finding:

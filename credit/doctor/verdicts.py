@@ -1,4 +1,4 @@
-"""Verdicts of verifiers beside outcomes: whether they agree, drift with time, or favour an agent or a model.
+"""Verdicts of verifiers beside outcomes: whether they drift with time, or favour an agent or a model.
 
 A verdict is a reward channel of the log other than the outcome. Under the null
 hypotheses orders of tasks, and choices within tasks, are equally likely.
@@ -11,16 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.doctor.verdict_errors import verdict_channels
 from credit.metrics.message_contents import text_ids
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
-from graphs.task_means import LEAST_TASKS, mean_interval, mean_of_tasks
-from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["FAILED_TRACES", "Disagreement", "Suspicion", "collusion", "disagreement", "drift"]
+__all__ = ["FAILED_TRACES", "NO_VERDICT", "Suspicion", "collusion", "drift"]
 
 FAILED_TRACES = 120
 """Failed traces, and others, from which nine of ten verifiers that come to pass eight tenths of what failed were found:
@@ -50,65 +49,6 @@ class Suspicion(NamedTuple):
     least: int = 0
 
 
-class Disagreement(NamedTuple):
-    """How often a verdict says otherwise than the outcome.
-
-    Attributes:
-      share: of the traces of a task, mean over tasks; NaN where nothing can be compared.
-      low, high: its 95 % interval over tasks (`mean_of_tasks`), equal to the share where all tasks have it; NaN where
-        there is none.
-      least: `low`, or Student's, which is no interval of a rare share but errs downwards; NaN below `LEAST_TASKS`.
-      traces: that were compared.
-      rows: of the traces that disagree.
-      words: which verdict, and in which way; or why nothing can be compared.
-    """
-
-    share: float
-    low: float
-    high: float
-    least: float
-    traces: int
-    rows: np.ndarray
-    words: str
-
-
-def disagreement(traces: Traces) -> Disagreement:
-    """How often verdicts of two values say otherwise than outcomes of two values, of the verdict that does so most."""
-    channels, nothing = _channels(traces), float("nan")
-    outcome, task = _outcome(traces), task_ids(traces)
-    found = []
-    for name, verdict in channels.items():
-        known = np.isfinite(outcome) & np.isfinite(verdict)
-        succeeded, passed = _yes(outcome[known]), _yes(verdict[known])
-        if not known.any() or succeeded is None or passed is None:
-            continue
-        of_task = np.unique(task[known], return_inverse=True)[1]
-        shares = np.bincount(of_task, passed != succeeded) / np.bincount(of_task)
-        (share, low, high, _), without = mean_of_tasks(shares)
-        if np.ptp(shares) <= 0 and len(shares) >= LEAST_TASKS:
-            low, high, without = share, share, ""
-        least = nothing if len(shares) < LEAST_TASKS else mean_interval(shares, nothing)[0] if without else low
-        rows = np.flatnonzero(known)[passed != succeeded]
-        lenient, strict = int(np.sum(passed & ~succeeded)), int(np.sum(succeeded & ~passed))
-        words = (
-            f"{name} says otherwise than the outcome in {len(rows)} of {counted(len(passed), 'trace')}: it passes "
-            f"{lenient} that failed and fails {strict} that succeeded"
-        )
-        found.append(Disagreement(share, low, high, least, len(passed), rows, words))
-    if not found:
-        words = "verdicts and outcomes have not two values each" if channels else NO_VERDICT
-        return Disagreement(nothing, nothing, nothing, nothing, 0, np.zeros(0, np.int64), words)
-    return max(found, key=lambda one: one.share)
-
-
-def _yes(numbers: np.ndarray) -> np.ndarray | None:
-    """Which of these say yes, the greater of two values; None for more values, or for one that may be either."""
-    values = np.unique(numbers)
-    if len(values) == 2 or np.isin(values, (0.0, 1.0)).all():
-        return np.asarray(numbers == (values[-1] if len(values) == 2 else 1.0))
-    return None
-
-
 def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
@@ -120,7 +60,7 @@ def drift(traces: Traces) -> Suspicion:
 
     References: Pitman 1937 (the test and its moments); Armitage 1955 (sums for trends of proportions).
     """
-    channels = _channels(traces)
+    channels = verdict_channels(traces)
     version = traces.evidence.get("policy_version")
     if not channels or version is None:
         return _none(NO_VERDICT if not channels else "the log has no policy_version")
@@ -201,7 +141,7 @@ def collusion(traces: Traces) -> Suspicion:
     agent is in one of eight traces, and a verdict passes one of eight, S is too skewed for a normal test: its p was a
     twentieth of the true one.
     """
-    channels = _channels(traces)
+    channels = verdict_channels(traces)
     if not channels:
         return _none(NO_VERDICT)
     judged, task = judged_traces(traces), task_ids(traces)
@@ -237,17 +177,6 @@ def _none(words: str) -> Suspicion:
 
 def _outcome(traces: Traces) -> np.ndarray:
     return np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-
-
-def _channels(traces: Traces) -> dict[str, np.ndarray]:
-    """The rewards of traces that are not the outcome itself, by name."""
-    outcome, m = _outcome(traces), traces.sizes.traces
-    numbers = {name: traces.evidence[f"rewards.{name}"].array[:m] for name in traces.reward_channels}
-    return {
-        name: amount
-        for name, amount in numbers.items()
-        if not np.array_equal(amount.astype(np.float32), outcome.astype(np.float32), equal_nan=True)
-    }
 
 
 def _residual(verdict: np.ndarray, outcome: np.ndarray) -> np.ndarray:

@@ -6,16 +6,17 @@ Each law takes a method under test and returns what breaks the law, in words; ""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
 
 import jax
 import numpy as np
 
 from credit.laws.subject import ATOL, NotApplicable, Subject, changes, differ, numbers, reason_name
-from credit.laws.trial_batches import BETWEEN, Batch, draw_rewards, rearranged
+from credit.laws.trial_batches import BETWEEN, Batch, draw_rewards, follows, rearranged
 from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
 from graphs.levels import LEVELS, Level, ids_on_host
+from graphs.padding import pad_array
 
 _AWKWARD = np.array([0.1, 1 / 3, 10000.1, -7.3, 0.3, 0.7, 1e-3, 3e6], np.float32)
 """Rewards whose multiples and sums round in float32."""
@@ -121,40 +122,41 @@ def declared(s: Subject) -> str:
 
     With `own_outcome` False no trace's amount moves with its own outcome. With estimand "total" it moves by as much.
     With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1, and of outcomes alone
-    it is 0 on average. Of a method that is declared unbiased, no trace's baseline moves with its own outcome.
+    it is 0 on average. Of a method that is declared unbiased, nothing that follows an action moves the action's
+    baseline, its scale or whether it has a number; and without evidence the amounts "return" and "total" rise by as
+    much as each reward that follows.
     """
     batch = s.regular()
     result = jax.eval_shape(s.direct, s.padded(batch))
     fixed = {} if result.own_outcome else {"credit": "own_outcome is False"}
-    if s.unbiased and s.scope in ("group", "batch"):
-        fixed["baseline"] = "unbiased is True"
+    for_all = dict.fromkeys(("baseline", "scale", "valid"), "unbiased is True") if s.unbiased else {}
     is_total = result.own_outcome and result.estimand == "total"
-    if not fixed and not is_total and not result.centred:
+    earns_all = s.unbiased and result.own_outcome and not s.needs and result.estimand in ("return", "total")
+    if not fixed and not for_all and not is_total and not result.centred:
         raise NotApplicable("it declares nothing that data can contradict")
     before = s.run(s.padded(batch))
 
-    def moved(name: str, trace: np.ndarray, rise: float = 0.0, **changes: Any) -> str:
-        after = s.run(s.padded(dataclasses.replace(batch, **changes)))
-        both = before["valid"] & after["valid"]
-        both[: batch.graph.num_events] &= trace[batch.graph.trace_ids]
+    def moved(name: str, after: Mapping[str, np.ndarray], where: np.ndarray, rise: float = 0.0) -> str:
+        if name == "valid":
+            return differ({name: after[name]}, {name: before[name]}, where)
+        both = where & before["valid"] & after["valid"]
         now, then = ({**out, "credit - baseline": out["credit"] - out["baseline"]}[name] for out in (after, before))
         return differ({"credit": now}, {"credit": then + np.float32(rise)}, both).replace("credit", name, 1)
 
-    group = np.flatnonzero(batch.graph.group_ids == 0)
-    changes = [(trace, change) for trace in group for change in (np.float32(8), np.float32(-8))]
-    for trace, change in changes if fixed or is_total else ():
-        own = np.arange(len(batch.reward)) == trace
-        if is_total and (
-            detail := moved("credit", own, float(change), reward=np.where(own, batch.reward + change, batch.reward))
-        ):
-            return f"{detail}, {change:g} more than before its outcome rose by as much, since its estimand is 'total'"
-        for name, why in fixed.items():
-            if detail := moved(name, own, reward=np.where(own, batch.reward + change, batch.reward)):
-                return f"{detail}, as before the outcome of its trace changed by {change:g}, since {why}"
+    for change in follows(batch, s.needs, s.takes_event_reward):
+        if not (for_all or (change.of_outcome and (fixed or is_total))):
+            continue
+        after, where = s.run(s.padded(change.batch)), pad_array(change.upstream, s.room.events)
+        why = "its estimand is 'total'" if is_total and change.of_outcome else "unbiased is True" if earns_all else ""
+        if why and change.rise and (detail := moved("credit", after, where, change.rise)):
+            return f"{detail}, {change.rise:g} more than before {change.what} rose by as much, since {why}"
+        for name, why in ((fixed if change.of_outcome else {}) | for_all).items():
+            if detail := moved(name, after, where):
+                return f"{detail}, as before {change.what} changed, since {why}"
     if result.centred:
         risen = {name: v + np.float32(1) if name in _VALUES else v for name, v in batch.evidence.items()}
-        everywhere = np.ones(len(batch.reward), bool)
-        if detail := moved("credit - baseline", everywhere, reward=batch.reward + np.float32(1), evidence=risen):
+        raised = dataclasses.replace(batch, reward=batch.reward + np.float32(1), evidence=risen)
+        if detail := moved("credit - baseline", s.run(s.padded(raised)), np.ones(s.room.events, bool)):
             return f"{detail}, as before every reward and value rose by 1, since centred is True"
     return _off_centre(s) if s.centre == "tried" else ""
 

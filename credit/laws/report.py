@@ -10,7 +10,7 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
-UNMEASURED = "bias: no law measures it, and `unbiased=True` tries the baseline alone; `credit bench bias` computes it"
+UNMEASURED = "bias: no law measures it; `unbiased=True` tries what follows an action; `credit bench bias` computes it"
 OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 
@@ -48,6 +48,11 @@ class LawReport:
         return tuple(result for result in self.results if result.untried)
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """What no law shows of the method, in words."""
+        return (UNMEASURED,) + (OFF_CENTRE,) * self.centre_untried
+
+    @property
     def passed(self) -> bool:
         """Whether no law is broken, and none is untried."""
         return not self.broken and not self.untried
@@ -57,7 +62,7 @@ class LawReport:
         width = max((len(result.law) for result in self.results), default=0)
         lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
         sizes = f", in groups of {self.group_size} traces" if self.group_size > LEAST else ""
-        return "\n".join([f"laws of {self.method}{sizes}", *lines, UNMEASURED, *[OFF_CENTRE] * self.centre_untried])
+        return "\n".join([f"laws of {self.method}{sizes}", *lines, *self.unmeasured])
 
 
 class LawError(CreditError):

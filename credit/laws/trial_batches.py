@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "Needs",
     "draw_rewards",
     "elsewhere",
+    "follows",
     "padded",
     "ragged",
     "rearranged",
@@ -137,8 +138,8 @@ def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Ge
     yield "outcomes, some of which are now missing,", batch
     evidence = dict(batch.evidence)
     for name, level in needs.items():
-        values, key = evidence[name], EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
-        if (key is None or key.kind != "id") and name not in ("propensity", "target_propensity"):
+        values = evidence[name]
+        if _is_free(name):
             floats = values.dtype.kind == "f"
             drawn = rng.integers(1, 16, len(values)) / 16 if floats else rng.integers(1, 31, len(values))
             if name in ONE_FOR:
@@ -146,6 +147,64 @@ def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Ge
             changed_mask = (events if level == "event" else outside) & (np.isfinite(values) if floats else values >= 0)
             evidence[name] = np.where(changed_mask, drawn, values).astype(values.dtype)
     yield "evidence", dataclasses.replace(batch, evidence=evidence)
+
+
+def _is_free(name: str) -> bool:
+    """Whether evidence is of numbers that may be any, unlike ids, and probabilities of the same choice."""
+    key = EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
+    return (key is None or key.kind != "id") and name not in ("propensity", "target_propensity")
+
+
+class Change(NamedTuple):
+    """Something else that followed an action: another batch.
+
+    Attributes:
+      batch: the batch with the change.
+      what: what changed, in words.
+      upstream: bool [E], the events of its trace that it may have followed from.
+      rise: by how much a reward rose; 0 where the change is of evidence.
+      of_outcome: whether the outcome of the trace changed.
+    """
+
+    batch: Batch
+    what: str
+    upstream: np.ndarray
+    rise: float = 0.0
+    of_outcome: bool = False
+
+
+def follows(batch: Batch, needs: Needs, rewarded: bool) -> Iterator[Change]:
+    """Changes of the outcome of each trace of group 0, of what its agents got, and of what followed its events.
+
+    Args:
+      rewarded: whether rewards at events count.
+    """
+    trace, place = batch.graph.trace_ids, np.arange(batch.graph.num_events)
+    later = [name for name, level in needs.items() if level == "event" and name not in ONE_FOR and _is_free(name)]
+    for number in np.flatnonzero(batch.graph.group_ids == 0):
+        own = trace == number
+        for rise in (8.0, -8.0):
+
+            def risen(values: np.ndarray, where: np.ndarray, rise: float = rise) -> np.ndarray:
+                return np.where(where, values + np.float32(rise), values)
+
+            reward = risen(batch.reward, np.arange(len(batch.reward)) == number)
+            yield Change(dataclasses.replace(batch, reward=reward), "the outcome of its trace", own, rise, True)
+            for agent in np.unique(batch.graph.agent_ids[own]) if "agent_reward" in needs else ():
+                paid = risen(batch.evidence["agent_reward"], batch.graph.agent_ids == agent)
+                paid_batch = dataclasses.replace(batch, evidence={**batch.evidence, "agent_reward": paid})
+                yield Change(paid_batch, "an agent's outcome in its trace", own)
+            for event in np.flatnonzero(own):
+                if rewarded:
+                    step = risen(batch.event_reward, place == event)
+                    what = f"the event reward of event {event} of its trace"
+                    yield Change(dataclasses.replace(batch, event_reward=step), what, own & (place <= event), rise)
+                for name in later:
+                    values = batch.evidence[name]
+                    end = values.max() if rise > 0 else values.min()
+                    evidence = {**batch.evidence, name: np.where(place == event, end, values)}
+                    what = f"{name!r} of event {event}, a later one of its trace,"
+                    yield Change(dataclasses.replace(batch, evidence=evidence), what, own & (place < event))
 
 
 def padded(batch: Batch, to: Sizes, poison: bool = False) -> Batch:

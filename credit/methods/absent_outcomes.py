@@ -26,7 +26,7 @@ OF_EVENTS = (
 """Said of logs whose rewards are all at events: no outcome is not an outcome of 0."""
 
 SHOWN = 5  # channels that are named
-_OTHER = "unscored, reward "  # begins the names of counts by channel
+_OTHER, _BESIDE = "unscored, reward ", "beside, reward "  # begin the names of counts by channel
 
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
@@ -88,18 +88,25 @@ def found_instead(traces: Traces) -> str:
 def action_counts(traces: Traces) -> dict[str, int]:
     """Traces with an outcome and without, the sum of their actions and of its squares, for `left_out`.
 
-    And how many without have each other reward, and how many were refused for theirs.
+    And how many without have each other reward, how many have it beside another outcome, and how many were refused
+    for theirs.
     """
     graph, n = traces.graph, traces.sizes.traces
     acts = np.asarray(graph.action_mask)[: traces.sizes.events]
     count = np.bincount(np.asarray(graph.trace_ids)[: len(acts)][acts], minlength=n)[:n]
-    scored = np.isfinite(np.asarray(traces.reward, np.float64)[:n])
+    outcome = np.asarray(traces.reward, np.float64)[:n]
+    scored = np.isfinite(outcome)
     unscored = ~scored & ~of_agents(traces)
-    rows = {f"{_OTHER}{name}": traces.evidence[f"rewards.{name}"].rows for name in traces.reward_channels}
-    others = {name: int(unscored[has].sum()) for name, has in rows.items()}
+    others = {}
+    for name in traces.reward_channels:
+        has, stated = (channel := traces.evidence[f"rewards.{name}"]).rows, channel.amounts
+        others[f"{_OTHER}{name}"] = int(unscored[has].sum())
+        others[f"{_BESIDE}{name}"] = int(
+            np.sum(scored[has] & (stated.astype(np.float32) != outcome[has].astype(np.float32)))
+        )
     read = set(traces.traces["trace"].to_pylist())
     lost = [problem for problem in traces.problems if problem.is_failure and problem.trace not in {*read, ""}]
-    spoilt = [p for p in lost if p.kind in _SPOILT or p.field.partition(".")[0].lower() in NAMES]
+    spoilt = [p for p in lost if p.kind in _SPOILT or {p.about, p.field.partition(".")[0].lower()} & NAMES]
     others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
@@ -139,7 +146,8 @@ def _without(n: int, scored: int, counts: Mapping[str, int]) -> str:
         which = (
             f"{counts[other]} of these {'has' if counts[other] == 1 else 'have'} the reward {other[len(_OTHER) :]!r}"
         )
-        return f"{who}: {left}; {which}, which is not the outcome: log it under one name, or join outcomes by --rewards"
+        one_name = "" if counts.get(f"{_BESIDE}{other[len(_OTHER) :]}") else "log it under one name, or "
+        return f"{who}: {left}; {which}, which is not the outcome: {one_name}join outcomes by --rewards"
     said = f"{who}, as {'a killed run' if n == 1 else 'killed runs'}: {left}"
     return f"{said}; {_lengths_apart(counts) or 'if these failed, give them an outcome, such as 0'}"
 

@@ -15,6 +15,7 @@ from credit.methods.running import keywords_of, missing_evidence
 from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes
 from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
+from graphs.replay_clusters import without_independent
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
@@ -103,7 +104,8 @@ def _judge(traces: Traces, method: Method) -> Availability:
 
     if method.scope == "group" and len(distinct(key)) == len(distinct(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
-    if "context" not in method.needs and method.scope in ("group", "batch") and not _independent(traces, key, members):
+    clusters, compares = traces.graph.cluster_ids, method.scope in ("group", "batch") and "context" not in method.needs
+    if compares and clusters is not None and without_independent(key, np.asarray(clusters)[members]).all():
         of = "each group" if method.scope == "group" else "the batch"
         return Availability(
             "degenerate", f"all traces of {of} share a choice (replays of one prefix): none is independent"
@@ -128,12 +130,3 @@ def _of_agents(traces: Traces, method: Method) -> Availability:
     if not agents_apart(traces).any():
         return Availability("degenerate", "in every group agents of one name have equal outcomes")
     return Availability("computable")
-
-
-def _independent(traces: Traces, key: np.ndarray, members: np.ndarray) -> bool:
-    """Whether samples of two traces have the same key and share no choice; `key` and trace of each sample."""
-    clusters = traces.graph.cluster_ids
-    if clusters is None:
-        return True
-    pairs = np.unique(np.stack([key, np.asarray(clusters)[members]]), axis=1)
-    return bool(len(np.unique(pairs[0])) < pairs.shape[1])

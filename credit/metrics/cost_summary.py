@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_counts, whole_costs
-from credit.metrics.side_differences import costs_of_traces
 from credit.metrics.success_costs import SuccessCost, success_costs
+from credit.metrics.trace_costs import costs_of_traces
 from credit.metrics.trace_metrics import success_of_traces
 from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_traces, lacking_units

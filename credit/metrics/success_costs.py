@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, token_counts, whole_costs
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
-from graphs.text import amount, at_least, counted
+from graphs.task_means import LEAST_OF_RATIO, LEAST_TASKS, ratio_interval
+from graphs.text import amount, apart, at_least, counted
 from graphs.traces.batch import Traces
 
 __all__ = ["SuccessCost", "known_costs", "success_costs", "success_line"]
@@ -27,6 +30,7 @@ class SuccessCost:
       whole: whether all these costs are known; else `cost` is a lower bound.
       traces: with an outcome.
       unscored: traces without one.
+      low, high: 95 % interval of `cost` over tasks (`ratio_interval`); None where there is none.
       lost: what these cost.
       lost_whole: whether all of that is known; else `lost` is a lower bound.
     """
@@ -39,6 +43,8 @@ class SuccessCost:
     unscored: int
     lost: float
     lost_whole: bool
+    low: float | None = None
+    high: float | None = None
 
 
 def success_costs(
@@ -48,7 +54,7 @@ def success_costs(
     unit: np.ndarray,
     prices: Prices | None = None,
 ) -> list[SuccessCost]:
-    """What a success cost in each unit, where there is money: a ratio of sums, which has no interval.
+    """What a success cost in each unit, where there is money: a ratio of sums.
 
     A run that was killed is a failure that cost something, and often lacks the count of its last call. So traces whose
     cost is not known count with what is known of it.
@@ -68,7 +74,7 @@ def success_costs(
       >>> success_line(success_costs(rows.traces, metrics, ["all"], np.zeros(2, int)))
       'money as logged for a success: ≥ 2, over all traces with an outcome'
     """
-    won = metrics["success"].value
+    won, task = metrics["success"].value, task_ids(traces)
     found = []
     for metric in ("money", "logged_money"):
         if metric not in metrics:
@@ -82,7 +88,11 @@ def success_costs(
             wins = float(won[rows].sum())
             cost = float(amount[rows].sum()) / wins if wins > 0 else None
             whole, lost = bool(known[rows].all()), (float(amount[others].sum()), bool(known[others].all()))
-            found.append(SuccessCost(name, metric, cost, whole, int(rows.sum()), int(others.sum()), *lost))
+            paid, won_of = (np.bincount(task[rows], of_trace[rows]) for of_trace in (amount, won))
+            tasks = np.unique(task[rows])
+            ends = ratio_interval(paid[tasks], won_of[tasks]) if whole else (math.nan, math.nan)
+            low, high = (None, None) if math.isnan(ends[0]) else ends
+            found.append(SuccessCost(name, metric, cost, whole, int(rows.sum()), int(others.sum()), *lost, low, high))
     return found
 
 
@@ -130,11 +140,20 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
                 without.append(f"{who} without an outcome cost {lost}{'' if metric == 'money' else ', as logged'}")
     of_tasks = f"in the {counted(shared, 'task')} with outcomes on both sides"
     over = of_tasks if shared else "over all traces with an outcome"
-    return "; ".join([f"{'; '.join(parts)}, {over}", *without]) if parts else ""
+    shown = [one for one in costs if one.cost and one.traces]
+    spread = "95 % intervals over tasks" if any(one.low is not None for one in shown) else ""
+    if any(one.low is None and one.whole for one in shown):
+        few = f"an interval takes {LEAST_OF_RATIO} tasks that differ, {LEAST_TASKS} with a success"
+        spread = f"{spread}; {few}" if spread else few
+    spread = f" ({spread})" if spread else ""
+    return "; ".join([f"{'; '.join(parts)}, {over}{spread}", *without]) if parts else ""
 
 
 def _told(one: SuccessCost) -> str:
     """What a success cost, or cost at least; "not known" where nothing of it is, "no success" where there is none."""
     if one.cost is None:
         return "no success"
+    if one.low is not None and one.high is not None:
+        cost, low, high = apart((one.cost, one.low, one.high), amount, 3)
+        return f"{cost} ({low} to {high})"
     return at_least(amount(one.cost, 4), not one.whole) if one.cost or one.whole else "not known"

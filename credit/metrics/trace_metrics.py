@@ -25,7 +25,7 @@ from credit.reports.trace_numbers import (
     numbered,
     of_whole_traces,
 )
-from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_calls
+from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind

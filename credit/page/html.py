@@ -193,7 +193,7 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     opening, differing = overview["differences"]["opening"]
     failed = f"{opening} {unknown}".strip()
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
-    said = {"What was read:": read, "What failed:": failed}
+    said: dict[str, str | list[str]] = {"What was read:": read, "What failed:": failed}
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
     said |= {f"{what.capitalize()}:": f"{price}."} if price else {}
     causes = " ".join(f"{one['told']} ({one['trace']})." for one in overview["triage"]["causes"])
@@ -201,10 +201,11 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     if overview["sides"] is not None:
         sides = overview["sides"]
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
-        said |= {"But": f"{sides['but']}."} if sides["but"] else {}
-    said["Look first:"] = overview["triage"]["first"]
+        said |= {"Where it comes from:": f"{sides['origin']}."} if sides["origin"] else {}
+        said |= {"But:": sides["caveats"]} if sides["caveats"] else {}
+    said |= {"Look first:": first} if (first := overview["triage"]["first"]) else {}
     said |= {f"{overview['differences']['name']}:": differing} if differing else {}
-    lines = "".join(f"<p><b>{escape(name)}</b> {escape(text)}</p>" for name, text in said.items())
+    lines = "".join(f"<p><b>{escape(name)}</b>{_told(text)}" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     body = ""
@@ -213,6 +214,13 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
         cells = (escape(str((row | {"outcome": outcome})[name])) for name in columns)
         body += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
     return f"{lines}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def _told(text: str | list[str]) -> str:
+    """What ends a paragraph: its text, or a list below it."""
+    if isinstance(text, str):
+        return f" {escape(text)}</p>"
+    return f"</p><ul>{''.join(f'<li>{escape(line)}</li>' for line in text)}</ul>"
 
 
 def _asset(name: str) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.method_summary import empty_notes
-from credit.metrics.side_differences import compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
@@ -28,6 +29,7 @@ from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
+from credit.sides.compare_sides import compare_sides
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
@@ -68,7 +70,8 @@ def overview(findings: Findings) -> dict[str, Any]:
 
     Returns:
       Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
-      `outcome_differences`, `compare_sides`, `triage`, `questions`, `Ledger.table`, `ledger_summary` and `compare`.
+      `outcome_differences`, `compare_sides`, `triage`, `questions`, `verdict_errors`, `Ledger.table`, `ledger_summary`
+      and `compare`.
 
     Examples:
       >>> import credit
@@ -87,6 +90,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     apart = apart_by_events(traces) if not all(told.values()) else []
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
+    by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
     found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
     causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
@@ -127,6 +131,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
+        "verdicts": [one.as_json(*by_side) for one in verdict_errors(traces, findings.success_at)],
         "sides": None,
         "ledger": None,
         "comparison": None,
@@ -150,6 +155,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     for name in ("differences", "sides", "triage"):
         told = result[name] or {}
         plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
+    plain["verdicts"] = harmless(result["verdicts"], SENTENCES)
     return plain
 
 

@@ -18,7 +18,7 @@ from credit.metrics.failed_costs import failed_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
-from credit.reports.failed_model_calls import failed_without_count
+from credit.reports.uncounted_calls import failed_without_count
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.text import counted

@@ -36,10 +36,11 @@ class Durations(NamedTuple):
     """Seconds by real event and real trace; NaN where a trace has a reason, but for what `event` has without times.
 
     Attributes:
-      event: float64 [events], seconds that each event took; NaN of one that follows nothing (`durations`). Where a
+      event: float64 [events], seconds that each event took; NaN where its begin is not known (`durations`). Where a
         trace has a reason: what the log states, NaN of another action or result of a tool, and 0 of the rest; NaN of
         all where it states none.
-      least: float64 [events], what is known of an event that follows nothing: an action's writing of its calls.
+      least: float64 [events], what is known where `event` is not: an action's writing of its calls, and what passed
+        since the end of all others.
       work: float64 [traces], the sum of `event`; NaN where one of them is, or a trace has a reason.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
@@ -96,7 +97,8 @@ def durations(facts: EventFacts) -> Durations:
     An agent instance does one thing at a time: c are also the earlier events of its instance, unless e is the result of
     a tool. And what is no action, such as a spawn, may wait for agents that were spawned before: c are also the last
     events of those that ended by then. Without any c, d(e) = 0 at the first time of the trace; later on it is unknown
-    of an action or a tool's result.
+    of an action or a tool's result. So it is where the trace has no edge between agents and another one was at work
+    since: waiting for it is not told from working beside it, as in a table. The time since the latest end is known.
 
     What an action calls or starts has no d(e): its model was writing until then, so the interval is the action's.
     Where the action's seconds are stated, the interval is nobody's. So is all time before the latest end(c), which was
@@ -169,6 +171,12 @@ def durations(facts: EventFacts) -> Durations:
 
     latest = _begun(facts, time, end)
     np.fmax.at(latest, receivers, end[senders])
+    works = facts.action | (kind == int(EventType.TOOL_RESULT))
+    waits_untold = works & np.isnan(own) & np.isfinite(latest) & _unlinked(facts)[trace]
+    if waits_untold.any():
+        since = _ended_before(trace, time, end)
+        waits_untold &= since > latest
+        latest[waits_untold] = since[waits_untold]
     interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends
     effect, caller = _asked(facts)
     interval[effect[~np.isnan(own[caller])]] = 0.0
@@ -176,9 +184,9 @@ def durations(facts: EventFacts) -> Durations:
     added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
-    works = facts.action | (kind == int(EventType.TOOL_RESULT))
     least = np.nan_to_num(event)
-    event[works & np.isnan(own) & np.isneginf(latest) & (time > low[trace])] = np.nan  # since when is in no log
+    begins_untold = works & np.isnan(own) & np.isneginf(latest) & (time > low[trace])
+    event[begins_untold | waits_untold] = np.nan  # since when is in no log
     event[person] = least[person] = added[person] = 0.0
     idle = _idle(facts, time, end.copy(), ~np.isnan(own))
     idle[person] = 0.0
@@ -200,6 +208,15 @@ def durations(facts: EventFacts) -> Durations:
         np.round(numbers, DIGITS, out=numbers)
     work = np.round(np.where(usable, np.bincount(trace, event, m), np.nan), DIGITS)
     return Durations(event, least, work, added, absent, idle, begun, time, end, wall, reasons.tolist())
+
+
+def _unlinked(facts: EventFacts) -> np.ndarray:
+    """The traces of several agents without an edge between two, so that nothing tells who waited: bool [traces]."""
+    m, senders, receivers = facts.traces.sizes.traces, *facts.edges
+    agents = np.bincount(np.asarray(facts.traces.graph.agent_trace)[: facts.traces.sizes.agents], minlength=m)
+    across = facts.agent[senders] != facts.agent[receivers]
+    unlinked: np.ndarray = (agents > 1) & (np.bincount(facts.trace[senders[across]], minlength=m) == 0)
+    return unlinked
 
 
 def _untimed(facts: EventFacts, stated: np.ndarray, person: np.ndarray) -> np.ndarray:

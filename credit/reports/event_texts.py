@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -113,7 +114,7 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
             if len(contents) >= MOST_FILES:
                 del contents[next(iter(contents))]
             try:
-                contents[file] = _content(file, by_line.get(file, set()))
+                contents[file] = _content(file, by_line.get(file, set()), traces.text_columns)
             except (CreditError, OSError):
                 contents[file] = b""
         content = contents[file]
@@ -127,8 +128,12 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
         yield None if text is None else printable(text, limit).strip()
 
 
-def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[int, Any]:
+def _content(
+    file: str, lines: Collection[int], columns: Mapping[str, str] = MappingProxyType({})
+) -> bytes | TableRows | Mapping[int, Any]:
     """The bytes of a file, the rows of a Parquet file, or the `lines` of another table; nothing of one that is gone.
+
+    `columns` are those of `Traces.text_columns`.
 
     Raises:
       CreditError, OSError: it cannot be read.
@@ -137,8 +142,8 @@ def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[i
     if not Path(file).is_file():
         return b""
     if is_parquet(source):
-        return TableRows(open_parquet(source))
-    return {at: _row(row) for at, row in read_rows(source) if at in lines} if lines else bytes(source.data)
+        return TableRows(open_parquet(source), columns)
+    return {at: _row(row, columns) for at, row in read_rows(source) if at in lines} if lines else bytes(source.data)
 
 
 def record_at(file: str, offset: int | None) -> Any:
@@ -155,12 +160,15 @@ def record_at(file: str, offset: int | None) -> Any:
     return None
 
 
-def _row(row: Any) -> Any:
+def _row(row: Any, columns: Mapping[str, str]) -> Any:
     """The texts of a row, without what else is read of it, calls of tools in its messages being decoded."""
     if not isinstance(row, dict):
         return None
+    named = {ours: row[theirs] for ours, theirs in columns.items() if theirs in row}
+    taken = {*_READ, *columns.values()}
+    left = {name: value for name, value in row.items() if name not in taken and text_key(name) not in columns}
     # The completion of a row is a text, that of an event of other logs an id.
-    values = {"output" if name == "completion" else name: row[name] for name in row if name not in _READ}
+    values = named | {"output" if name == "completion" else name: value for name, value in left.items()}
     for message in values.get("messages") or ():
         if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
             message["tool_calls"] = _value(calls.encode(), 0)
@@ -173,8 +181,8 @@ _READ = frozenset(itertools.chain.from_iterable(KNOWN.values())) - {"completion"
 class TableRows:
     """Rows of a Parquet file by number, of which one group of rows is kept."""
 
-    def __init__(self, file: pq.ParquetFile) -> None:
-        self._file = file
+    def __init__(self, file: pq.ParquetFile, columns: Mapping[str, str]) -> None:
+        self._file, self._columns = file, columns
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._ends = list(itertools.accumulate(sizes))
         self._kept: tuple[int, pa.Table] = -1, pa.table({})
@@ -189,7 +197,7 @@ class TableRows:
                 self._kept = group, self._file.read_row_group(group)
             table = self._kept[1]
             row = table.slice(number - 1 - (self._ends[group] - self._file.metadata.row_group(group).num_rows), 1)
-            return _row(row.to_pylist()[0])
+            return _row(row.to_pylist()[0], self._columns)
         return None
 
 

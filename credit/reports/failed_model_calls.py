@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from credit.reports.event_errors import error_mask
-from credit.reports.outside_team import outside_team
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import among
-from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["failed_model_calls", "failed_without_count"]
+__all__ = ["failed_model_calls"]
 
 _CALLED = (EventType.TOOL_CALL, EventType.SPAWN)
 
@@ -38,27 +36,3 @@ def failed_model_calls(traces: Traces) -> np.ndarray:
         senders, receivers = real_edges(graph)
         failed[senders[called[receivers]]] = False
     return failed
-
-
-def failed_without_count(traces: Traces) -> str:
-    """How many of the team's model calls without a count of tokens failed, and what they count as; "" of none.
-
-    Examples:
-      >>> import credit
-      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
-      >>> failed_without_count(rows.traces)
-      ''
-    """
-    tokens = traces.evidence.get("tokens")
-    if tokens is None or not tokens.mask.any():
-        return ""
-    n = traces.sizes.events
-    bare = np.asarray(traces.graph.action_mask)[:n] & ~tokens.mask[:n] & ~outside_team(traces)
-    failed, every = int(np.sum(bare & failed_model_calls(traces))), int(bare.sum())
-    if not failed:
-        return ""
-    verb = "counts" if failed == 1 else "count"
-    return (
-        f"{failed} of {counted(every, 'call')} without a count of tokens failed and {verb} as 0 tokens; "
-        "a provider may have billed those that timed out"
-    )

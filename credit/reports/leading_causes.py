@@ -13,16 +13,17 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
-from credit.reports.endings import ends, of_sides
+from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.shown_example import shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import AFTERWARDS, EXCERPT
+from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
-from graphs.task_means import fact_of, holm
+from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -30,6 +31,8 @@ __all__ = ["LeadingCause", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
+CLOSE = 2 * LEVEL
+"""The p below which a cause that is not beyond chance is undecided."""
 NAME, SAID = 40, 100
 """Length of a name in a sentence, and of what a failed call said there."""
 
@@ -52,6 +55,8 @@ class LeadingCause:
       kinds: what failed and succeeded traces are called.
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      close: whether it narrowly misses that.
+      wider: whether traces of one model and system alone are compared, which `--group-by task` changes.
       pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
         tasks.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
@@ -77,29 +82,36 @@ class LeadingCause:
     lacking: int = 0
     untold: int = 0
     beyond_chance: bool | None = None
+    close: bool = False
+    wider: bool = False
     pairs: tuple[int, int] = (0, 0)
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
 
     def told(self) -> str:
-        """The cause with its counts."""
+        """The cause with its counts, and what one of its events says."""
         words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
-        said = f" ({self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        said = f" (such as: {self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
         more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
-        where = "where" if self.passed_over == having else f"in {self.passed_over} of these traces"
-        then = f", {where} {AFTERWARDS[False]}" if self.passed_over else ""
+        of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
+        then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
         pairs, tasks = self.pairs
-        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace in {counted(tasks, 'task')}"
+        either = ", of either side," if self.of_sides else ""
+        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace{either} in {counted(tasks, 'task')}"
         within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
         there = f", or what else differs in {self.more_often}, which has it more often," if self.more_often else ""
         chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""
+        if self.close:
+            of = f"within tasks, {rests}," if pairs else "between tasks"
+            more_pairs = ", or `--group-by task`," if self.wider else ""
+            chance = f" (undecided: {of} it is just short of beyond chance; more runs{more_pairs} would tell)"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -109,7 +121,7 @@ class LeadingCause:
 class _Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
-    Of one `kind`, as of a tool by each agent and by all of them, one is named.
+    Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     """
 
     kind: str
@@ -119,6 +131,7 @@ class _Candidate(NamedTuple):
     rows: np.ndarray
     tells: np.ndarray
     passed_over: np.ndarray | tuple[()] = ()
+    of_run: bool = False
 
 
 def leading_causes(
@@ -134,6 +147,7 @@ def leading_causes(
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes; those of the largest difference first. Without any, those
     that are where all traces are taken together, by two standard errors, which is said: within tasks may be too few.
+    Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
@@ -167,9 +181,9 @@ def leading_causes(
                for one, some in zip(every, having, strict=True)]  # fmt: skip
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    kinds = compared_kinds(traces, judged) if judged.both else None
+    kinds, close = compared_kinds(traces, judged) if judged.both else None, [False] * len(every)
     if kinds is not None:
-        sure = _beyond_chance(
+        sure, near = _beyond_chance(
             kinds,
             [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
         )
@@ -177,8 +191,9 @@ def leading_causes(
             (1, chance) if chance else (0, more) if (more := _more_failed(*some, *of_all)) >= 2 else ()
             for chance, some, of_all in zip(sure, has, of, strict=True)
         ]
-        if any(sure):  # what may be chance is told where nothing is beyond it
-            size = [of_one if of_one and of_one[0] else () for of_one in size]
+        close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
+        if any(sure):  # what may well be chance is told where nothing is beyond it
+            size = [row if row and (row[0] or undecided) else () for row, undecided in zip(size, close, strict=True)]
     else:
         size = [
             (int(some.sum()), int(of_all.sum()), len(one.rows)) if 0 < of_all.sum() >= min(2, one.tells.sum()) else ()
@@ -191,17 +206,21 @@ def leading_causes(
         again = every[i].kind in {every[j].kind for j in named} or any(
             2 * (having[i] & having[j]).sum() > (having[i] | having[j]).sum() for j in named
         )
-        if not again and len(named) < MOST:
+        beside = close[i] and bool(named) and not close[named[-1]]  # which is no more than one line
+        if not again and (len(named) < MOST or beside):
             named.append(i)
-    rows = [every[i].rows[having[i][trace[every[i].rows]]].tolist() for i in named]
-    # The example is a failed trace where there is one, of the side of whose traces more have the cause.
-    sided = np.zeros(traces.sizes.traces, np.int64) if side is None else side + 1
-    part = [(np.bincount(sided, some) / np.bincount(sided).clip(1))[sided] for some in having]
-    first = [
-        min(of, key=lambda row: (not judged.failed[trace[row]], -part[i][trace[row]]))
-        for i, of in zip(named, rows, strict=True)
-    ]
+    ranked = serious_events(traces, calls, judged_traces(traces, success_at, side)) if named else []
+    serious = {row: place for place, row in enumerate(ranked)}
+    first = []
+    for i in named:
+        rows = every[i].rows[having[i][trace[every[i].rows]]].tolist()
+        rows.sort(key=lambda row: serious.get(row, len(serious)))
+        first.append(rows[shown_example(rows, trace, judged.failed, side)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
+    if any(every[i].of_run for i in named):  # of which the log may have words of its own
+        last = lasts(traces, calls)
+        why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
+        said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
     return tuple(
         LeadingCause(
             words=every[i].words,
@@ -224,6 +243,8 @@ def leading_causes(
             of_sides=of_sides(np.flatnonzero(having[i]), side),
             more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
+            close=close[i],
+            wider=kinds is not None and judged.unit is not None and bool(kinds.unit.max() > judged.stratum.max()),
             pairs=(0, 0) if kinds is None else kinds.pairs(),
         )
         for i, row, text in zip(named, first, said, strict=True)
@@ -253,17 +274,19 @@ def _more_failed(failed: int, succeeded: int, of_failed: int, of_succeeded: int)
     return (failed / of_failed - succeeded / of_succeeded) / error if error > 0 else 0.0
 
 
-def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> list[float]:
-    """The chance that a failed trace has each cause more often; 0 where it is not above 0.5 beyond chance."""
+def _beyond_chance(kinds: ComparedKinds, values: list[np.ndarray]) -> tuple[list[float], list[bool]]:
+    """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and whether
+    that is above 0.5 by a p below `CLOSE`, were no other cause looked at."""
     known = [value[np.isfinite(value)] for value in values]
     asked = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     tests = [kinds.test(values[i]) for i in asked]
     corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
-    found = [0.0] * len(values)
-    for i, (chance, low, high, *_), p in zip(asked, tests, corrected, strict=True):
+    found, near = [0.0] * len(values), [False] * len(values)
+    for i, (chance, low, high, alone, *_), p in zip(asked, tests, corrected, strict=True):
         if chance > 0.5 and beyond_chance(p, low, high, 0.5):
             found[i] = chance
-    return found
+        near[i] = chance > 0.5 and alone < CLOSE
+    return found, near
 
 
 def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
@@ -308,10 +331,13 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"
-            yield _Candidate(words, words, "", "", at[at >= 0], tells)
+            yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
 def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at; "" of none."""
-    told = (f"{one.told()}, such as event {one.event} of trace {one.trace}" for one in causes)
+    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+    told = (
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        for one in causes
+    )
     return f"{'; '.join(told)}." if causes else ""

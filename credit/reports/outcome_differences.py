@@ -26,7 +26,7 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
-from graphs.text import amount, apart, counted, percent, printable
+from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -90,6 +90,11 @@ class Difference:
         """Whether it differs beyond chance."""
         return beyond_chance(self.p, self.low, self.high, 0.5)
 
+    @property
+    def worth_telling(self) -> bool:
+        """Whether it does, and by more than the digits of a sentence round away."""
+        return self.stands_out and not rounds_away(self.failed - self.succeeded, max(self.failed, self.succeeded))
+
 
 @dataclasses.dataclass(frozen=True)
 class OutcomeDifferences:
@@ -117,8 +122,9 @@ class OutcomeDifferences:
       agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
-      models, systems: of traces in tasks of several models, by model: its name, how many failed, and of how many;
-        likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of the task.
+      models, systems: of traces in tasks of several models, whether all of these end alike or not, by model: its name,
+        how many failed, and of how many; likewise by system. Empty where none fails more often than another. With
+        `of_task`, by the cut of the task.
       agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
         its name and `models`, the largest difference first.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
@@ -198,17 +204,18 @@ class OutcomeDifferences:
         Where nothing stands out it says so.
         """
         words = []
-        for start, sign in ((f"More in {self.kinds[0]} ones", 1), (f"Less in {self.kinds[0]} ones", -1)):
+        than = f" than in {self.kinds[1]} ones of their side" if self.sided else ""
+        for start, sign in ((f"More in {self.kinds[0]} ones{than}", 1), (f"Less in {self.kinds[0]} ones{than}", -1)):
             names: list[str] = []
             for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
-                if row.stands_out and sign * (row.chance - 0.5) > 0:
+                if row.worth_telling and sign * (row.chance - 0.5) > 0:
                     whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     part = row.what.startswith("traces ")
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
-        words += [] if any(row.stands_out for row in self.rows) else self._verdict()
+        words += [] if words else self._verdict()
         return [*words, *self._by_model(3, 1), *self._of_these()]
 
     @property
@@ -224,7 +231,8 @@ class OutcomeDifferences:
         """How many traces the rows are of, where some are in no task that is compared."""
         (failed, succeeded), (one, other) = self.compared, self.kinds
         some = 0 < failed + succeeded < self.failed + self.succeeded
-        said = [f"{failed} {one} and {succeeded} {other} traces were compared."] if some else []
+        tasks = " of tasks that have both on one side" if self.sided else ""
+        said = [f"{failed} {one} and {succeeded} {other} traces{tasks} were compared."] if some else []
         if any(self.lacking):
             bad, good = self.lacking
             lost = f"The log lacks lines of {bad} {one} and {good} {other} ones"
@@ -319,7 +327,7 @@ class OutcomeDifferences:
                 f"Too few for a test, which takes {LEAST_TASKS} {self.kinds[0]} and {LEAST_TASKS} {self.kinds[1]} "
                 f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
-        return [said]
+        return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
     def same(self) -> list[str]:
         """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
@@ -351,11 +359,11 @@ class OutcomeDifferences:
             shown = [
                 f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
             ] + ["…"] * (len(models) > most)
-            alone = 0 if agent or self.apart else sum(self.compared) - sum(every for _, _, every in models)
+            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(every for _, _, every in models)
             others = f"; {counted(alone, 'other trace')} in tasks of one {what}" if alone else ""
             of = f" of {printable(agent, 60)}" if agent else ""
             failed, few = self.kinds[0].capitalize(), ", in tasks with several" if self.within else ""
-            failed += " within their task" if self.of_task and self.apart and not agent else ""
+            failed += " within their task" if self.of_task and self.apart else ""
             lines += [f"{failed} by {what}{of}{few}: {', '.join(shown)}{mixes}{others}."] if models else []
         return lines
 
@@ -364,7 +372,7 @@ class OutcomeDifferences:
         named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
         rows: dict[str, Difference] = {}
         for row in self.rows:
-            if row.stands_out and named and row.what.startswith(named):
+            if row.worth_telling and named and row.what.startswith(named):
                 rows.setdefault(row.same_as or row.what, row)
         told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
@@ -489,23 +497,18 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    compared_rows, asked, below = scored[kept], kept | apart, failed
-    if of_task and apart:  # a worse half of each group says nothing of the groups
-        below, asked = below_their_own(known, task)
+    # A worse half of each group says nothing of the groups. Tasks of which all runs fail do, of a rate.
+    below, asked = below_their_own(known, task) if of_task and apart else (failed, told)
+    of_any_task, below, stratum = scored[asked], below[asked], judged.stratum[asked]
     models, systems = (
-        _by_model(
-            traces.traces[name].take(scored[asked]).to_pylist(),
-            below[asked],
-            (judged.stratum if apart else unit)[asked],
-            within,
-        )
+        _by_model(traces.traces[name].take(of_any_task).to_pylist(), below, stratum, within)
         for name in ("model", "system")
     )
     mixed_of: list[tuple[str, Models]] = []
     for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
-        took = np.isin(compared_rows, [*used])
-        names = [" + ".join(sorted(filter(None, used[row]))) for row in compared_rows[took].tolist()]
-        if mixed := _by_model(names, failed[kept][took], unit[kept][took], within):
+        took = np.isin(of_any_task, [*used])
+        names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
+        if mixed := _by_model(names, below[took], stratum[took], within):
             mixed_of.append((agent, mixed))
     mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
     parts = _by_agent(traces, scored[told], ~failed[told], calls)

@@ -70,6 +70,11 @@ class Owners:
         ]
         return f"mostly {', then '.join(told)}"
 
+    def of_most(self, difference: float) -> Owners:
+        """The same where one of those named has most of this difference, too, else nobody: seconds of what runs at once
+        add up to more than the clock's, and go their own way."""
+        return self if any((one.second - one.first) / difference > 0.5 for one in self.named) else Owners()
+
     def words(self) -> list[str]:
         """Each owner of most, as in `of tool search by coder`."""
         return [f"of {self._words(one)}" for one in self.named]
@@ -91,7 +96,9 @@ def owned_events(calls: ToolCalls) -> dict[str, np.ndarray]:
     return dict(zip(OWNED, rows, strict=True))
 
 
-def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarray) -> Owners:
+def owners(
+    traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarray, seconds: np.ndarray | None = None
+) -> Owners:
     """The tool and the agent, of several, that more than half of a difference is of, together if they have it together.
 
     Whose an event is, its call tells: the result of a call may be another's.
@@ -101,6 +108,8 @@ def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarr
       calls: its tool calls.
       rows: of the events that are counted: int [events].
       weights: how much each trace counts in the mean of the first kind, and of the second: float [2, traces].
+      seconds: of each of these events, which are then added up, in place of their number. Those of an action are its
+        model's, also where it is the call of a tool.
 
     Examples:
       >>> import credit
@@ -112,10 +121,10 @@ def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarr
     names, name = ranked(traces.agents["name"].to_pylist())
     called: list[str | None] = traces.events["tool"].to_pylist()
     owner, of_team = calls.owners[rows], frozenset(calls.rows.tolist())
-    failed_models = frozenset(np.flatnonzero(failed_model_calls(traces)).tolist())
+    by_model = failed_model_calls(traces) if seconds is None else np.asarray(traces.graph.action_mask)
     of_rows = [
-        called[row] or (UNNAMED if row in of_team else OF_MODELS if row in failed_models else OUTSIDE)
-        for row in owner.tolist()
+        OF_MODELS if of_model else called[row] or (UNNAMED if row in of_team else OUTSIDE)
+        for row, of_model in zip(owner.tolist(), by_model[rows].tolist(), strict=True)
     ]
     tools, tool = ranked([*of_rows, *(called[row] or UNNAMED for row in calls.rows.tolist())])
     # One tool is named, too: what is outside of it could fail as well. One agent is the whole team.
@@ -123,7 +132,7 @@ def owners(traces: Traces, calls: ToolCalls, rows: np.ndarray, weights: np.ndarr
         bool({*tools} - {OUTSIDE, UNNAMED, OF_MODELS}),
         len(np.unique(name[agent_of[: traces.sizes.events]])) > 1,
     )
-    first, second = (of[trace[rows]] for of in weights)
+    first, second = (of[trace[rows]] * (1.0 if seconds is None else seconds) for of in weights)
     of_tool, of_agent, whole = tool[: len(rows)], name[agent_of[owner]], float((second - first).sum())
 
     def found(left: np.ndarray, by_tool: bool, by_agent: bool) -> list[Owner]:

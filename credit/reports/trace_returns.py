@@ -19,6 +19,7 @@ from graphs.floats import (
     rounding,
     single_sums,
 )
+from graphs.replay_clusters import without_independent
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
@@ -46,6 +47,8 @@ UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
     "multiply outcomes that are almost 0",
     "coarse": f"outcomes, or values beside them, {COARSE}",
+    "shared": "outcomes differ between traces that share a choice, as replays of one prefix do; a `context` or `node` "
+    "that each trace counts afresh, as rounds, makes replays of all: make its ids unique, or leave it out",
     "wide": "outcomes differ by more than single precision, in which methods compute, holds; divide them",
 }
 """Why methods see no difference between outcomes that differ, or a changed one, by the words of `group_differences`."""
@@ -87,6 +90,7 @@ def agents_apart(traces: Traces) -> np.ndarray:
     names = np.asarray(graph.agent_name_ids)[: n.agents][counted]
     pairs, key = np.unique(np.stack([group, names]), axis=1, return_inverse=True)
     _, apart = distinguishable(outcome[counted], key.ravel(), pairs.shape[1])
+    apart &= ~_all_shared(graph, key.ravel(), np.asarray(graph.agent_trace)[: n.agents][counted], pairs.shape[1])
     found = np.zeros(groups, bool)
     found[pairs[0][apart]] = True
     return found
@@ -204,7 +208,17 @@ def group_differences(traces: Traces) -> GroupDifferences:
     differs = (spread > off) | ((size >= WHOLE) & several)  # or did before they were read
     words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(differs, "fine", ""))
     seen = np.where(rounded_differences(exact[scored], key, groups, single), "coarse", "")
-    return GroupDifferences(greatest, apart, np.where(apart, seen, words).tolist())
+    shared = apart & _all_shared(traces.graph, key, np.flatnonzero(scored), groups)
+    words = np.where(shared, "shared", np.where(apart, seen, words))
+    return GroupDifferences(greatest, apart & ~shared, words.tolist())
+
+
+def _all_shared(graph: EventGraph, key: np.ndarray, trace: np.ndarray, keys: int) -> np.ndarray:
+    """Keys of which all samples are of traces that share a choice: bool [keys]; `key` and trace of each sample."""
+    found = np.zeros(keys, bool)
+    if graph.cluster_ids is not None:
+        found[key[without_independent(key, np.asarray(graph.cluster_ids)[trace])]] = True
+    return found
 
 
 def coarse_beside(traces: Traces) -> np.ndarray:
@@ -279,8 +293,8 @@ def precision_notes(traces: Traces, rounded: np.ndarray | bool = False) -> list[
     near |= rounded[: len(near)] if isinstance(rounded, np.ndarray) else rounded
     groups = zip(names, group_differences(traces).unresolved, near.tolist(), strict=True)
     for name, why, beside in groups:
-        if why or beside:
-            found.setdefault(why or "coarse", []).append(name)
+        if beside or why not in ("", "shared"):
+            found.setdefault("coarse" if why in ("", "shared") else why, []).append(name)
     return [precision_note(groups, why) for why, groups in found.items()]
 
 

@@ -17,9 +17,10 @@ from credit.reports.durations import Durations
 from credit.reports.endings import Ending, endings, lasts, of_sides
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import judged_traces
+from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
+from credit.reports.shown_example import shown_example
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
@@ -28,7 +29,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
+__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -387,6 +388,82 @@ def _seconds(seconds: Durations, name_of: np.ndarray, width: int) -> tuple[np.nd
     return np.where(some, spent, np.nan), some & unknown
 
 
+def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> list[int]:
+    """Events of all traces that a person should look at, by their causes as `triage` has them.
+
+    Args:
+      traces: what was read.
+      calls: its tool calls.
+      judged: which traces failed.
+    """
+    kinds = judged.failed, judged.succeeded
+    found = _by_seriousness(traces, calls, calls.failures(), kinds)
+    causes = _Causes(traces, found, kinds, judged.both)
+    return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
+
+
+def _by_seriousness(
+    traces: Traces, calls: ToolCalls, failures: list[Failures], kinds: tuple[np.ndarray, np.ndarray]
+) -> list[_Found]:
+    """Ends, failures and loops, those of traces that succeeded last."""
+    graph, n = traces.graph, traces.sizes
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    first = np.searchsorted(trace, np.arange(n.traces + 1))
+
+    def left(row: int) -> float:
+        """The part of its trace that comes after an event."""
+        begin, end = first[trace[row]], first[trace[row] + 1]
+        return float((end - row) / (end - begin))
+
+    def seriousness(run: Failures) -> tuple[float, ...]:
+        in_a_row = run.streak if run.same == 1 else 0
+        return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
+
+    told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
+    loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
+    of_models = failed_model_calls(traces)
+    found = [
+        *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
+        *(
+            _of_failures(run, " of a model call" * bool(of_models[run.rows[0]]))._replace(
+                breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool)
+            )
+            for run in sorted(failures, key=seriousness)
+        ),
+        *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
+    ]
+    return sorted(found, key=lambda one: bool(kinds[1][trace[one.row]]))
+
+
+class _Causes:
+    """Findings by their cause: the words that begin and end them, and the name of an agent."""
+
+    def __init__(self, traces: Traces, found: list[_Found], kinds: tuple[np.ndarray, np.ndarray], apart: bool) -> None:
+        graph, self._kinds, self._apart = traces.graph, [int(kind.sum()) for kind in kinds], apart
+        trace, names = np.asarray(graph.trace_ids), traces.agents["name"].to_pylist()
+        of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
+        # Of one breakage, the most serious failures come first.
+        heads = dict(zip((one.breakage for one in reversed(found)), reversed(of_each), strict=True))
+        self.of_each = [
+            heads[one.breakage] if one.breakage else cause for one, cause in zip(found, of_each, strict=True)
+        ]
+        self.of: dict[tuple[str, str, str], list[_Found]] = {}
+        for cause, one in zip(self.of_each, found, strict=True):
+            self.of.setdefault(cause, []).append(one)
+        where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in self.of.items()}
+        self.common = {
+            cause: (int(kinds[0][having].sum()), int(kinds[1][having].sum())) for cause, having in where.items()
+        }
+
+    def place(self, cause: tuple[str, str, str]) -> tuple[int, float]:
+        """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
+        (bad, good), (failed, succeeded) = self.common[cause], self._kinds
+        if not self._apart or not bad + good:
+            return 0, 0.0
+        above = _surely_above(bad, failed, good, succeeded)
+        return int(bad * succeeded <= good * failed), -max(above, 0.0)
+
+
 def _suspects(
     traces: Traces,
     calls: ToolCalls,
@@ -401,30 +478,8 @@ def _suspects(
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
 
-    def left(row: int) -> float:
-        """The part of its trace that comes after an event."""
-        begin, end = first[trace[row]], first[trace[row] + 1]
-        return float((end - row) / (end - begin))
-
-    def seriousness(run: Failures) -> tuple[float, ...]:
-        in_a_row = run.streak if run.same == 1 else 0
-        return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
-
     outcome, (failed, succeeded) = np.asarray(traces.reward, np.float64)[: n.traces], kinds
-    told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
-    loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
-    of_models = failed_model_calls(traces)
-    found = [
-        *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
-        *(
-            _of_failures(run, " of a model call" * bool(of_models[run.rows[0]]))._replace(
-                breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool)
-            )
-            for run in sorted(failures, key=seriousness)
-        ),
-        *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
-    ]
-    found.sort(key=lambda one: bool(succeeded[trace[one.row]]))
+    found = _by_seriousness(traces, calls, failures, kinds)
     tokens = None if found else traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
@@ -436,31 +491,16 @@ def _suspects(
         chosen = ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist()
         found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
-    of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
-    # Of one breakage, the most serious failures come first.
-    heads = dict(zip((one.breakage for one in reversed(found)), reversed(of_each), strict=True))
-    of_each = [heads[one.breakage] if one.breakage else cause for one, cause in zip(found, of_each, strict=True)]
-    causes: dict[tuple[str, str, str], list[_Found]] = {}
-    for cause, one in zip(of_each, found, strict=True):
-        causes.setdefault(cause, []).append(one)
-    where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in causes.items()}
-    common = {cause: (int(failed[having].sum()), int(succeeded[having].sum())) for cause, having in where.items()}
-
     apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
-
-    def place(cause: tuple[str, str, str]) -> tuple[int, float]:
-        """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
-        bad, good = common[cause]
-        if not apart or not bad + good:
-            return 0, 0.0
-        above = _surely_above(bad, int(failed.sum()), good, int(succeeded.sum()))
-        return int(bad * succeeded.sum() <= good * failed.sum()), -max(above, 0.0)
-
-    named = (
-        [*causes.items()] if most is not None else [(cause, [one]) for cause, one in zip(of_each, found, strict=True)]
-    )
-    named = sorted(named, key=lambda of: place(of[0]))[:most]
-    shown = [(cause, sorted(of, key=lambda one: not failed[trace[one.row]])) for cause, of in named]
+    causes = _Causes(traces, found, kinds, apart)
+    named = [*causes.of.items()]
+    if most is None:
+        named = [(cause, [one]) for cause, one in zip(causes.of_each, found, strict=True)]
+    named = sorted(named, key=lambda of: causes.place(of[0]))[:most]
+    shown = []
+    for cause, its in named:
+        at = shown_example([one.row for one in its], trace, failed, side)
+        shown.append((cause, [its[at], *its[:at], *its[at + 1 :]]))
     rows = [of[0].row for _, of in shown]
     owners = [calls.call_of(row) for row in rows]
     asked, own = texts(np.array(owners, np.int64), ARGUMENTS), texts(np.array(rows, np.int64), ARGUMENTS + EXCERPT)
@@ -475,8 +515,8 @@ def _suspects(
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             text=_words(said, "" if owner == row else text),
             traces=len({int(trace[one.row]) for one in of_cause}),
-            failed=common[cause][0] if apart else None,
-            succeeded=common[cause][1] if apart else None,
+            failed=causes.common[cause][0] if apart else None,
+            succeeded=causes.common[cause][1] if apart else None,
             of_sides=of_sides(np.unique(trace[[one.row for one in of_cause]]), side),
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)

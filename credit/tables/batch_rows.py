@@ -58,15 +58,23 @@ class RowNames:
     coarse: tuple[str, ...] = ()
     exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
-    def labels_alike(self) -> list[str]:
-        """Groups, traces and agents whose labels a person would take for one, in words."""
+    def labels_alike(self) -> str:
+        """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.
+
+        Examples:
+          >>> import credit, warnings
+          >>> with warnings.catch_warnings(action="ignore"):
+          ...     _, _, rows = credit.from_columns(group=["q", "Q", "r", "R"], trace=[*"abcd"], reward=[1, 0, 1, 0])
+          >>> rows.names.labels_alike()
+          "groups 'q', 'Q' and 1 more like them"
+        """
         labels = {"groups": self.groups, "traces": self.traces, "agents": self.team.distinct_names}
-        return [
-            f"{what} {alike}"
-            for what, ids in labels.items()
-            if ids is not None and not pa.types.is_integer(ids.type)
-            for alike in look_alikes(ids.to_pylist())
-        ]
+        said = []
+        for what, ids in labels.items():
+            if ids is not None and not pa.types.is_integer(ids.type) and (alike := look_alikes(ids.to_pylist())):
+                more = f" and {len(alike) - 1} more like them" if len(alike) > 1 else ""
+                said.append(f"{what} {alike[0]}{more}")
+        return "; ".join(said)
 
 
 @dataclasses.dataclass(frozen=True)

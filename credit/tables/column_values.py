@@ -263,9 +263,10 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
         else:
             if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
                 values = np.asarray(values)  # tensors and JAX arrays
-            if getattr(getattr(values, "dtype", None), "kind", "") == "V" and str(values.dtype) == "bfloat16":
-                values = values.astype(np.float32)  # exact; Arrow has no such type
-            array = pa.array(values, from_pandas=True)
+            kind = getattr(values, "dtype", None)
+            if isinstance(kind, np.dtype) and kind.kind in "fV" and np.can_cast(kind, np.float64):
+                values = values.astype(np.float64)  # exact; Arrow has no bfloat16 and no swapped bytes
+            array = _array_of(values)
     except OverflowError:
         raise ColumnError(column, [], "has an integer beyond 64 bits; expected integers below 2⁶³, or texts") from None
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -279,6 +280,18 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
     if len(array) == 0:
         raise ColumnError(column, [], "has no rows; expected at least one")
     return array
+
+
+def _array_of(values: Any) -> Any:
+    """An Arrow array of a column; tensors and arrays without dimensions, as of a loop over rows, are their numbers."""
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        scalars = [getattr(entry, "ndim", None) == 0 for entry in values] if isinstance(values, list | tuple) else []
+        if not any(scalars):
+            raise
+        plain = [entry.item() if scalar else entry for entry, scalar in zip(values, scalars, strict=True)]
+        return pa.array(plain, from_pandas=True)
 
 
 def _refuse_mixed(column: str, values: Any) -> None:

@@ -149,7 +149,7 @@ def from_columns(
     result = built_from_columns(locals())
     for words in (*result[2].names.coarse, *result[2].names.alike):
         warnings.warn(words, PrecisionWarning, stacklevel=3)
-    for alike in result[2].names.labels_alike():
+    if alike := result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     copied = copied_rows(result[2])
     if copied.twice:

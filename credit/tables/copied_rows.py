@@ -125,6 +125,5 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     again, first = repeated_rows(*given, has_turns=has_turns)
     if not len(again):
         return ""
-    copy, row = place[again], place[first]
-    where = f"row {copy.min()} is row {row[copy.argmin()]} again"
+    where = f"row {place[again[0]]} is row {place[first[0]]} again"
     return f"{counted(len(again), 'row')} that equal earlier ones in every column ({where}) and count twice"

@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+SINGLE_WHOLE = 2**24
+"""From which on single precision makes different integers one number."""
+
+
 def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None, str]:
     """Whether rows stand in the order of their turns, None where that is not known; and what stands wrong, or "".
 
@@ -243,7 +247,19 @@ def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
     if missing.any():
         problem = "no place, but null, NaN or NaT; expected a number or a time, the place of the row within its trace"
         raise ColumnError("order", rows[missing], problem)
+    if places.dtype.kind == "f" and len(places) > 1:
+        _refuse_rounded(places.astype(np.float64), rows)
     return places
+
+
+def _refuse_rounded(places: np.ndarray, rows: np.ndarray) -> None:
+    """Refuse seconds since 1970 in single precision, as of a tensor, which are alike for two minutes: one round."""
+    far = np.flatnonzero(np.abs(places) >= SINGLE_WHOLE)
+    with np.errstate(over="ignore"):
+        single = places.astype(np.float32)
+    if len(far) and (places == single).all():
+        beside = f"{places[far[0]]:.0f}, beside which it has only multiples of {np.spacing(single[far[0]]):g}"
+        raise ColumnError("order", rows[far], f"is of single precision, {beside}; expected float64, integers or times")
 
 
 _COMPARED = (

@@ -57,6 +57,8 @@ _HEADER = {"id", "timestamp", "instructions"}
 _OF_HARNESS = ("<environment_context", "<user_instructions", "# AGENTS.md", "<permissions", "<turn_aborted")
 _NOTIFICATION = "<subagent_notification>"  # so does this, with the state of a sub-agent as JSON
 _SPAWN, _WAITS = "spawn_agent", ("wait_agent", "wait", "close_agent")
+_BUDGET = "budget_limited"
+_OF_NO_TURN = ("thread_rollback_failed", "active_turn_not_steerable")  # errors of what a person asked of Codex
 _ENDED = {"completed": None, "errored": "error"}
 """States in which a sub-agent has ended, and the status of its return."""
 
@@ -122,6 +124,10 @@ class _Event(msgspec.Struct):
     call_id: str | None = None
     item: _Item | None = None
     result: Any = None  # of an MCP server's call: {"Ok": ANSWER} or {"Err": TEXT}
+    message: Any = None  # of an error, beside its name
+    codex_error_info: Any = None
+    error: Any = None  # by which a turn ended
+    reason: Any = None  # for which it was aborted
 
 
 class _Message(msgspec.Struct):
@@ -161,7 +167,8 @@ class _Step(NamedTuple):
 class _Rollout(Session):
     """A session: what happened in it, the role of a sub-agent, and the session that a call started.
 
-    `failed` has calls that failed as events say, since the text of an MCP server's answer does not.
+    `failed` has calls that failed as events say, since the text of an MCP server's answer does not. `error` is what
+    ended the session, if the model said nothing after it.
     """
 
     role: str = "subagent"
@@ -170,6 +177,7 @@ class _Rollout(Session):
     tools: dict[str, str] = dataclasses.field(default_factory=dict)
     spawned: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: set[str] = dataclasses.field(default_factory=set)
+    error: str = ""
 
 
 RECORDS = (_Line, _Marker, _Session, _Context, _Event)
@@ -281,6 +289,8 @@ def _rollout(source: Source, name: str) -> _Rollout:
             rollout.steps.append(_Step(place, math.nan, usage=event.info.last_token_usage))
         elif (call := _failed_call(event)) is not None:
             rollout.failed.add(call)
+        elif error := _ending_error(event):
+            rollout.error = error
         elif line.type == "compacted":
             rollout.steps.append(_Step(place, math.nan, is_summary=True))
         elif line.type == "response_item":
@@ -296,6 +306,7 @@ def _rollout(source: Source, name: str) -> _Rollout:
 def _record(rollout: _Rollout, parts: dict[str, _Rollout]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(rollout.id, rollout.id, *rollout.place, format="codex", system=rollout.system)
+    record.error = rollout.error
     team = Team(record, asks=_ASKS)
     write_nested(_events(team, _AGENT, rollout, parts))
     name_models(record)
@@ -379,6 +390,8 @@ def _add(rollout: _Rollout, raw: bytes | msgspec.Raw, place: Place, time: float,
             ended = _ended(stated.status)
             if stated.agent_id and tool == _SPAWN:
                 rollout.spawned[item.call_id] = stated.agent_id
+    if item.type not in OUTPUTS and item.role != "developer":
+        rollout.error = ""  # the model went on
     rollout.steps.append(_Step(place, time, where.get("field", ""), item, ended=ended, status=status))
 
 
@@ -392,6 +405,22 @@ def _failed_call(event: _Event) -> str | None:
     if item is None or item.type == "CommandExecution":
         return None
     return item.id if item.status == "failed" or _is_error(item.result) else None
+
+
+def _ending_error(event: _Event) -> str:
+    """The name and the words of the error that ended a turn, as "usage_limit_exceeded: You've hit …"; "" of none."""
+    if event.type == "turn_aborted":
+        return event.reason if event.reason == _BUDGET else ""
+    stated = event.error if event.type == "task_complete" else {}
+    if event.type == "error":
+        stated = {"message": event.message, "codex_error_info": event.codex_error_info}
+    if not isinstance(stated, dict):
+        return str(stated or "")
+    info = stated.get("codex_error_info")
+    name = next(iter(info), "") if isinstance(info, dict) else info  # a name may have a code of HTTP
+    if name in _OF_NO_TURN:
+        return ""
+    return ": ".join(str(part) for part in (name if name != "other" else "", stated.get("message")) if part)
 
 
 def _is_error(answer: Any) -> bool:

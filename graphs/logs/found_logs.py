@@ -83,6 +83,13 @@ class Corpus:
         return [source for members in self.members.values() for source in members]
 
     @property
+    def text_columns(self) -> dict[str, str]:
+        """Of `columns` those of texts."""
+        from graphs.formats.table.columns import text_columns
+
+        return text_columns(self.columns or {})
+
+    @property
     def cache(self) -> Path | None:
         """The cache of logs that were read before; None where there are logs."""
         return next((source.path for source in self.members.get(CACHE, ())), None)

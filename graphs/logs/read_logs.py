@@ -166,7 +166,7 @@ def read_and_count(
         join.note_refused(traces.problems)
         join.met.intersection_update(traces.traces["trace"].to_pylist())  # not copies that contradict each other
         late = [p for p in join.unmatched() if p.line and (p.kind, p.file, p.line) not in known]
-        traces = dataclasses.replace(traces, problems=(*traces.problems, *late)) if late else traces
+        traces = dataclasses.replace(traces, problems=(*traces.problems, *late), text_columns=corpus.text_columns)
         sources = join.sources()
         sources.add(traces)
     return judge_channel(traces, reward, corpus.place), sources

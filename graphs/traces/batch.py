@@ -46,6 +46,7 @@ class Traces:
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.
       ignored: files of a folder that were skipped: their names are not names of logs, or they stand beside logs.
+      text_columns: columns of tables that hold texts under other names than ours, as "arguments": their name by ours.
 
     Examples:
       >>> import credit
@@ -64,6 +65,7 @@ class Traces:
     problems: tuple[Problem, ...] = ()
     ignored: tuple[str, ...] = ()
     tokens: Tokens | None = None
+    text_columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def sizes(self) -> Sizes:

@@ -62,6 +62,7 @@ class _About(msgspec.Struct):
     problems: list[Problem]
     ignored: list[str]
     left_out: list[str] = []
+    text_columns: dict[str, str] = {}
 
 
 def is_cache(path: str | Path) -> bool:
@@ -99,7 +100,7 @@ def write_cache(traces: Traces, path: str | Path) -> None:
     flat = _flat(traces)
     left_out = _left_out(flat, pa.array(trace_of["events"]))
     flat = {name: column for name, column in flat.items() if name not in left_out}
-    about = _About(VERSION, list(traces.problems), list(traces.ignored), left_out)
+    about = _About(VERSION, list(traces.problems), list(traces.ignored), left_out, dict(traces.text_columns))
     with atomic_write(path) as file:
         writer: pq.ParquetWriter | None = None
         try:
@@ -369,6 +370,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         problems=tuple(about.problems),
         ignored=tuple(about.ignored),
         tokens=_tokens(columns),
+        text_columns=about.text_columns,
     )
 
 

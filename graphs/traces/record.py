@@ -55,6 +55,7 @@ __all__ = [
     "check_evidence",
     "fitting",
     "is_limit",
+    "reordered",
     "stray_zoneless",
     "topological_order",
 ]
@@ -87,10 +88,12 @@ LIMITS = frozenset(
 _LIMIT_ERRORS = frozenset(
     {"maxturnsexceeded", "graphrecursion", "usagelimitexceeded", "llmcallslimitexceeded", "agentmaxsteps",
      "budgetexceeded", "contextwindowexceeded", "maxtokensreached", "contextwindowoverflow", "agenttimeout",
-     "limitsexceeded", "timeexceeded", "maxiterationsreached"}
+     "limitsexceeded", "timeexceeded", "maxiterationsreached", "sessionbudgetexceeded", "budgetlimited",
+     "usagelimitreached", "insufficientquota", "quotaexceeded", "creditsdepleted"}
 )  # fmt: skip
 """Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
-AI, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2) and OpenHands' SDK."""
+AI and Codex, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2), OpenHands' SDK, Codex (2), and of
+quotas of providers."""
 _OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|budget)"
 _LIMIT_WORDS = re.compile(
     rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b"
@@ -350,7 +353,7 @@ def check(record: TraceRecord, limits: Limits = DEFAULT, *, columns: bool = True
         _check_tokens(record)
     _check_agent_rewards(record)
     if any(map(operator.ge, record.senders, record.receivers)):
-        record = _reorder(record, _forward_order(record))
+        record = reordered(record, _forward_order(record))
     _check_agents(record)
     _check_spawns(record)
     return record
@@ -600,6 +603,8 @@ def is_limit(reason: object) -> bool:
     Examples:
       >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
       (True, False, False)
+      >>> is_limit("usage_limit_exceeded: You've hit your usage limit"), is_limit("server_overloaded")
+      (True, False)
       >>> is_limit("langgraph.errors.GraphRecursionError: Recursion limit of 25 reached"), is_limit("TimeoutError")
       (True, False)
       >>> is_limit("RuntimeError: Agent reached maximum iteration. Current iteration: 30, max iteration: 30")
@@ -662,7 +667,7 @@ def _find_cycle(record: TraceRecord, stuck: set[int]) -> list[int]:
     return [path[start], *reversed(path[start:])]
 
 
-def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
+def reordered(record: TraceRecord, order: list[int]) -> TraceRecord:
     """The record with its events in `order`, and edges that refer to the new positions."""
     n = len(order)
     place = [0] * n

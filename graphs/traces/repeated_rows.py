@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["APART", "MEASURED", "REPEATED_ROWS", "repeated_rows"]
+__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "repeated_rows"]
 
 REPEATED_ROWS = "repeated-rows"
 """The kind of the note that a table has rows again."""
@@ -44,6 +44,8 @@ def repeated_rows(
     is_file: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that equal an earlier one, and which; none where no row is surely a copy, but may be another event.
+
+    Those that stand least often are first: others may be equal by chance, too.
 
     The chance that a second call has the numbers of the first is taken for the share of the unlike rows that have them:
     of the agents of that name, or of the trace, whichever is more.
@@ -89,6 +91,7 @@ def repeated_rows(
     kept = (copied & alone & (((sizes >= STRETCH) & (ends < begins)) | copied.all()))[run]
     place = np.arange(len(trace)) if place is None else place
     again = np.flatnonzero(is_later)
+    again = again[np.lexsort((place[again], times[which[again]]))]
     follows = is_file and _follows_itself(trace, which[np.argsort(place)], times)
     if follows or (turn is not None and _all_again(trace, turn, place, first, which, times)):
         return again, first[which[again]]

@@ -1,17 +1,19 @@
 """Traces that a log or a batch has again under another id, as of a step that was read twice: each then counts twice.
 
-Outcomes of a few kinds are equal by chance. So traces count as copies only by numbers that hardly come twice, and where
-those of a whole part stand again: of all, of a group, or of a file.
+Outcomes of a few kinds are equal by chance, and a policy may write a text again. So traces count as copies only where
+those of a whole part stand again: of all, of a group, or of a file. Then numbers tell it that hardly come twice; or the
+order does, in which a part's traces stand again. A trace alone is never called a copy: of 8 samples of a policy that
+writes one of 50 texts, two are equal in 44 % of groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from graphs.event_graph import EventGraph
-from graphs.traces.repeated_rows import APART
+from graphs.traces.repeated_rows import APART, CHANCE
 
 __all__ = ["contents", "repeated_traces"]
 
@@ -28,9 +30,10 @@ def repeated_traces(
     measured: Iterable[np.ndarray],
     file: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Traces that equal an earlier one of their group in all numbers, and which: int [n] each.
+    """Traces that equal an earlier one in all numbers, in its group or another, and which: int [n] each.
 
-    An outcome of up to two decimals may be that of another trace, and is not measured.
+    The first is surely a copy. Others may be twins by chance, of those that a part has again. An outcome of up to two
+    decimals may be that of another trace, and is not measured.
 
     Args:
       graph: of the batch, the events of a trace beside each other.
@@ -44,6 +47,18 @@ def repeated_traces(
     trace, names = np.asarray(graph.trace_ids)[:events], np.asarray(graph.agent_name_ids)
     first = np.searchsorted(trace, np.arange(n))
     place = np.arange(events) - first[trace]
+    kinds = 2 * np.asarray(graph.event_type)[:events] + np.asarray(graph.action_mask)[:events]
+    rows = contents(place, kinds, names[np.asarray(graph.agent_ids)[:events]],
+                    *(np.asarray(column)[:events] for column in stated))  # fmt: skip
+    content = contents(outcome, _of_traces(rows, trace, n))
+    group = np.asarray(graph.group_ids)[:n]
+    size = np.bincount(group)
+    alike = _of_traces(content, group, len(size))  # groups of the same traces, in any order
+    if (size > 2).all() and (content == content[np.unique(group, return_index=True)[1]][group]).all():
+        return group[:0], group[:0]  # a policy that does not vary
+    for copy, original in _parts_again(content, group, file):
+        if _chance_of_order(content[original], group[original]) <= np.log(CHANCE):
+            return copy, original
     known = [np.asarray(column)[:events] for column in measured]
     fine = np.abs(outcome - np.round(outcome, 2)) > 1e-6
     has_numbers = fine
@@ -51,14 +66,9 @@ def repeated_traces(
         is_known = np.isfinite(column) & ((column.dtype.kind == "f") | (column >= 0))
         has_numbers = has_numbers | (np.bincount(trace[is_known], minlength=n) > 0)
     numbers = contents(np.where(fine, outcome, 0.0), _of_traces(contents(place, *known), trace, n))
-    kinds = 2 * np.asarray(graph.event_type)[:events] + np.asarray(graph.action_mask)[:events]
-    rows = contents(place, kinds, names[np.asarray(graph.agent_ids)[:events]],
-                    *(np.asarray(column)[:events] for column in stated))  # fmt: skip
-    group = np.asarray(graph.group_ids)[:n]
-    group = np.where(np.bincount(group)[group] > 1, group, -1)  # one of its own tells nothing
-    content = contents(group, outcome, _of_traces(rows, trace, n))
     asked = np.flatnonzero(has_numbers)
-    _, unlike, which = np.unique(content[asked], return_index=True, return_inverse=True)
+    content = contents(np.where(size > 1, alike, 0)[group], content)  # a group of one tells nothing
+    _, unlike, which, often = np.unique(content[asked], return_index=True, return_inverse=True, return_counts=True)
     again = unlike[which] < np.arange(len(asked))
     if len(np.unique(numbers[asked][unlike])) >= NEARLY * len(unlike) and again.any():
         whole = np.zeros(len(asked), bool)
@@ -68,7 +78,72 @@ def repeated_traces(
         again &= whole
     else:
         again[:] = False
-    return asked[again], asked[unlike[which[again]]]
+    copies = np.flatnonzero(again)
+    copies = copies[np.argsort(often[which[copies]], kind="stable")]  # those that stand least often are no twins
+    return asked[copies], asked[unlike[which[copies]]]
+
+
+def _parts_again(
+    content: np.ndarray, group: np.ndarray, file: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Parts of the batch whose traces are, one by one, those of an earlier part: of all, and of files.
+
+    Args:
+      content, group, file: int [T].
+    """
+    n = len(content)
+    traces = np.arange(n)
+    for parts in range(2, n // APART + 1):
+        size = n // parts
+        if n % parts == 0 and (content == np.tile(content[:size], parts)).all():
+            of_part = [_by_appearance(group[start : start + size]) for start in range(0, n, size)]
+            if all((ids == of_part[0]).all() for ids in of_part[1:]):
+                yield traces[size:], traces[size:] % size
+            break  # parts of parts are as much alike
+    earlier: dict[bytes, np.ndarray] = {}
+    for of in [] if file is None else np.unique(file):
+        members = np.flatnonzero(file == of)
+        stated = np.stack([content[members], _by_appearance(group[members]).astype(np.uint64)]).tobytes()
+        if (original := earlier.setdefault(stated, members)) is not members and len(members) >= APART:
+            yield members, original
+
+
+def _by_appearance(ids: np.ndarray) -> np.ndarray:
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    ranks: np.ndarray = np.argsort(np.argsort(first))[which]
+    return ranks
+
+
+def _chance_of_order(content: np.ndarray, group: np.ndarray) -> float:
+    """The log of the chance that as many other traces have these contents in this order, and no less than it.
+
+    The chance of each is the share of the others that have its content: of those of its group, of those at its place in
+    their groups, or of those behind the same one or two, whichever is most. So outcomes that are sorted, come by turns,
+    or are all equal in a group, as those of a policy that hardly varies, are likely to be equal in another part.
+
+    Args:
+      content, group: int [T], of the traces of the part.
+
+    Examples:
+      >>> passed = np.array([1, 0, 0, 1, 1, 1, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0] * 2)[:30]
+      >>> bool(_chance_of_order(passed, np.arange(30) // 5) < np.log(1e-4))
+      True
+      >>> _chance_of_order(np.arange(30) % 2, np.arange(30) // 6)
+      0.0
+    """
+    content = np.unique(content, return_inverse=True)[1]
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.diff(group[order], prepend=group[order][0] - 1))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    before = np.concatenate([[-1], content[:-1]])
+    beside = (len(content) + 1) * before + np.concatenate([[-1], before[:-1]])
+    share = np.full(len(content), 1 / len(content))
+    for ids in (group, place, before, beside):
+        _, of, size = np.unique(ids, return_inverse=True, return_counts=True)
+        _, pair, alike = np.unique(len(content) * of + content, return_inverse=True, return_counts=True)
+        share = np.maximum(share, (alike[pair] - 1) / np.maximum(size[of] - 1, 1))
+    return float(np.log(share).sum())
 
 
 def _copied(which: np.ndarray, again: np.ndarray, part: np.ndarray) -> np.ndarray:

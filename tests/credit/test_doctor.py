@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +70,8 @@ LOGS: dict[str, tuple[tuple[str, ...], dict[str, float | str]]] = {
 def read(folder: Path, *lines: dict[str, Any]) -> Traces:
     (folder / "log.jsonl").write_text("".join(json.dumps({"schema_version": "1.0"} | line) + "\n" for line in lines))
     traces = credit.read(folder / "log.jsonl")
-    assert {problem.kind for problem in traces.problems} <= {"several-versions"}
+    noted = {"several-versions", "repeated-rows"}  # a log written by a rule stands again after its period
+    assert {problem.kind for problem in traces.problems} <= noted
     return traces
 
 
@@ -403,35 +402,6 @@ def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     assert findings["idle_groups"].words == "1 of 10 groups: outcomes are equal in 1"
     assert findings["idle_groups"].found is False
     assert findings["exploding_advantages"].traces[0] == "t39"
-
-
-def test_verdicts_that_say_otherwise_than_outcomes_are_counted(tmp_path: Path) -> None:
-    """Nothing set a verdict beside the outcome, where the log had both."""
-
-    def finding(judge: Callable[[int], float], tasks: int = 10, **other: float) -> Finding:
-        lines = [one(i, i // 4, rewards={"team": float(i % 2), "judge": judge(i)} | other) for i in range(4 * tasks)]
-        return found(read(tmp_path, *lines))["verdict_disagreement"]
-
-    lenient = finding(lambda i: 1.0 if i % 20 else 0.0)
-    assert lenient.found and (lenient.shown, lenient.tasks) == (20 - 2, 40) and "t1" not in lenient.traces
-    assert finding(lambda i: 1.0 if i % 20 else 0.0, style=1.0).words.startswith("style")  # it does so more often
-    assert lenient.words.startswith(
-        "judge says otherwise than the outcome in 18 of 40 traces: it passes 18 that failed and fails 0 that succeeded"
-    )
-    assert "45 % over tasks (too few tasks for an interval)" in lenient.words  # of two values in 2 and 8 tasks
-    assert lenient.mean == pytest.approx(0.45) and lenient.p is None
-    many = finding(lambda i: 1.0 if i % 20 else 0.0, tasks=40)
-    low, high = map(float, re.findall(r"\((\d+) to (\d+) %\)", many.words)[0])
-    assert low < 45 < high
-    now_and_then = finding(lambda i: float(i % 2) if i % 10 else 1 - float(i % 2))
-    assert now_and_then.found is False and now_and_then.shown == 4
-    always = finding(lambda i: 1 - float(i % 2))
-    assert always.found and always.words.endswith("100 % over tasks (the same in each)")
-    few = finding(lambda i: 1 - float(i % 2), tasks=4)
-    assert few.found is None and "too few tasks" in few.words and few.shown == 16
-    graded = finding(lambda i: i / 7)
-    assert graded.found is None and graded.words == "verdicts and outcomes have not two values each"
-    assert finding(lambda i: float(i % 2)).words == "the log has no verdict beside the outcome"  # the outcome itself
 
 
 @pytest.mark.slow

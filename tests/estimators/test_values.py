@@ -304,7 +304,8 @@ def test_qmix_against_a_loop_and_its_slopes_against_differences() -> None:
         return total + float(parameters["V.2.weight"][0] @ hidden + parameters["V.2.bias"][0])
 
     singles = {name: x.astype(np.float32) for name, x in parameters.items()}
-    total, slopes = factored.mixer_credit(factored.qmix, q.astype(np.float32), state.astype(np.float32), singles)
+    credit_of = jax.jit(factored.mixer_credit, static_argnums=0)
+    total, slopes = credit_of(factored.qmix, q.astype(np.float32), state.astype(np.float32), singles)
     np.testing.assert_allclose(total, slow(q), rtol=1e-5)
     for i in range(agents):
         step = np.eye(agents)[i] * 1e-5

@@ -64,6 +64,7 @@ def episodes(folder: Path, rewards: list[Agents]) -> Path:
     return path
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(("what", "rewards", "method", "options", "expected"), EXECUTED)
 def test_numbers_are_those_of_prime_rl(
     what: str, rewards: list[Agents], method: str, options: dict[str, Any], expected: list[float], tmp_path: Path

@@ -266,6 +266,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 ]
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(
     ("name", "columns", "options", "expected"),
     [

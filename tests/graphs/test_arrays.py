@@ -60,7 +60,7 @@ def test_segment_reductions(seed: int) -> None:
     means = [math.fsum(xs) / len(xs) if xs else 0.0 for xs in lists]
     squares = [math.fsum((x - m) ** 2 for x in xs) for xs, m in zip(lists, means, strict=True)]
     places = [[i for i in range(LENGTH) if where[i] and ids[i] == s] for s in range(SEGMENTS)]
-    mean = segment_mean(values, ids, SEGMENTS, where)
+    mean = jax.jit(segment_mean, static_argnums=2)(values, ids, SEGMENTS, where)
     np.testing.assert_allclose(segment_sum(values, ids, SEGMENTS, where), [math.fsum(xs) for xs in lists], atol=1e-5)
     np.testing.assert_array_equal(segment_count(ids, SEGMENTS, where), [len(xs) for xs in lists])
     np.testing.assert_allclose(mean, means, atol=1e-6)
@@ -134,7 +134,8 @@ def test_pair_ids_side_by_side_are_the_same_pairs_in_the_same_order(seed: int, s
 def test_pair_ids_of_ranges_that_int32_does_not_hold() -> None:
     least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
     mask = np.ones(3, bool)
-    assert pair_ids(np.array([0, 0, 1]), np.array([least, most, 5]), mask, num_first=2).tolist() == [0, 1, 2]
+    ids = jax.jit(pair_ids, static_argnames="num_first")
+    assert ids(np.array([0, 0, 1]), np.array([least, most, 5]), mask, num_first=2).tolist() == [0, 1, 2]
 
 
 def test_pair_ids_of_nothing() -> None:

@@ -12,7 +12,7 @@ from graphs.stable_order import stable_order
 LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
-@pytest.mark.parametrize("room", [42, 64])
+@pytest.mark.parametrize("room", [42, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [0, 1, 1000, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 257))])
 def test_it_is_the_order_of_a_comparison_sort(size: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROOM", room)  # 42: one key a pass, as of batches beyond 2^31

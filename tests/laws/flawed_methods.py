@@ -15,7 +15,7 @@ from estimators.group import settle_alone
 from estimators.medians import median_of_others
 from estimators.members import members
 from graphs.floats import at_least_float32
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
 
 def good(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
@@ -153,6 +153,57 @@ def of_others(key: str, unit: str, *, centred: bool = False) -> Callable[..., Cr
                       own_outcome=True)  # fmt: skip
 
     return median_of_key
+
+
+def expects_its_own_marks(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """The mean of the others, and what the trace itself earned at its events."""
+    out = rloo(graph, reward, event_reward=event_reward)
+    step, real = check_event_array(graph, "event_reward", event_reward)
+    own = segment_sum(step, graph.trace_ids, graph.num_traces, real)[graph.trace_ids]
+    return replaced(out, baseline=jnp.where(out.valid, out.baseline + own, 0))
+
+
+def is_among_the_rows_of_its_role(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """The mean of the others' outcomes, and the mean event reward of all other rows of the group's role."""
+    out = rloo(graph, reward, event_reward=event_reward)
+    step, real = check_event_array(graph, "event_reward", event_reward)
+    key = graph.group_ids[graph.trace_ids] * graph.num_agents + graph.agent_role_ids[graph.agent_ids]
+    rows = jnp.arange(graph.num_events)
+    other = real[None] & (key[:, None] == key[None]) & (rows[:, None] != rows[None])
+    mean = jnp.where(other, step[None], 0).sum(1) / jnp.maximum(other.sum(1), 1).astype(step.dtype)
+    return replaced(out, baseline=jnp.where(out.valid, out.baseline + mean, 0), unit="event")
+
+
+def divides_by_its_own_return(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = rloo(graph, reward, event_reward=event_reward)
+    return replaced(out, scale=jnp.where(out.valid, 1 + jnp.abs(out.credit), 1))
+
+
+def refuses_the_worst(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """No number for a trace that is more than 2 below the mean of the others."""
+    out = rloo(graph, reward, event_reward=event_reward)
+    kept = out.valid & (out.credit > out.baseline - 2)
+    return replaced(
+        out,
+        credit=jnp.where(kept, out.credit, 0),
+        baseline=jnp.where(kept, out.baseline, 0),
+        reason=jnp.where(kept | ~out.valid, out.reason, Reason.TOO_FEW).astype(jnp.int8),
+    )
+
+
+def omits_later_marks(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """The outcome and the action's own event reward against the mean outcome of the others."""
+    out = rloo(graph, reward)
+    step, _ = check_event_array(graph, "event_reward", event_reward)
+    return replaced(out, credit=jnp.where(out.valid, out.credit + step, 0), unit="event", estimand="return")
+
+
+def expects_what_comes(graph: Any, reward: Any, *, event_reward: Any = None, value: Any) -> Credit:
+    """The return minus the mean value of the trace's states, of which the later ones follow from its actions."""
+    out = rloo(graph, reward, event_reward=event_reward)
+    known, real = check_event_array(graph, "value", value)
+    mean = segment_mean(known, graph.trace_ids, graph.num_traces, real)[graph.trace_ids]
+    return replaced(out, baseline=jnp.where(out.valid, mean, 0))
 
 
 def refuses_agents(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:

@@ -76,7 +76,8 @@ def grouped(names: Any) -> list[Any]:
 def new_subject(name: str) -> Subject:
     method = SUBJECTS[name]
     levels = {need: "trace" if need in TRACE_EVIDENCE else "event" for need in method.needs}
-    return Subject(method.fn, levels, method.scope, seed=0, shaped=method.shaped, nonnegative=method.nonnegative)
+    of_row = {name: getattr(method, name) for name in ("shaped", "nonnegative", "unbiased")}
+    return Subject(method.fn, levels, method.scope, seed=0, **of_row)
 
 
 subject = functools.cache(new_subject)

@@ -120,13 +120,13 @@ def starred(null: Null, method: str, worlds: int) -> int:
     ("method", "null"),
     [
         pytest.param("hae", Null(), marks=pytest.mark.slow),
-        ("maac", Null(cost=0.05)),
+        pytest.param("maac", Null(cost=0.05), marks=pytest.mark.slow),
         pytest.param("maac", Null(off=-0.2), marks=pytest.mark.slow),
         ("gae", Null(off=-0.2)),
         pytest.param("gae", Null(rise=0.3), marks=pytest.mark.slow),
         pytest.param("critic", Null(off=-0.2), marks=pytest.mark.slow),
         ("critic", Null(rise=0.3)),
-        ("gigpo", Null(is_equal=False, cost=0.05)),
+        pytest.param("gigpo", Null(is_equal=False, cost=0.05), marks=pytest.mark.slow),
         pytest.param("hgpo", Null(cost=0.05, returns=True), marks=pytest.mark.slow),
     ],
     ids=str,
@@ -141,21 +141,36 @@ def test_neither_values_nor_costs_make_an_agent_stand_out(method: str, null: Nul
     [
         ("gae", Null(), {}, ""),
         ("gae", Null(cost=0.05), {}, ""),
-        ("critic", Null(cost=0.05), {}, ""),
-        ("maac", Null(), {}, ""),
-        ("maac", Null(cost=0.05), {}, "By maac an action's place makes its number more or less"),
-        ("gae", Null(cost=0.05), {"along": "agent"}, "By gae an action's place makes its number more or less"),
         ("gae", Null(), {"discount": 0.9}, "By gae an action's place makes its number more or less"),
-        ("hae", Null(), {}, "By hae an action's place makes its number more or less"),
-        ("critic", Null(off=-0.2), {}, "Values before last actions are too low by 0."),
         ("gae", Null(off=0.2), {}, "Values before last actions are too high by 0."),
         ("gae", Null(rise=0.1), {}, "Values rise within a trace by 0.0"),
         ("gae", Null(rise=-0.1), {}, "Values fall within a trace by 0.0"),
-        ("gigpo", Null(), {}, ""),
-        ("gigpo", Null(cost=0.05), {}, ""),
-        ("gigpo", Null(cost=0.05, is_equal=False), {}, "Actions after one observation have more or fewer actions"),
-        ("gigpo", Null(returns=True), {}, ""),
-        ("gigpo", Null(cost=0.05, returns=True), {}, "Actions after one observation have more or fewer actions"),
+        ("critic", Null(off=-0.2), {}, "Values before last actions are too low by 0."),
+        *(
+            pytest.param(*more, marks=pytest.mark.slow)
+            for more in (
+                ("critic", Null(cost=0.05), {}, ""),
+                ("maac", Null(), {}, ""),
+                ("maac", Null(cost=0.05), {}, "By maac an action's place makes its number more or less"),
+                ("gae", Null(cost=0.05), {"along": "agent"}, "By gae an action's place makes its number more or less"),
+                ("hae", Null(), {}, "By hae an action's place makes its number more or less"),
+                ("gigpo", Null(), {}, ""),
+                ("gigpo", Null(cost=0.05), {}, ""),
+                (
+                    "gigpo",
+                    Null(cost=0.05, is_equal=False),
+                    {},
+                    "Actions after one observation have more or fewer actions",
+                ),
+                ("gigpo", Null(returns=True), {}, ""),
+                (
+                    "gigpo",
+                    Null(cost=0.05, returns=True),
+                    {},
+                    "Actions after one observation have more or fewer actions",
+                ),
+            )
+        ),
     ],
 )
 def test_what_is_said_of_values(method: str, null: Null, options: dict[str, object], note: str) -> None:

@@ -62,7 +62,10 @@ papers have those of four benchmarks, by one of them."""
 
 def prints(path: pathlib.Path) -> bool:
     """Whether a text of the module, other than a docstring, speaks of an interval or has a ±."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    whole = path.read_text(encoding="utf-8")
+    if "±" not in whole and "interval" not in whole:
+        return False
+    tree = ast.parse(whole)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in alone]
     return any(isinstance(text, str) and ("±" in text or "% interval" in text) for text in texts)
@@ -121,14 +124,14 @@ PLACES = ("agents against the rest", "means of metrics", "medians of amounts", "
           "failed tasks against succeeded", "errors of decisions")  # fmt: skip
 
 
+@pytest.mark.parametrize("draws", [300, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", PLACES)
-def test_intervals_hold_what_they_say(place: str) -> None:
+def test_intervals_hold_what_they_say(place: str, draws: int) -> None:
     """95 % intervals hold the truth in 93 to 97 %, as far as draws can tell, over 5 to 60 tasks."""
     rng, found = np.random.default_rng(5), {}
+    draws = 1000 if place == "errors of decisions" else draws  # few tasks have none
     for world, (draw, mean, median) in WORLDS.items():
-        found[world] = [
-            right for _ in range(600 if place == PLACES[0] else 1000) for right in drawn(rng, place, draw, mean, median)
-        ]
+        found[world] = [right for _ in range(draws) for right in drawn(rng, place, draw, mean, median)]
     found = {world: rights for world, rights in found.items() if len(rights) > 100}
     assert len(found) >= 4
     every = [right for rights in found.values() for right in rights]

@@ -17,6 +17,7 @@ from credit.bench.training.reruns import coalition_shares, replaced_rewards, sib
 from credit.bench.training.rollouts import draw_rollout, exact_return
 from credit.bench.training.sparse_draws import categorical_at
 from credit.bench.training.team_policies import first_parameters, policy_logits
+from credit.bench.training.training_comparison import TIE
 from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
 from credit.cli.benchmarks.bench_train import _matching
@@ -149,6 +150,34 @@ def test_exact_increments_teach_at_least_as_fast_as_the_team_reward() -> None:
     error = np.sqrt((area["rloo"].var(ddof=1) + area["control_exact"].var(ddof=1)) / 8)
     assert area["exact_increments"].mean() > area["rloo"].mean() + 2 * error
     assert area["control_exact"].mean() > area["rloo"].mean() - 2 * error
+
+
+def times(factor: float) -> Signal:
+    """`rloo` with its weights multiplied."""
+    plain = training_signal("rloo")
+
+    def weigh(rollout, state, key):  # type: ignore[no-untyped-def]
+        answer = plain.weigh(rollout, state, key)
+        return answer._replace(weights=factor * answer.weights)
+
+    return Signal(plain.start, weigh)
+
+
+MULTIPLES = [times(0.5), times(0.75)]
+
+
+@pytest.mark.sampled
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["padding", *(name for name in TASKS if name != "padding")])
+def test_a_multiple_of_rloo_trains_as_rloo_under_adam(name: str) -> None:
+    """Adam made steps of rounding where traces that chose alike have advantages that sum to 0."""
+    task = learning_task(name)
+    for seed in np.random.default_rng(list(name.encode())).integers(10**6, size=3).tolist():
+        curve, *others = (train(task, s, SHORT, seed, 0.4) for s in (training_signal("rloo"), *MULTIPLES))
+        for other in others:
+            assert other.spent.tolist() == curve.spent.tolist()
+            apart = np.abs(other.expected - curve.expected).mean() / (task.optimum - curve.expected[0])
+            assert apart <= TIE, (seed, apart)
 
 
 def rloo_in_numpy(task: LearningTask, settings: TrainingSettings, seed: int, rate: float) -> np.ndarray:
@@ -398,6 +427,7 @@ def test_wrong_names_and_numbers_are_refused() -> None:
         train(learning_task("pivotal"), training_signal("zero"), SHORT, 0, 0)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", ["control_both", "stack", "stop_robust", "posterior", "coma"])
 def test_a_step_factors_once(name: str) -> None:
     """Two that could run side by side wait for each other forever where seeds are trained at once on two cores."""

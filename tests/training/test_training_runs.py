@@ -262,18 +262,20 @@ def test_no_p_value_of_a_cell_is_taken_for_that_of_the_star() -> None:
     assert [name for name in Cell._fields if name.split("_")[-1] == "p"] == ["difference_p", "ahead_p", "events_p"]
 
 
-def test_few_seeds_with_rare_failures_mark_no_difference() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("draws", [150, 300])
+def test_few_seeds_with_rare_failures_mark_no_difference(draws: int) -> None:
     """Student's test called 6 to 15 % of equal signals different on `bottleneck` and `stopping`, at 3 to 10 seeds."""
     rng, marked = np.random.default_rng(0), collections.Counter[int]()
     for seeds in (3, 5, 6, 8, 12):
-        for _ in range(300):
+        for _ in range(draws):
             areas = 0.9 - 0.02 * rng.random((2, seeds)) - 0.5 * (rng.random((2, seeds)) < 0.08)
             numbers = {"learning_rate": 0.1, "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0}
             numbers |= {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0}
             rows = [{"task": "t", "signal": name, "seed": s, "mean_return": float(a), **numbers}
                     for name, of in zip("ab", areas, strict=True) for s, a in enumerate(of)]  # fmt: skip
             marked[seeds] += cells(rows)[1].ahead_p < 0.05
-    assert marked[3] == marked[5] == 0 and all(count <= 0.08 * 300 for count in marked.values()), marked
+    assert marked[3] == marked[5] == 0 and all(count <= 0.08 * draws for count in marked.values()), marked
 
 
 def test_the_rate_can_be_chosen_by_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,23 +524,24 @@ def test_rounding_is_neither_ahead_nor_a_comparison() -> None:
     assert mean_ranks(table) == {"base": 3.5, "rounded": 3.5, "other": 1.5, "as other": 1.5}
 
 
-def test_the_seeds_that_a_table_takes_follow_its_comparisons() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("different", [2, 1, 3, 9])
+def test_the_seeds_that_a_table_takes_follow_its_comparisons(different: int) -> None:
     """It said six for every table; with two comparisons six seeds can mark nothing. Equal rows counted as several."""
     numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
     numbers |= {"start": 0.0, "optimum": 1.0, "events_to_90": 1.0}
-    for different in (1, 2, 3, 9):
-        marked = []
-        for seeds in (least_seeds(different) - 1, least_seeds(different)):
-            rows = [{"signal": "base", "seed": s, "mean_return": 0.1, **numbers} for s in range(seeds)]
-            rows += [{"signal": f"m{c}", "seed": s, "mean_return": 0.1 + (0.01 if c == 0 else -0.01 * c * (-1) ** s),
-                      **numbers} for c in range(different) for s in range(seeds)]  # fmt: skip
-            again = [row | {"signal": f"again {row['signal']}"} for row in rows]
-            table = cells(rows + again)
-            assert comparisons(table, "base") == different
-            assert [cell.same_as for cell in table[different + 1 :]] == [cell.signal for cell in table[: different + 1]]
-            marked.append(table[1].ahead_p < 0.05)
-            assert table[1].ahead_p == table[different + 2].ahead_p  # once more the same numbers, one test
-        assert marked == [False, True], different
+    marked = []
+    for seeds in (least_seeds(different) - 1, least_seeds(different)):
+        rows = [{"signal": "base", "seed": s, "mean_return": 0.1, **numbers} for s in range(seeds)]
+        rows += [{"signal": f"m{c}", "seed": s, "mean_return": 0.1 + (0.01 if c == 0 else -0.01 * c * (-1) ** s),
+                  **numbers} for c in range(different) for s in range(seeds)]  # fmt: skip
+        again = [row | {"signal": f"again {row['signal']}"} for row in rows]
+        table = cells(rows + again)
+        assert comparisons(table, "base") == different
+        assert [cell.same_as for cell in table[different + 1 :]] == [cell.signal for cell in table[: different + 1]]
+        marked.append(table[1].ahead_p < 0.05)
+        assert table[1].ahead_p == table[different + 2].ahead_p  # once more the same numbers, one test
+    assert marked == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -574,10 +577,14 @@ small = MICRO["relay-and"]
 """
 
 
-def test_tasks_of_ones_own_and_published_names_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("names", [["rloo", "Turn-LOO"], ["C3"]])
+def test_tasks_of_ones_own_and_published_names_are_trained(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both were unknown here; rows of a task that may have changed are not kept."""
     monkeypatch.chdir(tmp_path)
-    call = ["bench", "train", "--steps", "3", "--seeds", "1", "--learning-rates", "0.4", "-m", "rloo,Turn-LOO,C3"]
+    call = ["bench", "train", "--steps", "3", "--seeds", "1", "--learning-rates", "0.4", "-m", ",".join(names)]
     optima = []
     for best in ("0.9", "0.6"):
         (tmp_path / "task_of_mine.py").write_text(OWN_TASK.format(best))
@@ -586,7 +593,7 @@ def test_tasks_of_ones_own_and_published_names_are_trained(tmp_path: Path, monke
         done = CliRunner().invoke(cli, [*call, "--tasks", "task_of_mine:task", "-o", "rows.json", "--json"])
         assert done.exit_code == 0, done.output
         rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-        assert [row["signal"] for row in rows] == ["rloo", "Turn-LOO", "C3"]
+        assert [row["signal"] for row in rows] == names
         optima.append({row["optimum"] for row in rows})
     assert optima == [{0.9}, {0.6}]
     takes = "`credit bench bias --world task_of_mine:small` takes it"

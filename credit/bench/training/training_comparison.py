@@ -17,9 +17,9 @@ from graphs.text import excerpt
 __all__ = ["AtRate", "Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain", "runs"]
 
 TIE = 1e-6
-"""Differences of areas up to this count as none: policies are of single precision. Of 505 pairs of runs of 60 updates
-with Adam, of signals that agree but for their scale or their order of summation, 185 were nearer and none was between
-1e-6 and 1e-5."""
+"""Differences of areas up to this count as none: policies are of single precision. Of 896 pairs of runs of 60 updates
+with Adam, of signals that agree but for their order of summation, none was further apart than 1.1e-7, and of 180 of
+`rloo` and a multiple of it none further than 3e-7."""
 
 _KEY = ("task", "signal", "seed")
 NO_INTERVAL = (float("nan"), float("nan"))

@@ -23,6 +23,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from credit.bench.refusals import UnmeasuredError, main_reason
+from credit.bench.signs import residue
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
@@ -235,13 +236,13 @@ def _compiled(
             # Traces of a kind see the same logits, so that their weights add up. Choice by choice: XLA computes all of
             # a signal in loops along the last axis, and two choices are a short one.
             of_choice = [answer.weights[..., c] for c in range(task.choices)]
-            summed = [jax.ops.segment_sum(part, rollout.kind, task.kinds) for part in of_choice]
-            weights = jnp.stack(summed, axis=-1) / len(rollout.kind)
-
-            def loss(p: Any) -> jax.Array:
-                return -jnp.sum(weights * jax.nn.log_softmax(policy_logits(task, settings, p)))
-
-            slope = jax.grad(loss)(parameters)
+            *summed, size = [
+                jax.ops.segment_sum(part, rollout.kind, task.kinds) / len(rollout.kind)
+                for part in (*of_choice, functools.reduce(jnp.add, map(jnp.abs, of_choice)))
+            ]
+            weights = jnp.stack(summed, axis=-1)
+            back = jax.vjp(functools.partial(policy_logits, task, settings), parameters)[1]
+            (slope,) = back(_slope_of_logits(weights, size, logits))
 
             def exact_of(p: Any) -> jax.Array:
                 return exact_return(task, policy_logits(task, settings, p))
@@ -282,6 +283,21 @@ def _spread(rollout: Rollout, mesh: Mesh | None) -> Rollout:
 
     parts = {name: part for name, part in rollout._asdict().items() if name not in ("task", "logits")}
     return rollout._replace(**jax.tree.map(over, parts))
+
+
+def _slope_of_logits(weights: jax.Array, size: jax.Array, logits: jax.Array) -> jax.Array:
+    """The gradient of L, float [K, D, C], with 0 where rounding may be all that it is.
+
+    It is 0 where all traces chose alike and their advantages sum to 0. Adam, which divides a gradient by its own size,
+    would make whole steps of what rounding leaves of that.
+
+    Args:
+      weights: float [K, D, C], sums over traces.
+      size: float [K, D], the same sums of absolute values, over all choices.
+      logits: float [K, D, C].
+    """
+    slope = jax.nn.softmax(logits) * weights.sum(axis=2, keepdims=True) - weights
+    return jnp.where(jnp.abs(slope) <= residue(1.0, np.float32) * size[..., None], 0, slope)
 
 
 def _entropy(logits: jax.Array) -> jax.Array:

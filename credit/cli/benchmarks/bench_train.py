@@ -74,10 +74,6 @@ SHARED_MEAN = (
     "in most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
     "others on tasks that differ"
 )
-ROUNDING = (
-    "Adam makes whole steps of rounding where a gradient cancels to 0, as in padding and bottleneck: methods that "
-    "differ by a factor alone train otherwise there"
-)
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
@@ -261,8 +257,6 @@ def _caveats(
     from credit.bench.training.training_runs import TUNING_SEEDS
 
     of_all = [SHARED_MEAN]
-    if settings.optimizer == "adam" and {"padding", "bottleneck"} & {one.task for one in compared}:
-        of_all.append(ROUNDING)
     several = comparisons(compared, compared[0].signal)
     chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
     seeds_for = {"seeds": least_seeds(several), "comparisons": counted(several, "comparison")} if several else {}

@@ -82,8 +82,7 @@ def costs(
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
-    from credit.reports.failed_model_calls import failed_without_count
-    from credit.reports.uncounted_tool_calls import said_of_tool_calls, uncounted_tool_calls
+    from credit.reports.uncounted_calls import failed_without_count, said_of_tool_calls, uncounted_tool_calls
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)

@@ -68,6 +68,7 @@ def doctor(
     Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
     from credit.doctor.team_checks import examine
+    from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.reports.endings import ended_early, endings
@@ -79,11 +80,16 @@ def doctor(
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
         findings, early = examine(traces, credit, level=level), endings(traces)
+        verdicts = [one.as_json() for one in verdict_errors(traces)]
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
-        print_json({"method": method, "level": level, "checks": checks, "endings": left})
+        print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts})
     else:
         _print(stdout(), findings, level)
+        said = {each.words for each in findings if each.found is not False}
+        for one in verdicts:
+            if one["found"] is not None and one["told"] not in said:
+                stdout().print(words(f"{one['told']}."), soft_wrap=True)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
         answered = any(each.check == "free_riding" and each.statistic is not None for each in findings)

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.side_differences import SideComparison, SideDifference
     from credit.reports.trace_numbers import TraceMetric
+    from credit.sides.side_comparison import SideComparison
+    from credit.sides.side_rows import SideDifference
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
@@ -116,16 +117,19 @@ def metrics(
         raise click.UsageError(message, ctx)
     import numpy as np
 
+    from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means, units_of
-    from credit.metrics.side_differences import compare_sides, same_in_all, with_costs
     from credit.metrics.success_costs import success_costs, success_line
+    from credit.metrics.trace_costs import with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
-    from credit.reports.failed_model_calls import failed_without_count
     from credit.reports.tasks import runs_without_task
     from credit.reports.trace_numbers import of_untold_tasks
+    from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.sides.asked_metrics import same_in_all
+    from credit.sides.compare_sides import compare_sides
 
     options = parse_options(method, option_texts)
     traces, chosen = read_sides(sides, paths, **reading)
@@ -141,12 +145,14 @@ def metrics(
         paid = [] if by in ("trace", "group") else success_costs(traces, found, *units_of(traces, by), prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
+        by_side = () if chosen is None else (chosen.side, chosen.heads)
+        verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
         lost = {"unread": [*map(dataclasses.asdict, unread)], "unscored": [*map(dataclasses.asdict, unscored)]}
         shown: Any = lost if compared is None else compared.as_json()
-        shown["success_costs"] = [*map(dataclasses.asdict, paid)]
+        shown["success_costs"], shown["verdicts"] = [*map(dataclasses.asdict, paid)], verdicts
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
@@ -159,6 +165,7 @@ def metrics(
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.lines() + compared.without_number()
+        lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
@@ -210,7 +217,7 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
 
 
 def _print_sides(console: Console, found: SideComparison) -> None:
-    from credit.metrics.side_differences import STARRED_SIDES
+    from credit.sides.asked_metrics import STARRED_SIDES
     from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS
 
     table = plain_table(
@@ -297,7 +304,7 @@ def _table(traces: Traces, found: dict[str, TraceMetric]) -> Any:
 
 
 def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, float]) -> None:
-    from credit.metrics.side_differences import COSTS
+    from credit.metrics.trace_costs import COSTS
     from credit.metrics.trace_metrics import METRICS
 
     shown = [row for row in means if row.mean is not None and row.metric not in same]

@@ -111,16 +111,17 @@ def summary(
     """
     import numpy as np
 
+    from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
     from credit.metrics.success_costs import success_line
-    from credit.reports.failed_model_calls import failed_without_count
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
+    from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 
     options = parse_options(method, option_texts)
@@ -169,7 +170,7 @@ def summary(
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     causes = leading_causes(traces, success_at=success_at, calls=calls)
-    unread = unread_outcomes(traces, success_at)
+    unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["unread"] = [*map(dataclasses.asdict, unread)]
@@ -182,12 +183,15 @@ def summary(
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
-        left["kinds"] = result.kinds
+        left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
+        for wrong in (one for one in verdicts if one.found):
+            stdout().print(words(f"{wrong.told()}. `credit doctor` names the traces."), soft_wrap=True)
+            stdout().print()
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             for one in unread if unscored == len(paid) else []:  # else it stands with failed against succeeded ones

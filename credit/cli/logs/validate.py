@@ -79,7 +79,7 @@ def validate(
     from credit.methods.units_apart import NO_TURNS, lacks_turns
     from credit.reports.corpus import survey
     from credit.reports.trace_returns import UNRESOLVED
-    from credit.reports.uncounted_tool_calls import said_of_tool_calls
+    from credit.reports.uncounted_calls import said_of_tool_calls
 
     if engine is not None:
         corpus, instead = _survey_on_ray(paths, chunk_events, reading)
@@ -122,6 +122,8 @@ def validate(
         unscored = corpus.unscored if len(corpus.unscored) < corpus.traces else ()
         list_names("Traces without outcome", map(_quoted, unscored))
         list_names("Traces with an outcome and no action, which enter no baseline", map(_quoted, corpus.idle))
+        stale = (f"{_quoted(name)} ({own}, newest {newest})" for name, (own, newest) in corpus.stale.items())
+        list_names("Traces of an older policy_version than the newest of their group", stale)
         masked = map(_quoted, corpus.masked)
         list_names("Traces whose masks train no token, which enter baselines as in the trainers", masked)
         elsewhere = (f"{_quoted(name)} ({_quoted(other)})" for name, other in corpus.elsewhere.items())
@@ -192,6 +194,8 @@ def _table(corpus: Survey, channel: str) -> Table:
     agents = f"; agents of {counted(with_agents, 'trace')} have outcomes of their own" if with_agents else ""
     scored = corpus.traces - len(corpus.unscored) - with_agents
     row("outcomes", f"{scored} of {corpus.traces} traces, from reward {channel!r}{agents}")
+    if corpus.replays:
+        row("sharing a choice", f"{corpus.replays} of {corpus.traces} traces, which count as replays of one prefix")
     row("rewards in the log", channels or "none")
     row("events", corpus.events)
     row("actions", f"{corpus.actions}; a trace has {corpus.actions_per_trace}")
@@ -233,8 +237,9 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     """The option that names the column of the group in a table that was read without one; "" where there is none."""
     from graphs.errors import TraceError
     from graphs.formats.table.columns import find_columns
-    from graphs.formats.table.hints import columns_option, likely_column
+    from graphs.formats.table.hints import columns_option
     from graphs.reading.source import Source
+    from graphs.reading.tables.likely_columns import likely_column
 
     kinds, files = (traces.traces[name].to_pylist() for name in ("format", "file"))
     path = Path(files[kinds.index("table")]) if "table" in kinds else None

@@ -148,7 +148,7 @@ def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--sides`, for `credit.metrics.side_differences.Sides`."""
+    """`--sides`, for `credit.sides.chosen_sides.Sides`."""
     return click.option(
         "--sides", metavar="SIDES",
         help="Compare two sides: folders or files A,B; `system` or `model` as logged, `system=A,B` of several; "

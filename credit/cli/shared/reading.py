@@ -18,7 +18,7 @@ from graphs.errors import CreditError, condensed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.metrics.side_differences import Sides
+    from credit.sides.chosen_sides import Sides
     from graphs.errors import Problem
     from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
@@ -216,16 +216,10 @@ def _keys(context: click.Context, parameter: click.Parameter, text: str | None) 
 
 
 def read_sides(sides: str | None, paths: tuple[str, ...], **reading: Any) -> tuple[Traces, Sides | None]:
-    """What `read_traces` reads, and the sides that `--sides` names; a hint says where their order is of their names."""
-    from credit.metrics.side_differences import Sides
+    """What `read_traces` reads, and the sides that `--sides` names."""
+    from credit.sides.chosen_sides import Sides
 
-    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
-    if chosen is not None and (chosen.by_name or chosen.at_once):
-        first, second = chosen.heads
-        why = f"no dates order the sides, so {first} stands first by its name"
-        why = why if chosen.by_name else f"both sides ran at once, and {first} began first"
-        stderr().print(words(f"hint: {why}; --sides {sides}={second},{first} turns them"), soft_wrap=True)
-    return traces, chosen
+    return Sides.joined(sides, read_traces(paths, **reading))
 
 
 def read_traces(

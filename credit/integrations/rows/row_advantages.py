@@ -376,7 +376,7 @@ class RowAdvantages:
         unpaid = np.zeros(n, bool)
         if "event_reward" in amounts:
             unpaid = nulls(evidence["event_reward"] if event_reward is None else event_reward, n)
-            amounts["event_reward"][unpaid] = 0
+            amounts["event_reward"] = np.where(unpaid, 0, amounts["event_reward"])
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         if "policy_version" in amounts:
@@ -718,8 +718,9 @@ class RowAdvantages:
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts["both"] = f"adds 'agent_reward' to 'reward', and {often}: {advice}"
-        for alike in batch.rows.names.labels_alike() if "labels" not in self._told or self._strict == "warn" else ():
-            texts[alike] = f"compares {alike}, which are spelt almost alike, as several"
+        asked = "labels" not in self._told or self._strict == "warn"
+        if asked and (alike := batch.rows.names.labels_alike()):
+            texts["alike"] = f"compares {alike}, which are spelt almost alike, as several"
         self._told |= {"labels", "unscored"}  # one takes long to look for, the other is news where a run begins
         if self._unmet:
             texts["state"] = f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch"

@@ -111,6 +111,8 @@ def batch_metrics(
     zero                   rows with an answer of exactly 0
     groups_that_teach      groups in which a row has an answer other than 0, or than rounding where all returns are
                            equal, whatever the method compares; the others are silent, or refused as a whole
+    groups_by_event_rewards   those among groups_that_teach whose outcomes are equal, so that rewards at events teach
+                           alone; absent without the column
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
     keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, keep the raw
                            reward, or are compared with other rows of their trace, as the method says; absent where a
@@ -128,7 +130,7 @@ def batch_metrics(
     from estimators.base import Reason
 
     count, resolved = group_spread(batch)
-    _, teach, _ = _groups_answered(batch)
+    ids, teach, _ = _groups_answered(batch)
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
     entered = len(batch.rows.event)
     reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
@@ -161,6 +163,7 @@ def batch_metrics(
         "refused": 1 - len(answered) / trained if trained else 0.0,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
         "groups_that_teach": np.count_nonzero(teach) / len(teach),
+        **_by_event_rewards(batch, ids[teach], len(teach)),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
         **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
@@ -175,6 +178,19 @@ def batch_metrics(
         if code not in (Reason.VALID, Reason.FROZEN):
             metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / trained
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
+
+
+def _by_event_rewards(batch: Batch, teaching: np.ndarray, groups: int) -> dict[str, float]:
+    """`groups_by_event_rewards`, of the ids of groups that teach."""
+    paid = batch.columns.get("event_reward")
+    if paid is None:
+        return {}
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[batch.rows.event]]
+    outcome = batch.columns["reward"] + np.nan_to_num(batch.columns.get("agent_reward", 0.0))
+    _, first, of = np.unique(group, return_index=True, return_inverse=True)
+    apart = group[outcome != outcome[first][of]]
+    alone = np.isin(teaching, group[paid != 0]) & ~np.isin(teaching, apart)
+    return {"groups_by_event_rewards": np.count_nonzero(alone) / groups}
 
 
 def condition_unbiased(

@@ -94,6 +94,7 @@
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
+    ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
 
@@ -120,7 +121,7 @@
       ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
+  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference that methods see", single: "one trace", unscored: `fewer than two outcomes${of_log}` };
   const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
@@ -238,11 +239,14 @@
         ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "three parts, each alone: success and outcome, what follows these, and other metrics", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
   }
 
+  /* What tells nothing is there for who asks for it. It is drawn when it is opened: a chart has no width before. */
+  const folded = (empty, words, fill, ...parts) => (empty ? [make("details", { ontoggle: fill }, make("summary", {}, words), ...parts)] : parts);
   if (methods.length) {
     const { summary } = overview;
     const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
+    const nothing = methods.every((name) => Object.entries(who[name]).every(([kind, rows]) => !rows.length || overview.alike[name][kind]));
     const noted = make("div");
     const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
     const holder = make("div");
@@ -281,11 +285,13 @@
     };
     section("who", "Who earned the reward",
       make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
-      make("div", { class: "controls" },
-        choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
-        choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
-      noted, picture.box, holder);
+      ...(nothing ? [noted] : []),
+      ...folded(nothing, "No method tells who earned it: what they give by unit", () => fill(),
+        make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
+        make("div", { class: "controls" },
+          choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
+          choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
+        ...(nothing ? [] : [noted]), picture.box, holder));
     fill();
   }
 
@@ -318,8 +324,9 @@
     section("ledger", "Ledger",
       make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
       make("ul", {}, ledger.lines.map((line) => make("li", {}, prose(line.trim())))),
-      make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
-      picture.box, holder);
+      ...folded(!Object.values(settled).flat().some((row) => row.entry === "increment" && row.sum), "No action has a share: the other entries", () => fill(),
+        make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
+        picture.box, holder));
     fill();
   }
 
@@ -366,6 +373,7 @@
   const verdict = (found) => (found ? "found" : "not found");
   const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
+    ...overview.verdicts.filter((one, i) => one.found != null && (i || sides)).map((one) => make("p", {}, ended(one.told))),
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],

@@ -19,7 +19,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["LOOKED_AT", "bytes_looked_at", "may_be_near", "near_keys"]
+__all__ = ["LOOKED_AT", "bytes_looked_at", "may_be_near", "near_keys", "nearest_key"]
 
 LOOKED_AT = 100
 """Files of a reading that are looked at: a program misspells a key in all traces that have it."""
@@ -28,6 +28,9 @@ _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`,
 
 _TIMES = frozenset(("time", "timestamp", "datetime", "createdat", "startedat", "starttime"))
 """What other logs call the time of an event, as `_form` has it."""
+
+_STEPS = frozenset(("step", "global_step", "train_step", "training_step", "iteration"))
+"""What trainers call the step of a trace, which is the version of its policy."""
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CACHE, _TOKEN, _USE = "cache", "token", "usage"
@@ -64,7 +67,7 @@ def bytes_looked_at(number: int, files: int) -> int:
 def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
     """Whether `near_keys` may find one among unknown keys of a trace; for None, nobody has looked at them."""
     known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS, *TRACE_EVIDENCE)
-    near = any(_nearest(key, known) or _words(key) & _USAGE for key in unknown or ())
+    near = any(nearest_key(key, known) or _words(key) & _USAGE or key in _STEPS for key in unknown or ())
     return unknown is None or near or b'"evidence"' in data
 
 
@@ -108,12 +111,14 @@ def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> 
                 continue
             field, value = found[key]
             left = tuple(name for name in known if (place, name) not in seen)
-            near = _nearest(key, left)
+            near = nearest_key(key, left)
             if not near and place == _EVENT and _words(key) & _USAGE:
                 for inner, words, count in _numbers(field, _words(key), msgspec.json.decode(value)):
                     if (meant := _count_of(words)) in left:
                         yield Problem("near-key", file, line, inner, excerpt(count), _UNREAD.format(meant))
             expected = _UNREAD.format(near) if near else ""
+            if place == "the trace" and key in _STEPS:
+                key = "policy_version"
             for (home, names), (others, _) in zip(_HOMES.items(), places, strict=True):
                 if key in names:
                     expected = "" if key in others else f"the key {key!r} of {home}: here it is not read"
@@ -122,7 +127,7 @@ def near_keys(data: bytes, file: str, line: int, seen: set[tuple[str, str]]) -> 
 
 
 @functools.lru_cache(maxsize=1024)  # the files of a log have the same keys
-def _nearest(key: str, known: tuple[str, ...]) -> str:
+def nearest_key(key: str, known: tuple[str, ...]) -> str:
     """The known key that differs in case, in what joins its words, in number, in order or a few letters; or "".
 
     An event's reward of any other name, such as `step_reward`, may be its `event_reward`, and a time of its its `t`.

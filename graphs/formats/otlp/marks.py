@@ -13,7 +13,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.formats.otlp.wire import is_text, number
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TEXT_COLUMNS, TRACE_EVIDENCE
 
-__all__ = ["EDGE", "END", "EVENT", "PREFIX", "SCALARS", "BadMark", "check_mark"]
+__all__ = ["EDGE", "END", "EVENT", "PREFIX", "SCALARS", "BadMark", "check_mark", "is_of_trace"]
 
 PREFIX = "orchestration_credit."
 EVENT = "event."  # of the event at the start of a span, or of a span event
@@ -60,6 +60,8 @@ _EXPECTED = {
     "type": "one of " + ", ".join(t.name.lower() for t in EventType),
     "edge": "one of " + ", ".join(t.name.lower() for t in EdgeType),
 }
+_OF_TRACE = frozenset({"version", "group", "trace.id", "topology", "system", "model", "edges", "error"})
+_NUMBERS = ("evidence.", "costs.", "metrics.")
 
 
 class BadMark(ValueError):
@@ -68,6 +70,11 @@ class BadMark(ValueError):
     def __init__(self, expected: str) -> None:
         super().__init__(expected)
         self.expected = expected
+
+
+def is_of_trace(name: str) -> bool:
+    """Whether the mark holds for the trace, on whichever of its spans or their resources it is."""
+    return name in _OF_TRACE or name.startswith(_NUMBERS)
 
 
 def check_mark(name: str, value: Any) -> Any:

@@ -16,7 +16,7 @@ from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
-from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark
+from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark, is_of_trace
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
 from graphs.reading.documents import Place
 from graphs.text import excerpt
@@ -26,7 +26,6 @@ __all__ = ["NOTE", "Marks", "Note", "TracedSpan", "log_evaluation", "make_span",
 NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
 
-_GROUP = PREFIX + "group"
 _IDS = {size: re.compile(f"(?!0+$)[0-9a-fA-F]{{{size}}}").fullmatch for size in (16, 32)}
 """By their number, hexadecimal digits that are not all 0."""
 _NANO = 1_000_000_000
@@ -49,11 +48,11 @@ class TracedSpan(Span):
     Attributes:
       known: whether it is of a dialect.
       response_id: of a model call, the id of its response.
-      marks: what it states beyond the conventions.
+      marks: what it, or its resource, states beyond the conventions.
       evaluations: those that its attributes and events hold.
       notes: its events that are events of the graph.
       links: marks of its links that are edges of the graph.
-      group: the task, where the span or its resource states one.
+      release: the version of its service; "" without one.
     """
 
     known: bool = True
@@ -62,7 +61,7 @@ class TracedSpan(Span):
     evaluations: tuple[Evaluation, ...] = ()
     notes: tuple[Note, ...] = ()
     links: tuple[Marks, ...] = ()
-    group: str = ""
+    release: str = ""
 
 
 def trace_id_of(written: str | None, place: Place) -> str:
@@ -154,12 +153,11 @@ def make_span(
     except BadAttribute as error:
         raise _bad_attribute(error, place, trace) from None
     marks = _marks(attributes, place, trace) if PREFIX in keys else {}
-    group = marks.get("group", "")
-    if not group and _GROUP in resource:
-        group = _marks({_GROUP: resource[_GROUP]}, place, trace)["group"]
+    if any(key.startswith(PREFIX) for key in resource):
+        marks = _marks(resource, place, trace, of_resource=True) | marks
     start = _nanoseconds(times[0], "startTimeUnixNano", place, trace)
     end = _nanoseconds(times[1], "endTimeUnixNano", place, trace)
-    service = resource.get("service.name") if resource else None
+    service, release = resource.get("service.name"), resource.get("service.version")
     is_named = is_text(service) and not str(service).startswith("unknown_service")  # which SDKs make up
     link_marks = [_marks(link, place, trace) for link in links]
     return TracedSpan(
@@ -191,7 +189,7 @@ def make_span(
         evaluations=tuple(evaluations),
         notes=tuple(notes),
         links=tuple([marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)]),
-        group=group,
+        release=str(release) if is_text(release) else "",
     )  # fmt: skip
 
 
@@ -236,13 +234,15 @@ def _bad_attribute(error: BadAttribute, place: Place, trace: str) -> TraceError:
     return TraceError(problem)
 
 
-def _marks(attributes: Attributes, place: Place, trace: str) -> Marks:
+def _marks(attributes: Attributes, place: Place, trace: str, *, of_resource: bool = False) -> Marks:
     marks: Marks = {}
     for key in attributes:
         if key.startswith(PREFIX):
             name = key.removeprefix(PREFIX)
             try:
                 marks[name] = check_mark(name, attributes[key])
+                if of_resource and not is_of_trace(name):
+                    raise BadMark("on a resource a mark of the trace; those of agents and events are of a span")
             except BadMark as error:
                 shown = excerpt(plain_or_text(attributes[key]))
                 problem = Problem("bad-mark", place.file, place.line, key, shown, error.expected, trace)

@@ -19,7 +19,7 @@ from graphs.formats.common.span_tree import NO_ROOTS, Kind, Roots, Rules, Span, 
 from graphs.formats.common.team import Team
 from graphs.formats.common.team_writing import Written, write_events
 from graphs.formats.otlp.evaluations import Evaluation, place_evaluations
-from graphs.formats.otlp.marks import EDGE, END, EVENT, PREFIX
+from graphs.formats.otlp.marks import EDGE, END, EVENT, PREFIX, is_of_trace
 from graphs.formats.otlp.spans import Marks, TracedSpan
 from graphs.reading.files import model_names
 from graphs.traces.record import Agent, TraceRecord
@@ -33,8 +33,6 @@ CALL_TYPES = (EventType.ORCHESTRATOR_DECISION, EventType.MESSAGE, EventType.AGGR
 _FIELDS = ("spanId", "parentSpanId")
 _START = "startTimeUnixNano"
 _COLUMNS = frozenset((*TEXT_COLUMNS, *EVENT_EVIDENCE, "trusted", "time"))  # marks that are columns of an event
-_OF_TRACE = ("version", "trace.id", "topology", "system", "model", "edges", "error")
-_NUMBERS = ("evidence.", "costs.", "metrics.")
 
 
 def build(
@@ -67,7 +65,7 @@ def build(
         offset=place.offset,
         format=format,
         topology=marks.get("topology", ""),
-        system=marks.get("system", ""),
+        system=marks.get("system") or _release(spans),
         model=marks.get("model", ""),
         error=marks.get("error", ""),
         evidence=_numbers(marks, "evidence."),
@@ -112,19 +110,24 @@ def _traced(tree: Tree) -> list[TracedSpan]:
 
 
 def _trace_marks(trace: str, spans: list[TracedSpan]) -> dict[str, Any]:
-    """Marks that hold for the trace, on whichever of its spans they are; the group may be its resource's."""
+    """Marks that hold for the trace, on whichever of its spans, or their resources, they are."""
     found: dict[str, Any] = {}
     for span in spans:
-        if not span.marks and not span.group:
-            continue
-        stated = {name: v for name, v in span.marks.items() if name in _OF_TRACE or name.startswith(_NUMBERS)}
-        if span.group:
-            stated["group"] = span.group
-        for name, value in stated.items():
-            if found.setdefault(name, value) != value:
+        for name, value in span.marks.items():
+            if is_of_trace(name) and value != "" and found.setdefault(name, value) != value:
                 expected = f"{found[name]!r}, as on another span of the trace"
                 raise span.refuse("ambiguous-mark", PREFIX + name, value, expected, trace)
     return found
+
+
+def _release(spans: list[TracedSpan]) -> str:
+    """The version of the service that the trace begins in, or the one that all its services have; "" without one.
+
+    Other services of a run have versions of their own, and a run that was killed may lack their spans.
+    """
+    begins = {span.release for span in spans if not span.parent and span.release}
+    releases = begins or {span.release for span in spans if span.release}
+    return releases.pop() if len(releases) == 1 else ""
 
 
 def _numbers(marks: dict[str, Any], family: str) -> dict[str, float]:

@@ -15,7 +15,9 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
+from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
+from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
     EVIDENCE,
     LISTS,
@@ -27,19 +29,21 @@ from graphs.formats.table.cells import (
     TOPOLOGY,
     TRUTH,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns
-from graphs.formats.table.hints import columns_option, likely_column
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.hints import columns_option
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
+from graphs.formats.table.stated_order import in_stated_order
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
-from graphs.reading.text_keys import ASKED, is_text_key, text_key
+from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows
+from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -51,6 +55,8 @@ __all__ = ["read", "sniff"]
 _REWARDS = frozenset(
     {"rewards.team", *(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])}
 )
+_LIKELY = ("group", "agent", "role", "model", "event_reward", "reward")
+"""Columns that are named where a column that nothing reads may be theirs."""
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
@@ -116,10 +122,8 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN:
-            expected = f"one of {', '.join(KNOWN)}"
-            if is_text_key(name):  # found in the file, by its own name, whenever a text is asked for
-                expected = f"a table whose column is called {text_key(name)!r}: texts are read by name, so rename it"
+        if name not in KNOWN and not is_text_key(name):
+            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
@@ -138,39 +142,58 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 table.groups = groups
             column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
-            for line, row in log_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
+            content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
+            content.names = flat_columns(source, content.names)
+            wanted = {*column_of.values(), *content.names}
+            for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
-                        yield problem
+                        yield _with_part(problem, content, row)
+                    elif content.names:
+                        content.add(id_text(row[column_of["trace"]]), row)
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         except OSError as error:
             yield unreadable(source, error)
         else:
+            unsure = content.likely()
+            if name := content.version():
+                column_of["policy_version"] = name
+                table.set_versions(content.of_traces(name))
             if table.traces:
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
                 calls = any(EventType.TOOL_CALL in trace.types for trace in table.traces.values() if trace)
-                own = {*names} - {*column_of.values()}
-                without_arguments |= calls and not any(text_key(name) in ASKED for name in own)
-                others = unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS, *texts})
+                mapped = text_columns(columns)
+                own = {*names} - {*column_of.values(), *mapped.values()}
+                stated = {*map(text_key, own), *(ours for ours, theirs in mapped.items() if theirs)}
+                without_arguments |= calls and stated.isdisjoint(ASKED)
+                others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
                 yield from table.worded_outcomes()
-                for ours in ("group", "agent", "reward", "policy_version"):
-                    if ours not in column_of and (name := likely_column(ours, others)):
+                told = {*column_of, *columns}
+                for ours in (*_LIKELY, *["arguments"] * without_arguments):
+                    if ours not in told and (name := likely_column(ours, others, likely.values())):
                         likely.setdefault(ours, name)
-            for trace in table.traces.values():
+                likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
+                for name in (name for name in others if name not in likely.values()):
+                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
+                    if ours := nearest_key(name, tuple(left)):
+                        likely[ours] = name
+            filed = [trace for trace in table.traces.values() if trace is not None]
+            for trace_id, trace in table.traces.items():
                 if trace is not None:
+                    trace = table.traces[trace_id] = in_stated_order(trace)
                     _settle(trace)
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
             kept = [trace for trace in table.traces.values() if trace is not None]
-            yield from notes_of_order(kept, column_of)
+            yield from notes_of_order(kept, column_of, unsure)
             if several := {
                 trace.trace_id: table.several[trace.trace_id] for trace in kept if trace.trace_id in table.several
             }:
@@ -179,7 +202,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 place = "several-versions", source.name, line, column_of["policy_version"]
                 yield Problem(*place, shown, expected, trace_id, count=len(several))
             if "id" not in column_of:
-                yield from note_of_copies(source, kept, whole={*names} <= {*column_of.values()})
+                yield from note_of_copies(source, filed, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
         source.release()
@@ -187,12 +210,20 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         if without_arguments:
-            expected += "; arguments of calls are, where their column is renamed to `arguments`"
+            expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
             expected += "; a row failed where its `status` says so"
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
+
+
+def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
+    """The problem of a row, with the column of which each part may have its own traces of these ids."""
+    if problem.kind != "inconsistent-reward" or not (name := content.part(problem.trace, row)):
+        return problem
+    expected = f"{problem.expected}; where ids of traces begin again in each {name!r}, join it to them, as in 3-0"
+    return dataclasses.replace(problem, expected=expected)
 
 
 def _settle(trace: TraceRecord) -> None:
@@ -254,6 +285,12 @@ class _Table:
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
     outcomes: OutcomeWords = dataclasses.field(default_factory=lambda: OutcomeWords("trace"))
+
+    def set_versions(self, versions: Mapping[str, float]) -> None:
+        """Set the version of the policy of each trace."""
+        for trace_id, version in versions.items():
+            if (record := self.traces.get(trace_id)) is not None:
+                record.evidence["policy_version"] = version
 
     def worded_outcomes(self) -> Iterator[Problem]:
         """Which words are outcomes; of a mixture each trace with one, which is refused."""
@@ -338,10 +375,8 @@ class _Table:
             converted = to(value[ours])
             if converted is None:
                 wanted = expected.format(ours) if isinstance(expected, str) else expected(value[ours])
-                problem = Problem(
-                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
-                )
-                raise TraceError(problem)
+                place = "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
+                raise TraceError(Problem(*place, about="reward" if ours == "reward" else ""))
             return converted
 
         def constant(ours: str, of: str, amount: Any) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.native.wire import EVENT_FIELDS, FLAT_FIELDS
-from graphs.formats.table.hints import columns_option, likely_column, listed_names
+from graphs.formats.table.hints import columns_option, listed_names
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
+from graphs.reading.text_keys import is_text_key, text_key
 from graphs.text import excerpt, near_names
 from graphs.traces.schema import TRACE_EVIDENCE
 
-__all__ = ["FAMILIES", "KNOWN", "TEXTS", "find_columns"]
+__all__ = ["FAMILIES", "KNOWN", "TEXTS", "find_columns", "text_columns"]
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
@@ -56,6 +58,16 @@ def _plain(name: str) -> str:
     return _JOINTS.sub("", name).lower()
 
 
+def text_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Of `columns` those of texts, which the reader leaves in the file and `Traces.text_columns` keeps the names of.
+
+    Examples:
+      >>> text_columns({"trace": "run", "arguments": "tool_params"})
+      {'arguments': 'tool_params'}
+    """
+    return {text_key(ours): theirs for ours, theirs in columns.items() if ours not in KNOWN and is_text_key(ours)}
+
+
 def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Our name to the table's, for the columns that are there; and the names of all columns of the table.
 
@@ -74,6 +86,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
     taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
+    column_of = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN}  # others are texts
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
         if ours in columns or not candidates:

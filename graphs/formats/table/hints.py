@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from graphs.reading.keys import opening
 from graphs.reading.tables.csv_rows import other_separator
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "columns_option", "likely_column", "listed_names", "table_without",
+    "INDEX", "columns_option", "listed_names", "table_without",
 ]  # fmt: skip
 
-_LIKE = {
-    "trace": re.compile(r"(?:^|[^a-z])(?:trace|traj|trajectory|rollout|episode|conversation|session|run)(?![a-z])"),
-    "group": re.compile(r"(?:^|[^a-z])(?:task|group|question|problem|prompt|puzzle|query|instance)(?![a-z])"),
-    "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
-    "agent": re.compile(r"(?:^|[^a-z])(?:agent|actor|speaker|worker)(?![a-z])|^name$"),
-    "policy_version": re.compile(r"(?:^|_)(?:global|train|training|policy|trainer)_?(?:step|version)|^iteration$"),
-}
-"""Words in names of columns, in small letters; underscores and digits end a word."""
 _EXPORTS = {
     "calls of W&B Weave": frozenset({"op_name", "trace_id", "parent_id"}),
     "spans of Braintrust": frozenset({"root_span_id", "span_id", "span_parents"}),
@@ -29,23 +21,10 @@ _EXPORTS = {
 """Tables that services export, by columns: their rows are parts of traces, and no actions."""
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
-_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACEHOLDER = "NAME"
 _MOST_NAMED = 20
 _MOST_ROWS = 1000  # whose keys are looked at
 _LONGEST_NAME = 60  # of a column; what is longer is a text
-
-
-def likely_column(ours: str, names: Iterable[str], taken: Collection[str] = ()) -> str:
-    """The first column whose name has a word for one of ours, such as "trace" or "reward"; "" where none has.
-
-    Examples:
-      >>> likely_column("trace", ["task", "rolloutId", "reward"])
-      'rolloutId'
-      >>> likely_column("group", ["trace", "truncated"])
-      ''
-    """
-    return next((n for n in names if n not in taken and _LIKE[ours].search(_CAPITAL.sub("_", n).lower())), "")
 
 
 def columns_option(column_of: Mapping[str, str]) -> str:
@@ -112,7 +91,7 @@ def _naming(
 ) -> str:
     """The missing columns, and how to name what has them; group and agent too, if a column seems to have them."""
     wanted = {ours: likely_column(ours, names, found.values()) for ours in missing}
-    for ours in ("group", "agent"):
+    for ours in ("event_reward", "group", "agent"):
         likely = likely_column(ours, names, [*found.values(), *wanted.values()])
         if likely and ours not in found:
             wanted[ours] = likely

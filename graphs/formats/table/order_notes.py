@@ -1,4 +1,4 @@
-"""What is said of the order of a table's rows: one that stands behind a later one, and rows that tell no order."""
+"""What is said of the order of a table's rows: what was put in order, what contradicts it, and what tells none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from graphs.errors import Problem
+from graphs.formats.table.hints import columns_option
+from graphs.formats.table.stated_order import numbers_of_turns
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 from graphs.traces.told_order import are_scattered, untold_agents
@@ -18,13 +20,26 @@ from graphs.traces.turn_numbers import numbered_turn
 __all__ = ["notes_of_order"]
 
 
-def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) -> Iterator[Problem]:
+def notes_of_order(
+    traces: Sequence[TraceRecord], column_of: Mapping[str, str], unread: Mapping[str, str]
+) -> Iterator[Problem]:
     """Notes on the order of the rows of one table, each with the first place and the number of traces.
 
     Args:
-      traces: of the table.
+      traces: of the table, `in_stated_order`.
       column_of: our columns to the table's.
+      unread: columns that nothing reads, by our names of what they may be.
     """
+    moved = [trace for trace in traces if not _rises(trace.lines)]
+    if moved:
+        trace = moved[0]
+        row = next(row for row, (a, b) in enumerate(itertools.pairwise(trace.lines)) if b < a)
+        field, shown = (
+            ("turn", trace.turns[row]) if math.isnan(trace.times[row]) else ("time", f"{trace.times[row]:.15g}")
+        )
+        expected = f"rows in their order: they were put in that of their {field}s"
+        shown = f"{excerpt(shown)} behind a later one"
+        yield _of_traces("sorted-rows", trace, trace.lines[row], column_of[field], shown, expected, len(moved))
     fallen = [fall for trace in traces if (fall := _out_of_order(trace, column_of)) is not None]
     if fallen:
         yield dataclasses.replace(fallen[0], count=len(fallen))
@@ -32,7 +47,7 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
     of_trace = np.repeat(np.arange(len(traces)), [len(trace.ids) for trace in traces])
     lines = np.array([line for trace in traces for line in trace.lines])
     scattered = untold and are_scattered(of_trace[np.argsort(lines, kind="stable")])
-    turns = {id(trace): _numbers(trace.turns) or [math.nan] * len(trace.ids) for trace in untold}
+    turns = {id(trace): numbers_of_turns(trace.turns) or [math.nan] * len(trace.ids) for trace in untold}
     if scattered:  # turns of one agent tell its order, or fall, which is said above
         behind = [
             (trace, 0)
@@ -40,16 +55,19 @@ def notes_of_order(traces: Sequence[TraceRecord], column_of: Mapping[str, str]) 
             if len(trace.instances) > 1 and _lacks_time(trace) and not _rises(turns[id(trace)]) and trace.turns
         ]
     else:
-        behind = _by_agent(untold, turns)
+        behind = [*_by_agent(untold, turns), *_put_beside(moved, turns)]
+    orders = {ours: unread[ours] for ours in ("time", "turn") if ours in unread}
+    named = f", as {columns_option(orders)} may read" if orders else ""
     if behind:
         trace, row = behind[0]
         field, cells = ("turn", trace.turns) if trace.turns else ("agent", trace.agents)
         place = trace.lines[row], column_of.get(field, field), excerpt(cells[row])
-        expected = "a time, or turns numbered along the trace: who of several agents acted first is not told"
+        expected = f"a time, or turns numbered along the trace{named}, of a pipeline too: "
+        expected += "who of several agents acted first is not told"
         yield _of_traces("turns-by-agent", trace, *place, expected, len(behind))
     untold = [trace for trace in untold if not trace.turns and _lacks_time(trace)]
     if scattered and untold:
-        expected = "a trace's rows together in their order, a time, or a turn: the order of the file is taken"
+        expected = f"a trace's rows together in their order, a time, or a turn{named}: the order of the file is taken"
         place = untold[0].lines[0], column_of["trace"], excerpt(untold[0].trace_id)
         yield _of_traces("scattered-rows", untold[0], *place, expected, len(untold))
 
@@ -77,12 +95,14 @@ def _by_agent(traces: Sequence[TraceRecord], turns: Mapping[int, Sequence[float]
     return [(traces[n], at) for n, at in first.items()]
 
 
-def _numbers(turns: Sequence[str]) -> list[float]:
-    """The number of each turn; NaN for all where labels begin unlike, or have no order."""
-    found = [numbered_turn(label) for label in turns]
-    if None in found or len({turn[0] for turn in found if turn is not None}) != 1:
-        return [math.nan] * len(turns)
-    return [turn[1] for turn in found if turn is not None]
+def _put_beside(
+    moved: Sequence[TraceRecord], turns: Mapping[int, Sequence[float]]
+) -> Iterator[tuple[TraceRecord, int]]:
+    """The first row of each trace that stands where it does by a turn that another agent's row has, too."""
+    for trace in moved:
+        numbers = turns.get(id(trace), ())
+        if row := next((row for row in range(1, len(numbers)) if numbers[row] == numbers[row - 1]), 0):
+            yield trace, row
 
 
 def _lacks_time(trace: TraceRecord) -> bool:
@@ -100,7 +120,9 @@ def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem |
     """
     last: dict[tuple[str, ...], tuple[float, str]] = {}
     for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
-        stated: list[tuple[tuple[str, ...], float, str]] = [] if math.isnan(time) else [(("time",), time, f"{time:g}")]
+        stated: list[tuple[tuple[str, ...], float, str]] = (
+            [] if math.isnan(time) else [(("time",), time, f"{time:.15g}")]
+        )
         if trace.turns and (turn := numbered_turn(trace.turns[row])) is not None:
             stated.append((("turn", agent, turn[0]), turn[1], excerpt(trace.turns[row])))
         for key, value, shown in stated:

@@ -24,7 +24,7 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
 
     Args:
       source: the table, which is read again where rows seem to be copies.
-      traces: of it.
+      traces: of it, with their rows as it has them.
       whole: whether each of its columns was read.
     """
     contents = [_contents(trace) for trace in traces]
@@ -41,7 +41,7 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
                                   has_turns=all(trace.turns for trace in traces), is_file=True)  # fmt: skip
     copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):
-        line, original = min(copies)
+        line, original = copies[0]
         value = f"that of line {original} again"
         expected = "each row once: equal rows without an id are several events, and what they earned counts twice"
         yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, count=len(copies))

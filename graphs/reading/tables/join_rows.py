@@ -10,8 +10,9 @@ import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
+from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import number
-from graphs.text import excerpt
+from graphs.text import excerpt, printable
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
@@ -40,9 +41,14 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     Raises:
       TraceError: "bad-header".
     """
-    if field not in columns or not set(TRACE) & set(columns):
-        shown = excerpt(", ".join(columns))
-        raise TraceError(Problem("bad-header", name, 1, "columns", shown, f"columns `trace` and `{field}`"))
+    lacks = [*([] if set(TRACE) & set(columns) else ["trace"]), *([] if field in columns else [field])]
+    if not lacks:
+        return
+    likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
+    named = [f"`{printable(theirs, 60)}` to `{ours}`" for ours, theirs in likely.items() if theirs]
+    expected = f"columns `trace` and `{field}`, which --columns does not name (it is for logs)"
+    expected += f": rename {' and '.join(named)}" if named else ""
+    raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(columns)), expected))
 
 
 def unread_names(columns: Iterable[str], read: Collection[str]) -> list[str]:

@@ -28,8 +28,8 @@ from graphs.text import counted, excerpt
 from graphs.traces.limits import SMALL_ARCHIVE
 
 __all__ = [
-    "PARQUET", "Row", "column_names", "is_csv", "is_parquet", "log_rows", "nested_names", "number", "open_parquet",
-    "parquet_rows", "read_rows",
+    "PARQUET", "Row", "column_names", "flat_columns", "is_csv", "is_parquet", "log_rows", "nested_names", "number",
+    "open_parquet", "parquet_rows", "read_rows",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -47,12 +47,19 @@ def log_rows(
     columns: Collection[str] | None = None,
     lists: Collection[str] | None = (),
     ids: Collection[str] = (),
+    reward: str = "",
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a table that is a log. Rows that cannot be read, or the table, go into `source.lost`."""
+    """The rows of a table that is a log. Rows that cannot be read, or the table, go into `source.lost`.
+
+    Args:
+      columns, lists, ids: as of `read_rows`.
+      reward: the column of outcomes.
+    """
     try:
         for line, row in read_rows(source, columns, lists, ids):
             if isinstance(row, Lost):
-                source.lost[line] = row
+                about = "reward" if reward and row.problem.field == reward else row.problem.about
+                source.lost[line] = row._replace(problem=dataclasses.replace(row.problem, about=about))
             else:
                 yield line, row
     except TraceError as error:  # the table cannot be read, or not from here on
@@ -127,6 +134,14 @@ def column_names(table: Source) -> list[str]:
     if first is not None and not names:
         raise TraceError(first)  # the reason why no row can be read says more than "missing column"
     return list(names)
+
+
+def flat_columns(table: Source, names: Collection[str]) -> list[str]:
+    """Those of some columns of a table whose cells are no lists or structures, as far as its file says it."""
+    if not names or not is_parquet(table):
+        return list(names)
+    schema = open_parquet(table).schema_arrow
+    return [name for name in names if not pa.types.is_nested(schema.field(name).type)]
 
 
 def nested_names(table: Source) -> set[str]:

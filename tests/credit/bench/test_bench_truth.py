@@ -378,10 +378,13 @@ def test_the_picture_names_methods_and_worlds() -> None:
     ("call", "words"),
     [
         ("truth --topology debate --agents 4", "spawns no agent by choice"),
-        ("train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg", "leaves no room"),
         *(
             pytest.param(call, "leaves no room", marks=pytest.mark.slow)
-            for call in ("truth --size 1x1 --plot p.svg", "snr --quick -m rloo --size 0.5x0.5 -o .")
+            for call in (
+                "train -m rloo --tasks bottleneck --size 0.5x0.5 --plot p.svg",
+                "truth --size 1x1 --plot p.svg",
+                "snr --quick -m rloo --size 0.5x0.5 -o .",
+            )
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 import runpy
@@ -105,6 +106,30 @@ def test_gains_in_signal_to_noise() -> None:
     slope = {row["scheme"]: row["slope"] for row in results("snr")["slopes"]}
     for name in ("remax", "igrpo", "puppeteer"):
         assert f"T^−{-slope[name]:.2f}" in page
+
+
+def test_on_how_many_tasks_an_oracle_and_a_naive_bonus_beat_rloo() -> None:
+    marked = {(c["signal"], c["task"]): c["difference"] for c in results("training")["cells"] if c["ahead_p"] < 0.05}
+    ahead = collections.Counter(signal for (signal, _), difference in marked.items() if difference > 0)
+    behind = {
+        task for (signal, task), d in marked.items() if d < 0 and signal in ("exact_increments", "activity_bonus")
+    }
+    assert (ahead["exact_increments"], ahead["activity_bonus"], behind) == (7, 2, {"padding"})
+    stated = "`exact_increments` beats `rloo` on seven tasks, the naive `activity_bonus` on two; it loses `padding`."
+    assert stated in sentences("training")
+
+
+def test_in_how_many_runs_a_team_learns_to_stop() -> None:
+    stored = results("stopping")["training"]
+    stopped = {signal: sum(cell["stopped"] for cell in row.values()) for signal, row in stored.items()}
+    named = {name: stopped.pop(name) for name in ("exact_increments", "rloo", "turn_baseline")}
+    of_others = f"the others in {min(stopped.values())} to {max(stopped.values())}."
+    stated = "stops at the optimum in all {} runs; `rloo` in {}, `turn_baseline` in {}, ".format(*named.values())
+    assert stated + of_others in sentences("stopping")
+    assert named["exact_increments"] == 35 and max(stopped.values()) < named["turn_baseline"] <= named["rloo"]
+    pairs = zip(stored["stop_own"].values(), stored["rloo"].values(), strict=True)
+    ratios = [own["events"] / plain["events"] for own, plain in pairs if own["stopped"] == plain["stopped"] == 5]
+    assert len(ratios) == 2 and all(0.4 <= ratio <= 0.5 for ratio in ratios)  # "needs half the events"
 
 
 def test_events_of_the_posterior_in_the_headlines() -> None:

@@ -364,23 +364,27 @@ r,d,w,0,0,1
 ALONE, SEVERAL = "an action whose key no other trace has", "a trace has several samples of one key"
 
 
+BIASES = {
+    "Turn-LOO": (["-m", "Turn-LOO"], ""),
+    "raw": (["--by", "task,step", "--option", "singleton=raw"], ""),
+    "answered": (["--by", "task,agent"], f"may be biased: {ALONE} (here none) gets nothing"),
+    "refused": (["--by", "agent_name,turn"], f"is biased: {ALONE} gets nothing"),
+    "zero": (["--by", "task,step", "--option", "singleton=zero"], f"is biased: {ALONE} gets 0"),
+    "no zero": (["--option", "singleton=zero"], ""),  # no action moves the size of a group
+    "rows": (["--option", "population=row"], f"is biased: {SEVERAL}, which enter"),
+    "instances": (["--by", "task,agent", "--option", "population=agent"], "may be biased: a trace may have"),
+    "agents": (["--option", "population=agent"], f"is biased: {SEVERAL}, which enter"),
+    "turns": (["--by", "agent_name,turn", "--option", "population=row", "--option", "singleton=raw"],
+              f"may be biased: {SEVERAL} (here none), which enter"),
+    "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], ""),
+}  # fmt: skip
+EACH_SENTENCE = {"Turn-LOO", "answered", "refused", "rows"}
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
-    {
-        "Turn-LOO": (["-m", "Turn-LOO"], ""),
-        "raw": (["--by", "task,step", "--option", "singleton=raw"], ""),
-        "answered": (["--by", "task,agent"], f"may be biased: {ALONE} (here none) gets nothing"),
-        "refused": (["--by", "agent_name,turn"], f"is biased: {ALONE} gets nothing"),
-        "zero": (["--by", "task,step", "--option", "singleton=zero"], f"is biased: {ALONE} gets 0"),
-        "no zero": (["--option", "singleton=zero"], ""),  # no action moves the size of a group
-        "rows": (["--option", "population=row"], f"is biased: {SEVERAL}, which enter"),
-        "instances": (["--by", "task,agent", "--option", "population=agent"], "may be biased: a trace may have"),
-        "agents": (["--option", "population=agent"], f"is biased: {SEVERAL}, which enter"),
-        "turns": (["--by", "agent_name,turn", "--option", "population=row", "--option", "singleton=raw"],
-                  f"may be biased: {SEVERAL} (here none), which enter"),
-        "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], ""),
-    }.values(),
-)  # fmt: skip
+    [pytest.param(*of, marks=[pytest.mark.slow] * (name not in EACH_SENTENCE)) for name, of in BIASES.items()],
+)
 def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Path, call: list[str], said: str) -> None:
     """A row at each step was said to meet other samples of its trace, and shared keys to refuse actions."""
     (tmp_path / "team.csv").write_text(TEAM)
@@ -467,7 +471,7 @@ def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(
 ) -> None:
     """The reader's note did not say that the method's numbers rest on it; `gigpo` and others said nothing."""
     path, out = tmp_path / "log.csv", tmp_path / "out.csv"
-    rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]
+    rows = ["a,q,s,t1,1,0", "a,q,s,t0,1,0", "a,q,s,u0,1,0", "b,q,s,t0,0,0", "b,q,s,t1,0,1"]  # not put in order
     names = "trace,group,anchor,turn,reward,event_reward"
     path.write_text("\n".join(row if paid else row.rpartition(",")[0] for row in (names, *rows)) + "\n")
     method, *options = call.split()

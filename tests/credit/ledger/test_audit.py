@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -427,14 +428,18 @@ def siblings(path: Path) -> Path:
     return path
 
 
-def test_a_measured_increment_is_paid_in_full_beside_a_claim_of_places(tmp_path: Path) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("explained", [(0, 5), range(8)], ids=["two", "all"])
+def test_a_measured_increment_is_paid_in_full_beside_a_claim_of_places(
+    explained: Sequence[int], tmp_path: Path
+) -> None:
     """Its +.667 was averaged with the 0 that `turn_baseline` gives to any choice, and unexplained went below 0."""
     path = siblings(tmp_path / "x.jsonl")
     reward = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     measured = [reward[t] - np.delete(reward[t // 4 * 4 :][:4], t % 4).mean() for t in range(8)]
     others = reward[4:].mean(), reward[:4].mean()  # siblings share what came before, so each fan-out has the other
     for methods in ([], ["-m", "rloo,c3,turn_baseline"]):
-        for t in range(8):
+        for t in explained:
             told = json.loads(run("explain", path, f"t{t}", "e1", *methods, "--json").stdout)
             np.testing.assert_allclose([told["entry"], told["others"]], [measured[t], 0], atol=1e-6)
             assert told["expected"] == others[t // 4]

@@ -67,6 +67,20 @@ def test_traces_with_a_reward_of_another_name_are_no_killed_runs(tmp_path: Path)
         assert "such as 0" not in said
 
 
+def test_a_verdict_that_stands_beside_outcomes_is_not_to_be_logged_as_one(tmp_path: Path) -> None:
+    """That advice would have trained on what a checker says."""
+    for verdicts, one_name in (([1.0, 0.0, 1.0], True), ([1.0, 1.0, 1.0], False)):
+        stated = [{"team": 1.0}, {"team": 0.0}, {}]
+        files = [
+            log(tmp_path, f"t{k}", task_id="q", rewards=rewards | {"checker": verdict})
+            for k, (rewards, verdict) in enumerate(zip(stated, verdicts, strict=True))
+        ]
+        said = CliRunner().invoke(cli, ["assign", *map(str, files), "-o", str(tmp_path / "a.csv")]).stderr
+        assert ("log it under one name, or join outcomes by --rewards" in said) == one_name
+        assert "1 of these has the reward 'checker', which is not the outcome" in said
+        assert "join outcomes by --rewards" in said
+
+
 def test_an_unread_column_that_may_be_the_reward_is_named_with_its_option(tmp_path: Path) -> None:
     """`--rewards FILE` was advised, though the table had the outcomes."""
     table = tmp_path / "x.csv"

@@ -333,7 +333,7 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
     [
         ("siblings everywhere", "β = 0: nothing gained; this is rloo"),  # of one task, there are no others to fit on
         ("siblings on one type", "β = 0: nothing gained; this is rloo"),  # with --decided-before
-        ("many tasks, a critic of noise", "nothing gained: not below rloo"),
+        pytest.param("many tasks, a critic of noise", "nothing gained: not below rloo", marks=pytest.mark.slow),
     ],
 )
 def test_control_that_gains_nothing_on_its_log_is_not_recommended(log: str, why: str, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_published_name_brings_its_options() -> None:
     assert not np.array_equal(by_trace, rows.advantage)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", [name for name, paper in PUBLISHED.items() if paper.method and paper.options])
 def test_a_published_name_states_what_its_options_compute(name: str) -> None:
     """Turn-LOO was said to give traces their totals, and its rows get numbers of their own."""

@@ -114,7 +114,7 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
         ("xa0 xa1 xb0 xb1 ya0 ya1 yb0 yb1 zb0", True, "in 2 traces neither a time nor a turn"),
         ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", True, ""),  # agents interleave, and the rows of a trace stand together
         ("xa0 xa1 xb2 xb3 ya0 ya1 yb2 yb3 zb0", True, ""),  # numbered along the trace
-        ("xa0 xa3 xb1 xb2 ya0 ya1 yb2 yb3 zb0", True, "in 1 trace neither a time nor a turn"),
+        ("xa0 xa3 xb1 xb2 ya0 ya1 yb2 yb3 zb0", True, ""),  # so are these, which were put in order
         ("xa0 xa1 ya0 ya1 zb0", True, ""),
         ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", False, ""),
         ("xa0 ya0 zb0 xb0 yb0 xa1 ya1 xb1", False, ""),  # round by round
@@ -173,3 +173,21 @@ def test_one_context_in_a_round_tells_that_agents_act_at_once(tmp_path: Path) ->
         path = tmp_path / f"rows{context}.csv"
         path.write_text("trace,agent,turn,reward,context\n" + "\n".join([*rows, "z,a,0,1,"]) + "\n")
         assert [problem.kind for problem in credit.read(path).problems] == ["turns-by-agent"] * (not told)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_advice_of_a_survey_says_where_the_log_leaves_a_bias_open(told: bool, tmp_path: Path) -> None:
+    """A row said that turn_baseline "has no bias" beside a note that nothing tells which agent acted first."""
+    rows = [
+        f"t{trace},q,{agent},{turn},{trace % 2},{trace / 8}"
+        for trace in range(8)
+        for agent, turn in zip("aabb", "0123" if told else "0101", strict=True)
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("trace,group,agent,turn,reward,event_reward\n" + "\n".join(rows) + "\n")
+    traces = credit.read(path)
+    known = on_log(traces, "turn_baseline")
+    assert known.unbiased is (True if told else None)
+    (of_steps,) = [question for question in credit.choose(traces).questions if question.name == "intermediate verifier"]
+    assert of_steps.answer
+    assert (f"on these logs turn_baseline may be biased: {known.but}" in of_steps.evidence) == (not told)

@@ -12,19 +12,15 @@ import pytest
 import credit
 from credit.metrics.event_costs import Price, Prices, event_costs
 from credit.metrics.failed_costs import failed_cost
-from credit.metrics.side_differences import (
-    IDLE,
-    Sides,
-    bounds_of_sides,
-    compare_sides,
-    costs_of_traces,
-    side_differences,
-    with_costs,
-)
 from credit.metrics.success_costs import success_costs
+from credit.metrics.trace_costs import IDLE, costs_of_traces, with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.trace_list import trace_rows
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
+from credit.sides.side_bounds import bounds_of_sides
+from credit.sides.side_differences import side_differences
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces

@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from credit.metrics.cost_summary import cost_rows
-from credit.metrics.side_differences import Sides, compare_sides, stated_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.corpus import survey
+from credit.sides.chosen_sides import Sides, stated_sides
+from credit.sides.compare_sides import compare_sides
 from graphs.errors import Problem
 from graphs.formats.native.wire import EVENT_FIELDS, Trace
 from graphs.formats.table.columns import FAMILIES, KNOWN
@@ -112,6 +114,7 @@ def answers(traces: Traces) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_and_native_traces_of_one_log_have_the_same_answers(seed: int, tmp_path: Path) -> None:
     """A table lost tools, errors and systems, and its agents had models that they never asked."""

@@ -16,26 +16,16 @@ from scipy.special import stdtrit
 
 import credit
 from credit.metrics.event_costs import Price, Prices, read_prices
-from credit.metrics.side_agents import AgentDifference, agent_differences
-from credit.metrics.side_differences import (
-    ASKED,
-    ASKED_NEXT,
-    COSTS,
-    MOST_WORDS,
-    SILENT,
-    UNPRICED,
-    SideComparison,
-    SideDifference,
-    Sides,
-    Uncompared,
-    costs_of_traces,
-    read_sides,
-    side_differences,
-    uncompared,
-)
+from credit.metrics.trace_costs import COSTS, SILENT, UNPRICED, costs_of_traces
 from credit.metrics.trace_metrics import METRICS, PARTS
 from credit.reports.trace_numbers import AMOUNTS, TraceMetric, numbered
 from credit.reports.unread_outcomes import UnscoredEnds
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT
+from credit.sides.chosen_sides import Sides, read_sides
+from credit.sides.side_agents import AgentDifference, agent_differences
+from credit.sides.side_comparison import MOST_WORDS, SideComparison
+from credit.sides.side_differences import Uncompared, side_differences, uncompared
+from credit.sides.side_rows import SideDifference
 from graphs.task_means import mean_interval
 from tests.credit.cli.logs import run, trace, write
 
@@ -121,6 +111,19 @@ def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -
     lines[1]["rewards"] = {"team": 0.0}
     row = found()["success"]
     assert 0.75 < row["low"] < 29 / 30 < row["high"] <= 1 and row["p"] < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_amounts_of_any_tasks_are_compared_without_a_warning(seed: int) -> None:
+    """Tasks with more runs on one side, of which some had no errors at all, printed three of NumPy, of 0 / 0."""
+    rng = np.random.default_rng(seed)
+    task, side = rng.integers(0, 30, 200), rng.integers(0, 2, 200)
+    some = (rng.random(30) < 0.5)[task]  # an amount is there in each run of a task, or in none
+    metrics = {"tokens": numbered(some * rng.lognormal(size=200)), "errors": numbered(some * rng.poisson(1.0, 200))}
+    metrics |= {"money": numbered(some * 1.0), "loops": numbered(np.zeros(200)), "success": numbered(some * 1.0)}
+    rows = {row.metric: row for row in side_differences(traces_of([f"q{t}" for t in task]), metrics, side)}
+    assert rows["tokens"].ratio is not None and rows["tokens"].p is not None
+    assert rows["money"].difference == rows["loops"].difference == 0
 
 
 def test_early_ends_of_both_sides_are_compared(tmp_path: Path) -> None:
@@ -223,7 +226,8 @@ def test_a_model_that_one_agent_changed_is_named(tmp_path: Path) -> None:
     sides = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
     changed = sides["but"]
     assert changed.startswith("the sides differ in the model of an agent, too (reviewer: big in 0 % ")
-    assert "The sides differ in the model of an agent (reviewer: big), too." in sides["caveats"]
+    why = "he model of reviewer changed with the side, so what it did to success cannot be told from the rest"
+    assert sides["caveats"] == [f"T{why}."] and changed.endswith(f"of traces in which it acts); t{why}")
     assert "lead" not in changed and "differ in model" not in changed
 
 
@@ -240,12 +244,13 @@ def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swa
         lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[], system="12"[i % 2]))
     (prices := tmp_path / "prices.csv").write_text("model,input,output\nmid,1,5\nbig,2,10\n")
     log = write(tmp_path / "x.jsonl", lines)
-    sides = json.loads(run("metrics", log, "--sides", "system", "--prices", prices, "--json").stdout)
+    sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert sides["but"].startswith(
         f"the sides differ in the model of an agent, too ({swapped}: big in 100 % against 0 %"
     )
     assert "no model has" not in sides["but"] and "within each model" not in sides["but"]
-    assert sides["caveats"] == [f"The sides differ in the model of an agent ({swapped}: mid), too."]
+    why = f"The model of {swapped} changed with the side, so what it did to success cannot be told from the rest."
+    assert sides["caveats"] == [why]
     assert f"{swapped} -0.00455 (big to mid -0.0053, tokens +0.00075)" in sides["by_agent"]
 
 
@@ -290,18 +295,20 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     sides = tmp_path / "sides.csv"
     sides.write_text("trace,side\n" + "".join(f"t{i},{system}\n" for i, (system, *_) in enumerate(of)))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "Money for a success: old 2, new 10, in the 1 task with outcomes on both sides; not tested." in printed
+    few = "(an interval takes 12 tasks that differ, 8 with a success)"
+    assert (
+        f"Money for a success: old 2, new 10, in the 1 task with outcomes on both sides {few}; not tested." in printed
+    )
     events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 7, "input_tokens": 0}]
     killed = trace("t9", "cut", 0.0, events=events, edges=[], model="m") | {"rewards": {}}  # on no side with an outcome
     log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(killed) + "\n")
     sides.write_text(sides.read_text() + "t9,old\n")
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert (
-        "old 2, new 10, in the 1 task with outcomes on both sides; 1 trace of old without an outcome cost 7;" in printed
-    )
+    lost = "1 trace of old without an outcome cost 7;"
+    assert f"old 2, new 10, in the 1 task with outcomes on both sides {few}; {lost}" in printed
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"q"' not in line))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert "old 50, new 1, over all traces with an outcome; 1 trace of old" in printed
+    assert f"old 50, new 1, over all traces with an outcome {few}; 1 trace of old" in printed
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -327,8 +334,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
-        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides; not "
-        "tested.\n"
+        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides "
+        "(an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
@@ -391,11 +398,14 @@ def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
         rows = side_differences(traces, found, side)
         unscored = tuple(UnscoredEnds(name, 5, 5, 0, 4, 0, 6) for name in ("a", "b"))
         compared = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task, unscored=unscored)
-        answer, but = compared.lines()[:2]
+        answer, *lines = compared.lines()
+        buts = [line for line in lines if line.startswith("But ")]
         assert answer.startswith("What changed from a to b: success 0.") and len(answer.split()) <= 25, answer
         assert "beyond chance" in answer and answer.endswith("…." if many else "beyond chance.")
-        assert but.startswith("But success in 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome; with the 10 of b")
-        assert but.count("too high if these failed more often") == 1, but
+        assert buts[0] == "But success is of 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome."
+        assert buts[1].startswith("But with the 10 of b") and len(buts) == 3
+        assert max(len(line.split()) for line in buts) <= 65, "one thing a line"
+        assert sum("too high if these failed more often" in line for line in buts) == 1
 
 
 def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
@@ -407,9 +417,8 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     (row,) = side_differences(traces, metrics, side)
     assert (row.traces, row.asked) == ((15, 20), (20, 20))
     said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).but()
-    assert said.startswith(
-        "success in 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome; with the 5 of a that have"
-    )
+    assert said[0] == "success is of 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome"
+    assert said[1].startswith("with the 5 of a that have no outcome")
 
 
 def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
@@ -446,7 +455,7 @@ def test_traces_of_tasks_without_an_outcome_on_the_other_side_are_not_said_to_la
     assert (row.asked, row.traces, row.lacking) == ((9, 9), (6, 6), (3, 0))
     why = "3 and 0 have no outcome, 0 and 3 are of tasks that have none on the other side"
     bound = "with the 3 of a that have no outcome as failures, success is 0.333 to 0.667; as successes, 0.667 to 0.667"
-    assert compared.but() == f"success in 6 of 9 and 6 of 9 traces: {why}; {bound}"
+    assert compared.but() == [f"success is of 6 of 9 and 6 of 9 traces: {why}", bound]
     assert "(6 and 6: the trace has no outcome, or its task has none on the other side)" in compared.lines()[-2]
 
 
@@ -455,10 +464,10 @@ def test_killed_runs_of_one_side_have_a_bound() -> None:
     compared, row = of_outcomes("111 111 111", "11? 1?? ???")
     assert (row.least_rest, row.most_rest) == ((1, pytest.approx(1 / 3)), (1, 1))
     bound = "with the 6 of b that have no outcome as failures, success is 1 to 0.333; as successes, 1 to 1"
-    assert compared.but().endswith(bound)
+    assert compared.but()[-1] == bound
     compared, _ = of_outcomes("11? 1?0", "10? 000")
     both = "with the 2 of a and 1 of b that have no outcome as failures or as successes, success differs by"
-    assert compared.but().endswith(f"{both} -0.667 to -0.167")
+    assert compared.but()[-1].endswith(f"{both} -0.667 to -0.167")
 
 
 def test_a_success_that_missing_outcomes_make_has_no_star() -> None:
@@ -467,7 +476,9 @@ def test_a_success_that_missing_outcomes_make_has_no_star() -> None:
     compared, row = of_outcomes(first, second)
     assert row.p is not None and row.p < 0.05 and row.high is not None and row.high < 0 and not row.stands_out
     assert row.least_rest == (pytest.approx(7 / 12), pytest.approx(7 / 12)) and row.most_rest is not None
-    assert "not sure, since outcomes are missing" in compared.changed() and "0.583 to 0.583; as succ" in compared.but()
+    assert "not sure, since outcomes are missing" in compared.changed() and "0.583 to 0.583; as succ" in str(
+        compared.but()
+    )
     assert row.why() == "beyond chance only as far as outcomes are known"
     _, whole = of_outcomes(first.replace("?", "1"), second)
     assert whole.least_rest is None and whole.stands_out
@@ -608,14 +619,14 @@ def test_of_how_many_traces_numbers_are_is_said_first_of_what_may_be_behind_a_ch
         }
         rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
         found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task)
-        return found.numbers(), found.but(), found.caveats()
+        return found.numbers(), "; ".join(found.but()), found.caveats()
 
     times, some = "1 to 2 (×2 in the typical task)", "11 of 12 and 11 of 12 traces"
     numbers = f"money {times}; tokens generated {times}; seconds of wall clock {times}"
-    said = f"money, tokens generated and seconds of wall clock in {some}: 1 and 1 have no number"
+    said = f"numbers of money, tokens generated and seconds of wall clock are of {some}: 1 and 1 have no number"
     short = f"Numbers of money, tokens generated, … are of {some}."
     assert told("wall_clock", "tokens", "money") == (numbers, said, [short])
-    said = f"money and seconds of wall clock in {some}: 1 and 1 have no number"
+    said = f"numbers of money and seconds of wall clock are of {some}: 1 and 1 have no number"
     short = f"Numbers of money, seconds of wall clock are of {some}."
     assert told("wall_clock", "money") == (numbers, said, [short])
     assert told() == (numbers, "", [])
@@ -642,15 +653,15 @@ def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path:
     assert told["but"].startswith(f"the sides differ in {mix}")
     within = told["but"].split(mix)[1].split(")")[0]
     told = within.split("; ")
-    assert re.fullmatch(r"big ([\d.]+) to [\d.]+, .*", told[0]) and re.fullmatch(
-        r"small ([\d.]+) to [\d.]+, .*", told[1]
-    )
-    assert all(one.endswith(", within chance") for one in told[:2]) and len(told) == 2 + shared
+    in_tasks = f"in {12 if shared else 60} tasks, within chance"
+    for kind, one in zip(("big", "small"), told, strict=False):
+        assert re.fullmatch(rf"{kind} [\d.]+ to [\d.]+ {in_tasks}", one)
+    assert all(one.endswith(in_tasks) for one in told) and len(told) == 2 + shared
     if shared:  # a task's kinds weigh n m / (n + m), which is 4 / 5 of all
         passed = np.array([float(line["rewards"]["team"]) for line in lines]).reshape(12, 2, 5)
         big = passed[:, 1, 1:].mean(1) - passed[:, 0, 0]
         small = passed[:, 1, 0] - passed[:, 0, 1:].mean(1)
-        assert told[2] == f"together {(big + small).mean() / 2:+z.3g}, within chance"
+        assert told[2] == f"together {(big + small).mean() / 2:+z.3g} {in_tasks}"
     even = [(i % 10 in (0, 6, 7, 1, 2)) ^ (i // 10 % 2) for i in range(120)]  # the same mix on both sides
     table.write_text("trace,side\n" + "".join(f"t{i},{('old', 'new')[side]}\n" for i, side in enumerate(even)))
     assert "the sides differ" not in run("metrics", log, "--sides", table).stdout
@@ -1029,15 +1040,16 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     assert {mean["unit"] for mean in means} == {"a", "b", "unknown"}
 
 
+@pytest.mark.parametrize("draws", [120, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("paired", [True, False])
-def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
+def test_an_amount_has_the_interval_of_its_ratio(paired: bool, draws: int) -> None:
     """The interval of the difference of log-normal tokens (σ 1.5), half as many again, held 75 to 88 % of draws."""
     rng = np.random.default_rng(3)
     tasks, held, ratios = 24, [], []
     side = np.tile([0, 1], tasks)
     names = [f"q{i // 2 if paired else i}" for i in range(2 * tasks)]
     traces = traces_of(names)
-    for _ in range(300):
+    for _ in range(draws):
         size = np.exp(1.5 * rng.normal(size=tasks))
         of_side = [size, size if paired else np.exp(1.5 * rng.normal(size=tasks))]
         noise = np.exp(0.4 * rng.normal(size=(2, tasks)))
@@ -1048,7 +1060,7 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         held.append(row.ratio.low <= 1.5 <= row.ratio.high)
         ratios.append(row.ratio.value)
     assert 0.92 <= np.mean(held) <= 0.99
-    assert np.median(ratios) == pytest.approx(1.5, rel=0.05)
+    assert np.median(ratios) == pytest.approx(1.5, rel=0.1 if draws < 300 else 0.05)
     value[::2][0] = 0.0  # a task without any on one side has no ratio
     (row,) = side_differences(traces, {"tokens": numbered(value)}, side)
     assert row.ratio is None and (row.low is None) == paired  # of pairs the difference's held 85 %
@@ -1056,7 +1068,8 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool) -> None:
         assert row.low < row.difference < (row.high or 0)
 
 
-@pytest.mark.parametrize("runs", [(8, 1), (1, 8), (3, 1), (2, 2)])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("runs", [(3, 1), (8, 1), (1, 8), (2, 2)])
 def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tuple[int, int]) -> None:
     """A mean of 8 runs takes in the rare large ones: the ratio of 1 run to it was 0.7 of the true one."""
     rng, tasks, held, ratios = np.random.default_rng(8), 30, [], []
@@ -1072,7 +1085,7 @@ def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tupl
     assert np.median(ratios) == pytest.approx(1.5, rel=0.08)
 
 
-@pytest.mark.parametrize("zeros", [0.1, 0.6])
+@pytest.mark.parametrize("zeros", [0.1, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tasks", [12, 40])
 def test_pairs_of_amounts_with_zeros_have_an_interval_where_it_holds(tasks: int, zeros: float) -> None:
     rng = np.random.default_rng(57)
@@ -1185,12 +1198,15 @@ APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], fl
 
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("world", ["mostly alike", "normal", "skewed", "nothing", "amounts"])
-def test_a_star_and_an_interval_without_0_say_one_thing(world: str, paired: bool) -> None:
+@pytest.mark.parametrize(
+    ("world", "seeds"),
+    [("mostly alike", 150), *((w, 500) for w in ("mostly alike", "normal", "skewed", "nothing", "amounts"))],
+)
+def test_a_star_and_an_interval_without_0_say_one_thing(world: str, seeds: int, paired: bool) -> None:
     """In 12 % of tables of tasks that are mostly alike, +0.02 to +0.4 stood beside "within chance"."""
     metric, draw, truth = APART[world]
     held = []
-    for seed in range(500):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         tasks = int(rng.integers(6, 41))
         second, first = draw(rng, tasks), np.zeros(tasks) if paired else draw(rng, tasks) - truth
@@ -1288,7 +1304,8 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
         assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
-        assert re.search(rf"by agent: reviewer \{agents[0]['difference']:+.3g}, 2 others together [-+][0-9.]+;", line)
+        rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
+        assert f"by agent: reviewer {agents[0]['difference']:+.3g}, 2 others together {rest};" in line
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -1397,24 +1414,31 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     """They were one sentence of 100 words, which stood on the page twice."""
     told = json.loads(run("metrics", halves(tmp_path, dated=True), "--sides", "system=new,old", "--json").stdout)
     part = "Success is of 19 of 20 and 19 of 20 traces; with all outcomes, it differs by "
-    assert told["caveats"][0].startswith(part) and told["but"].startswith("success in 19 of 20")
+    assert told["caveats"][0].startswith(part) and told["but"].startswith("success is of 19 of 20")
     low, high = map(float, told["caveats"][0].removeprefix(part).removesuffix(".").split(" to "))
     ends = re.search(r"success differs by (\S+) to ([-+0-9.]+)", told["but"])
     assert ends and (low, high) == (float(ends[1]), float(ends[2])) and low < high
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
-def test_sides_that_no_date_orders_have_a_hint(tmp_path: Path) -> None:
-    """`What changed from new to old` stood there, since n comes before o."""
+def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> None:
+    """`What changed from new to old` stood there, since n comes before o; why went to standard error alone."""
+
+    def order(log: Path, sides: str = "system") -> str:
+        told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
+        printed = run("metrics", log, "--sides", sides)
+        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
+        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
+        return said
+
+    turned = "--sides system=old,new turns them."
     log = halves(tmp_path, dated=False)
-    hint = "hint: no dates order the sides, so new stands first by its name; --sides system=old,new turns them\n"
-    assert run("metrics", log, "--sides", "system").stderr == hint
-    assert run("metrics", log, "--sides", "system=old,new").stderr == ""
-    turned = "--sides system=old,new turns them\n"
-    at_once = f"hint: both sides ran at once, and new began first; {turned}"  # as in a test of two versions
-    assert run("metrics", halves(tmp_path, dated=True), "--sides", "system").stderr == at_once
+    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log, "system=old,new") == ""
+    both = halves(tmp_path, dated=True)  # as in a test of two versions
+    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
     lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
-    assert run("metrics", write(tmp_path / "after.jsonl", lines), "--sides", "system").stderr == ""
+    assert order(write(tmp_path / "after.jsonl", lines)) == ""
 
 
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
@@ -1524,3 +1548,23 @@ def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_w
         for part in parts:
             stars[part] += 1
     assert all(count <= 0.05 * times for count in stars.values()), stars
+
+
+@pytest.mark.parametrize("times", [1.00006, 1.2])
+@pytest.mark.parametrize("metric", ["speed_up", "tokens", "success", "errors"])
+def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, times: float) -> None:
+    """`speed_up 1.00006 times` was sure, since all tasks rose alike, and stood in the sentence on what changed."""
+    random, side = np.random.default_rng(0), np.arange(40) % 2
+    level = random.uniform(0.4, 0.7, 20) if metric == "success" else random.uniform(1, 5, 20)
+    value = np.repeat(level, 2) * (1 + (times - 1) * side * np.repeat(random.uniform(0.5, 1.5, 20), 2))
+    traces = traces_of([f"q{i // 2}" for i in range(40)])
+    (row,) = side_differences(traces, {metric: numbered(value)}, side)
+    sides = Sides(("a", "b"), side, ("a", "b"))
+    found = SideComparison(sides, [row], [], [], np.arange(40) // 2)
+    said = f"{found.changed()} {found.numbers()}"
+    assert row.stands_out and row.worth_telling == (times > 1.1)
+    if metric == "speed_up":  # not asked of a change
+        assert ("other metrics: speed up" in said) == (times > 1.1)
+    else:
+        assert ("the same to three digits" in said) == (times < 1.1)
+    assert not re.search(r"\d\.\d{4}", said), "digits that nobody needs"

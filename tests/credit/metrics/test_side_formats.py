@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from credit.metrics.event_costs import Price, PriceGaps, Prices
-from credit.metrics.side_differences import EARLY, SideComparison, Sides, compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.missing_lines import LACKING
+from credit.sides.chosen_sides import Sides
+from credit.sides.comparable_traces import EARLY
+from credit.sides.compare_sides import compare_sides
+from credit.sides.side_comparison import SideComparison
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.record import CUT_SHORT, LOST_PARTS, Agent, TraceRecord
@@ -59,7 +63,7 @@ def test_killed_runs_that_one_side_alone_has_numbers_of_are_left_out_of_both(lac
     assert sum(one.difference for one in found.agents["money"]) == pytest.approx(rows["money"].difference, rel=1e-9)
     assert rows["success"].asked == (48, 48) and EARLY not in rows["success"].refused
     clause = "oney, tokens generated, … are without traces that end early, since some lack lines"
-    assert f"; m{clause}" in found.but() and f"M{clause}." in found.caveats()
+    assert f"m{clause}" in found.but() and f"M{clause}." in found.caveats()
     whole = {bound.metric: bound.whole for bound in found.bounds}
     assert whole["money"] == (lacks != "a", lacks != "b")  # what a killed run cost is known as before
 
@@ -68,19 +72,19 @@ def test_where_no_trace_lacks_lines_killed_runs_count_on_both_sides() -> None:
     found = sides_of("")
     rows = {row.metric: row for row in found.rows}
     assert rows["money"].traces == (48, 48) and not rows["money"].refused
-    assert "end early, since" not in " ".join([found.but(), *found.caveats()])
+    assert "end early, since" not in " ".join([*found.but(), *found.caveats()])
 
 
 def test_an_agent_that_a_format_may_hide_is_named() -> None:
     """An agent of one side alone, which its format told nothing of, was in no sentence."""
     found = sides_of("a")
     alone = "checker acts in a alone, or the other format hides it"
-    assert f"; {alone}" in found.but()
+    assert alone in found.but()
     assert any(re.fullmatch(f"The sides differ in format [(].*[)], too: {alone}[.]", one) for one in found.caveats())
     assert ", checker -0.000001" in found.by_agent()
     same = sides_of("a", formats=("lines", "lines"))
     assert "checker" not in same.by_agent()  # its part is small
-    assert "hides it" not in " ".join([same.but(), *same.caveats()])
+    assert "hides it" not in " ".join([*same.but(), *same.caveats()])
 
 
 def test_models_without_a_price_are_named_where_money_is_not_compared() -> None:

@@ -22,8 +22,8 @@ from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, metric_means, units_of
 from credit.metrics.run_card import CardLine, run_card
-from credit.metrics.side_differences import with_costs
 from credit.metrics.success_costs import success_costs, success_line
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.page.questions import questions
 from credit.reports.event_errors import error_mask
@@ -33,7 +33,7 @@ from credit.telling_apart import NOT_APART
 from estimators.base import Credit
 from graphs.event_types import EdgeType, EventType
 from graphs.structure.critical_path import critical_steps, decision_steps
-from graphs.task_means import mean_of_tasks
+from graphs.task_means import mean_of_tasks, ratio_interval
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
@@ -364,7 +364,8 @@ def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_pat
     paid = success_costs(traces, found, *units_of(traces, "system"), prices)
     assert [(one.unit, one.cost, one.whole, one.traces) for one in paid] == [("a", 8.0, True, 2), ("b", 7.0, False, 2)]
     lost = "1 trace of b without an outcome cost 18"
-    assert success_line(paid) == f"money for a success: a 8, b ≥ 7, over all traces with an outcome; {lost}"
+    few = " (an interval takes 12 tasks that differ, 8 with a success)"  # and all costs, which b lacks
+    assert success_line(paid) == f"money for a success: a 8, b ≥ 7, over all traces with an outcome{few}; {lost}"
     unknown = [dataclasses.replace(one, cost=0.0, whole=False) if one.unit == "b" else one for one in paid]
     assert success_line(unknown).startswith("money for a success: a 8, b not known, over")
     all_of_them = "money for a success: ≥ 7.5, over all traces with an outcome; 1 trace without an outcome cost 18"
@@ -372,6 +373,25 @@ def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_pat
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(tmp_path / "prices.csv")]).stdout
     assert f"\n{all_of_them}\n" in printed
     assert paid_for_success(traces) == [] == paid_for_success(traces, prices, success_at=2.0)
+
+
+def test_what_a_success_cost_has_an_interval_over_tasks(tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("model,input,output\nm,0,1000000\n")  # 1 for each token
+    random, lines = np.random.default_rng(0), []
+    for i in range(60):
+        event = {"id": "e", "type": "message", "agent": "x", "model": "m", "input_tokens": 0}
+        event["tokens"] = int(random.integers(50, 150))
+        lines.append(ALONE | {"trace_id": f"t{i}", "task_id": f"q{i // 3}", "events": [event], "edges": [], "costs": {},
+                              "rewards": {"team": float(random.random() < 0.5)}})  # fmt: skip
+    traces, prices = native(tmp_path, *lines), read_prices(tmp_path / "prices.csv")
+    (paid,) = paid_for_success(traces, prices)
+    tokens = np.array([line["events"][0]["tokens"] for line in lines]).reshape(-1, 3).sum(axis=1)
+    won = np.array([line["rewards"]["team"] for line in lines]).reshape(-1, 3).sum(axis=1)
+    assert paid.cost == pytest.approx(tokens.sum() / won.sum(), rel=1e-6)
+    assert (paid.low, paid.high) == pytest.approx(ratio_interval(tokens, won), rel=1e-6)
+    spread = f"{paid.cost:.3g} ({paid.low:.3g} to {paid.high:.3g})"
+    over = "over all traces with an outcome (95 % intervals over tasks)"
+    assert success_line([paid]) == f"money for a success: {spread}, {over}"
 
 
 TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from credit.metrics.metric_summary import metric_means
-from credit.metrics.side_differences import SideComparison, Sides, compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.tasks import UNTOLD, untold_tasks
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
+from credit.sides.side_comparison import SideComparison
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces

@@ -17,10 +17,10 @@ from PIL import Image
 
 import credit
 from credit.metrics.event_costs import Price, Prices
-from credit.metrics.side_differences import Sides
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 from credit.page.overview import level_rows
+from credit.sides.chosen_sides import Sides
 from graphs.text import apart, percent
 
 if TYPE_CHECKING:
@@ -488,6 +488,36 @@ def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
         assert "gae" in opened.page.locator("#ledger code").all_text_contents()
 
 
+@pytest.mark.parametrize("method", ["rloo", "gae"])
+def test_sections_that_tell_nothing_are_folded(window: Any, tmp_path: Path, method: str) -> None:
+    """A chart and a table of zeros stood under "Who earned the reward", and a ledger of expected values alone."""
+    groups = "q" if method == "rloo" else "pq"  # one number for a trace, and one for each action
+    traces = read(tmp_path, [trace(i, group, "x") for group in groups for i in range(4)])
+    write_page(Findings.of(traces, {method: credit.run(traces, method)}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        page = opened.page
+        until(page, "document.querySelector('#explorer .about').textContent")
+        who = page.locator("#who > details")
+        assert who.count() == (method == "rloo") and page.locator("#who .note").first.is_visible()
+        if method == "rloo":
+            assert page.locator("#who > div .note").first.is_visible(), "why it is so stands above"
+            assert not page.locator("#who select").first.is_visible()
+            who.locator("summary").click()
+            assert page.locator("#who select").first.is_visible()
+        assert page.locator("#ledger > details").count() == who.count() and opened.complaints == []  # sums of 0
+    alone = read(tmp_path, [trace(i, f"g{i}", "x") for i in range(3)])  # groups of one have no increments
+    write_page(Findings.of(alone, {"rloo": credit.run(alone, "rloo")}), tmp_path / "alone.html")
+    with window((tmp_path / "alone.html").as_uri()) as opened:
+        until(opened.page, "document.querySelector('#explorer .about').textContent")
+        assert opened.page.locator("#ledger li").first.is_visible()
+        assert (
+            not opened.page.locator("#ledger select").is_visible()
+            and not opened.page.locator("#who select").first.is_visible()
+        )
+        opened.page.locator("#ledger summary").click()
+        assert opened.page.locator("#ledger select").is_visible() and opened.complaints == []
+
+
 def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages: dict[str, str]) -> None:
     with window(pages["triage"]) as opened:
         page: Page = opened.page
@@ -622,7 +652,8 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
-        "Money for a success: 14.25, over all traces with an outcome.",
+        "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
+        "success).",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
         "9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
@@ -835,9 +866,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert caveat.startswith("Success is of 11 of 12 and 11 of 12 traces; with all outcomes, it differs by ")
         assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
         fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below
-        assert fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
-        assert not fold.locator("p", has_text="But success in 11 of 12").is_visible()
+        assert not fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
         assert any(
             text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told

@@ -81,7 +81,10 @@ def comparison(methods: int, places: int, absent: list[Absent]) -> Any:
 
 
 @pytest.mark.parametrize("draw", [training, bias, truth, snr, calibration, comparison])
-@pytest.mark.parametrize("methods, places", [(1, 1), (7, 1), (18, 3)])
+@pytest.mark.parametrize(
+    "methods, places",
+    [pytest.param(1, 1, marks=pytest.mark.slow), (7, 1), pytest.param(18, 3, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(
     "absent", [pytest.param(ABSENT, id="absent"), pytest.param([], id="all", marks=pytest.mark.slow)]
 )

@@ -384,15 +384,16 @@ def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPa
     assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
 
 
-@pytest.mark.parametrize("height", [3.0, pytest.param(4.0, marks=pytest.mark.slow)])
-def test_a_size_that_is_proposed_fits_the_picture_and_a_page(height: float) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(("scores", "height"), [(1, 1.0), (len(LABELS), 3.0), (len(LABELS), 4.0)])
+def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height: float) -> None:
     """Eight scores at 3.4x4 were to be 12 inches high, higher than a page; at 3.4x3 no size was proposed."""
-    scores = dict.fromkeys(LABELS, 0.5)
+    found, drawn = dict.fromkeys(LABELS, 0.5), list(LABELS)[:scores]
     pairs = itertools.product(("rloo", "grpo", "mine:own"), ("relay-and", "spawn-and"))
-    rows = [SimpleNamespace(method=method, world=world, k=3, **scores) for method, world in pairs]
+    rows = [SimpleNamespace(method=method, world=world, k=3, **found) for method, world in pairs]
     reason = ""
     try:
-        refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, height))
+        refine(draw_methods(rows, scores=drawn), size=(3.4, height))
     except CreditError as error:
         reason = str(error)
     assert reason or height > 3  # whether the higher one fits depends on matplotlib's release
@@ -401,41 +402,50 @@ def test_a_size_that_is_proposed_fits_the_picture_and_a_page(height: float) -> N
         assert proposed
         wide, high = float(proposed[1]), float(proposed[2])
         assert wide <= narrow.PAGE[0] and height < high <= narrow.PAGE[1]
-        refine(draw_methods(rows, scores=list(LABELS)), size=(wide, high))
+        refine(draw_methods(rows, scores=drawn), size=(wide, high))
 
 
-def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(("scores", "height"), [(3, 2.6), (len(LABELS), 5.2)])
+def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column(scores: int, height: float) -> None:
     """At 3.4x2.6 the names along the axis lay on each other; eight scores fit the size that docs/gallery.md gives."""
     rows = [
         SimpleNamespace(method=method, world=world, k=4, **dict.fromkeys(LABELS, 0.5))
         for method in ("mine:shrunk", "mine:upper", "rloo", "grpo", "dr_grpo", "dr_mas", "mt_grpo", "max_rl")
         for world in ("stop-rewards", "hire-additive")
     ]
-    figure = refine(draw_methods(rows), size=(3.4, 2.6), style="serif")
+    figure = refine(draw_methods(rows, scores=list(LABELS)[:scores]), size=(3.4, height), style="serif")
     figure.draw_without_rendering()
     boxes = sorted((b.y0, b.y1) for b in (label.get_window_extent() for label in figure.axes[0].get_yticklabels()))
     assert all(after[0] > before[1] - 0.1 * (before[1] - before[0]) for before, after in itertools.pairwise(boxes))
-    refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, 5.2), style="serif")
+
+
+def rows_of_two_worlds(methods: int) -> list[Any]:
+    names = ("rloo", "grpo", "dr_mas", "turn_baseline", "mt_grpo", "mine:second", "mine:turnmax")
+    pairs = itertools.product((*names, "opo", "gpg", "max_rl", "gspo")[:methods], ("stop-rewards", "mine:coin"))
+    scores = {**dict.fromkeys(LABELS, 0.5), "answered": 1.0}  # a caption on what was refused takes room, too
+    return [SimpleNamespace(method=name, world=world, k=3, **scores) for name, world in pairs]
 
 
 def test_markers_of_two_worlds_do_not_cover_each_other_at_the_width_of_a_column() -> None:
     """Labels took half of 3.4x2.6, and the markers of seven methods lay on each other."""
-    names = ("rloo", "grpo", "dr_mas", "turn_baseline", "mt_grpo", "mine:second", "mine:turnmax")
-    pairs = list(itertools.product((*names, "opo", "gpg", "max_rl", "gspo"), ("stop-rewards", "mine:coin")))
-    scores = {**dict.fromkeys(LABELS, 0.5), "answered": 1.0}  # a caption on what was refused takes room, too
-    rows = [SimpleNamespace(method=name, world=world, k=3, **scores) for name, world in pairs]
-    figure = refine(draw_methods(rows[:14]), size=(3.4, 2.6), style="serif")
+    figure = refine(draw_methods(rows_of_two_worlds(7)), size=(3.4, 2.6), style="serif")
     figure.draw_without_rendering()
     for axes in figure.axes:
         assert axes.get_window_extent().height > 0.4 * figure.bbox.height
         first, second = axes.lines
         places = [axes.transData.transform(line.get_xydata())[0, 1] for line in (first, second)]
         assert abs(places[0] - places[1]) * 72 / figure.dpi >= first.get_markersize()
+
+
+@pytest.mark.slow
+def test_a_size_at_which_markers_would_cover_each_other_is_refused() -> None:
     with pytest.raises(CreditError, match=r"size is 3\.4x2\.2 inches, which leaves no room; expected a larger size"):
-        refine(draw_methods(rows), size=(3.4, 2.2), style="serif")
+        refine(draw_methods(rows_of_two_worlds(11)), size=(3.4, 2.2), style="serif")
 
 
-@pytest.mark.parametrize(("scores", "height"), [(list(LABELS)[:7], 9.0), (["bias", "relative", "rank"], 4.2)])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(("scores", "height"), [(["bias", "relative", "rank"], 4.2), (list(LABELS)[:7], 9.0)])
 def test_labels_take_few_lines_at_the_width_of_a_column(scores: list[str], height: float) -> None:
     """Labels of nine methods had up to eight lines of a word each below four panels of half an inch in a row."""
     names = ("rloo", "grpo", "dr_grpo", "gae", "critic", "coma", "opo", "remax", "turn_baseline")

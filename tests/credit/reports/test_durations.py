@@ -94,6 +94,22 @@ def test_what_is_known_of_an_agent_that_follows_nothing_is_a_lower_bound() -> No
     assert speed.reasons == ["an event has no `seconds`, and no cause that says when it began"]
 
 
+@pytest.mark.parametrize("edge", [False, True])
+def test_agents_without_an_edge_between_them_may_have_waited(edge: bool) -> None:
+    """Two agents in turn, 10 seconds each: the later events of a table took 20, and 50 seconds were ≥ 80 of work."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("a"), "b": Agent("b")}, rewards={"team": 1.0})
+    for i in range(6):
+        record.event(f"e{i}", EventType.MESSAGE, "ab"[i % 2], action=True, time=10.0 * (i + 1))
+    for i in range(5 if edge else 0):
+        record.edge(i, i + 1, 0)
+    traces = assemble([record])
+    found = TeamFacts(traces).durations
+    assert found.wall.tolist() == [50]
+    np.testing.assert_equal(found.event, [0] + 5 * [10 if edge else math.nan])
+    rows = {row.unit: row.seconds for row in cost_rows(traces)}
+    assert rows == ({"a": Amount(20, 0), "b": Amount(30, 0)} if edge else {"a": Amount(20, 2), "b": Amount(20, 3)})
+
+
 def test_one_event_is_not_called_equal_times() -> None:
     records = [TraceRecord(f"t{k}", "q", "log.jsonl", instances={"a": Agent()}) for k in (1, 2)]
     for record, count in zip(records, (1, 2), strict=True):
@@ -220,12 +236,15 @@ def in_words(record: TraceRecord) -> list[float]:
                     if agent.parent == record.agents[e] and ends and max(ends) <= times[e]:
                         causes.append(max(ends))
         interval = max(0.0, times[e] - max(causes)) if causes else 0.0
+        works = record.actions[e] or kinds[e] is EventType.TOOL_RESULT
+        since = max([end[i] for i in range(n) if (times[i], i) < (times[e], e)], default=-math.inf)
+        linked = any(record.agents[s] != record.agents[r] for s, r in edges)
         asked = [s for s, r in edges if r == e and record.actions[s] and record.agents[s] == record.agents[e]]
         is_effect = not record.actions[e] and kinds[e] in (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE)
         own = stated[e]
         if own is not None:
             took[e] += own
-        elif not causes and times[e] > min(times) and (record.actions[e] or kinds[e] is EventType.TOOL_RESULT):
+        elif works and ((not causes and times[e] > min(times)) or (causes and not linked and since > max(causes))):
             took[e] = math.nan
         elif not (asked and is_effect):
             took[e] += interval

@@ -12,12 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.metrics.side_differences import side_differences, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.endings import BROKEN_OFF, CUT, LIMITED, ended_early, endings
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.triage import triage
 from credit.reports.unread_outcomes import unscored_ends
+from credit.sides.side_differences import side_differences
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds

@@ -17,11 +17,12 @@ from credit.metrics.cost_summary import cost_rows, group_costs, total_costs
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_metrics import event_table, steps_of_decisions, team_course
 from credit.metrics.run_card import run_card
-from credit.metrics.side_differences import bounds_of_sides, costs_of_traces
+from credit.metrics.trace_costs import costs_of_traces
 from credit.metrics.trace_metrics import trace_metrics
 from credit.metrics.untrusted_reach import untrusted_reach
 from credit.reports.missing_lines import LACKING, lacking_events, lacking_traces
 from credit.reports.outcome_differences import outcome_differences
+from credit.sides.side_bounds import bounds_of_sides
 from graphs.traces.batch import Traces
 from tests.credit.cli.logs import run, trace, write
 from tests.graphs.reading.coding.claude_code.logs import files

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import numpy as np
 import pytest
 
 import credit
-from credit.metrics.side_differences import Sides, compare_sides, with_costs
+from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.owners import owned_events, owners
 from credit.reports.tool_calls import ToolCalls
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
+from credit.sides.side_comparison import SideComparison
 
 Errors = dict[tuple[str, str], int]  # by agent and tool, "" outside of tool calls
 
@@ -102,3 +107,36 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
     changed, origin, _ = told({}, NOBODY)
     assert "; up: errors" in changed and "errors of" not in changed
     assert origin.startswith("errors of a trace 0 to 3, spread over tools and agents")
+
+
+def timed(folder: Path, takes: Callable[[int, str], tuple[float, float]]) -> SideComparison:
+    """Two agents search in 20 tasks with a run of each side, from when and for how many seconds `takes` says."""
+    lines, rng = [], np.random.default_rng(0)
+    for i in range(40):
+        events: list[dict[str, Any]] = [{"id": "go", "type": "message", "agent": "lead", "t": 0, "seconds": 0}]
+        edges = []
+        for agent in ("east", "west"):
+            begin, took = takes(i % 2, agent)
+            took *= rng.uniform(0.9, 1.1)
+            call = {"type": "tool_call", "agent": agent, "tool": "search", "t": begin + 1, "status": "ok"}
+            answer = call | {"type": "tool_result", "t": begin + 1 + took, "action": False}
+            events += [call | {"id": f"{agent}c"}, answer | {"id": f"{agent}r"}]
+            edges += [{"src": "eastr" if begin else "go", "dst": f"{agent}c", "type": "causal"}]
+            edges += [{"src": f"{agent}c", "dst": f"{agent}r", "type": "causal"}]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": events, "edges": edges, "rewards": {}})
+    (log := folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = credit.read(log)
+    side = Sides(("old", "new"), np.arange(40) % 2, ("old", "new"))
+    return compare_sides(traces, side, with_costs(traces, trace_metrics(traces)))
+
+
+def test_where_seconds_went_is_told(tmp_path: Path) -> None:
+    """Time-outs of 30 seconds made a trace take 112 in place of 71.9, and no sentence said which tool's they were."""
+    slow = timed(tmp_path, lambda side, agent: (0, 30 if side and agent == "west" else 5))
+    assert re.search(
+        r"seconds of wall clock of a trace 6[.\d]* to 3\d[.\d]*, mostly of tool search by west", slow.origin()
+    )
+    assert "up: seconds of wall clock" in slow.changed() and "by west" not in slow.changed()
+    after = timed(tmp_path, lambda side, agent: (12 * side if agent == "west" else 0, 10))
+    assert "up: seconds of wall clock" in after.changed()
+    assert "seconds" not in after.by_owner(), "one search after the other takes no longer, all together"

@@ -130,6 +130,7 @@ def off_policy(decision: Decision, draw: Draw) -> float | None:
 
 
 ORACLES = {"c3": c3, "magrpo": magrpo, "off_policy": off_policy}
+METHODS = ["c3", *(pytest.param(name, marks=pytest.mark.slow) for name in ("magrpo", "off_policy"))]
 NAMES = {"c3": ("context", "node"), "magrpo": ("context", "node"), "off_policy": ("context", "alternative", "node")}
 
 
@@ -161,7 +162,7 @@ def compare(advantage: Any, valid: Any, expected: list[float | None]) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("method", ORACLES)
+@pytest.mark.parametrize("method", METHODS)
 def test_the_function(method: str, seed: int) -> None:
     rows, expected = logged(seed, method)
     given, evidence = columns(rows, method)
@@ -173,7 +174,7 @@ def test_the_function(method: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
-@pytest.mark.parametrize("method", ORACLES)
+@pytest.mark.parametrize("method", METHODS)
 def test_rows_of_a_trainer_in_any_order(method: str, seed: int) -> None:
     rows, expected = logged(seed, method)
     shuffled = np.random.default_rng(seed).permutation(len(rows))
@@ -183,7 +184,7 @@ def test_rows_of_a_trainer_in_any_order(method: str, seed: int) -> None:
     compare(result.advantages, result.valid, [expected[i] for i in shuffled])
 
 
-@pytest.mark.parametrize("method", ORACLES)
+@pytest.mark.parametrize("method", METHODS)
 def test_assign(method: str, tmp_path: Path) -> None:
     rows, expected = logged(1, method)
     given, evidence = columns(rows, method)
@@ -257,6 +258,7 @@ REWARD = np.repeat([1.0, 0.0, 0.5], 2)
 AT_THE_ROOT = [list("aabbcc"), ["a1", "a2", "b1", "b2", "c1", "c2"]]
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.filterwarnings("ignore:method")  # one turn an agent
 @pytest.mark.parametrize("node", AT_THE_ROOT, ids=["one node", "own nodes"])
 @pytest.mark.parametrize("method", ["rloo", "dr_mas_rloo", "turn_baseline", "c3"])
@@ -291,7 +293,7 @@ def reasons(method: str, evidence: dict[str, list], **changes: Any) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore:method")
-@pytest.mark.parametrize("method", ["c3", "magrpo"])
+@pytest.mark.parametrize("method", METHODS[:2])
 def test_what_is_no_single_draw_is_refused(method: str) -> None:
     partly = {"context": ["q"] * 6, "node": ["x", "a", "x", "b", "y", "c"]}  # a and b answer one draw of the planner
     assert reasons(method, partly) == {REASONS[Reason.CONTEXTS_DIFFER]}
@@ -320,13 +322,18 @@ def test_decisions_above_an_unclear_one_are_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:method")
-def test_what_the_actions_of_a_joint_turn_state_must_agree() -> None:
+@pytest.mark.slow
+def test_chances_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
     chances = {"propensity": [0.5] * 6, "target_propensity": [0.5] * 6}
     own = {"context": ["q"] * 6, "alternative": ["yes", "no", "no", "yes", "yes", "yes"], **chances}
     assert reasons("off_policy", own) <= {REASONS[Reason.CONTEXTS_DIFFER], REASONS[Reason.CONTRADICTION]}
     apart = {"context": ["q"] * 6, "alternative": ["1", "1", "2", "2", "1", "1"], **chances}
     apart["propensity"] = [0.5, 0.25] * 3
     assert reasons("off_policy", apart) == {REASONS[Reason.CONTRADICTION]}
+
+
+@pytest.mark.filterwarnings("ignore:method")
+def test_values_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
     for values in ([0.5, 0.25] * 3, [0.5, np.nan] * 3):
         tree = {"context": ["q"] * 6, "node": list("aabbcc"), "q_value": values}
         graph, reward, found = credit.from_columns(**TEAM, reward=REWARD, evidence=tree)

@@ -281,44 +281,45 @@ def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: 
     same(found(traces, "rloo"), [by_trace[t.name] for t, _, _ in drawn.rows])
 
 
+TREES = ("context+node", "context+node+alternative", "situation+node+alternative")
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "form",
+    ("method", "form"),
     [
-        pytest.param("fan+fan_node", marks=pytest.mark.slow),
-        "context+node",
-        "context+node+alternative",
-        "situation+node+alternative",
+        *(("c3", form) for form in TREES),
+        *(pytest.param("magrpo", form, marks=pytest.mark.slow) for form in TREES),
+        pytest.param("c3", "fan+fan_node", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_siblings_are_compared_where_the_ids_say(form: str, seed: int, tmp_path: Path) -> None:
+def test_siblings_are_compared_where_the_ids_say(method: str, form: str, seed: int, tmp_path: Path) -> None:
     """At every door: columns, rows of a trainer, native lines and a table."""
     drawn = Drawn(100 + seed)
     evidence = columns_of(drawn, form)
     tree = Tree(drawn, situation if form.startswith("situation") else frozen)
-    for method in ("c3",) if "fan" in form else ("c3", "magrpo"):
-        wanted = [getattr(tree, method)(t, k) for t, k, _ in drawn.rows]
-        if "fan" in form:
-            wanted = [x if c is not None else None for x, c in zip(wanted, evidence["context"], strict=True)]
-        for traces in (
-            from_columns(drawn, evidence),
-            from_lines(drawn, evidence, tmp_path),
-            from_table(drawn, evidence, tmp_path),
-        ):
-            assert clusters_in(traces) == drawn.clusters()
-            same(found(traces, method), wanted)
-        given = table(drawn)
-        order = np.random.default_rng(seed).permutation(len(drawn.rows))
-        shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}
-        result = of_rows(method)(
-            **{name: shuffled[name] for name in ("group", "trace", "agent")},
-            reward=np.array(shuffled["reward"], np.float32),
-            event_reward=np.array(shuffled["event_reward"], np.float32),
-            order=order,
-            evidence={name: shuffled[name] for name in evidence},
-        )
-        numbers = [x if ok else None for x, ok in zip(result.advantages.tolist(), result.valid.tolist(), strict=True)]
-        same(numbers, [wanted[i] for i in order])
+    wanted = [getattr(tree, method)(t, k) for t, k, _ in drawn.rows]
+    if "fan" in form:
+        wanted = [x if c is not None else None for x, c in zip(wanted, evidence["context"], strict=True)]
+    for traces in (
+        from_columns(drawn, evidence),
+        from_lines(drawn, evidence, tmp_path),
+        from_table(drawn, evidence, tmp_path),
+    ):
+        assert clusters_in(traces) == drawn.clusters()
+        same(found(traces, method), wanted)
+    given = table(drawn)
+    order = np.random.default_rng(seed).permutation(len(drawn.rows))
+    shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}
+    result = of_rows(method)(
+        **{name: shuffled[name] for name in ("group", "trace", "agent")},
+        reward=np.array(shuffled["reward"], np.float32),
+        event_reward=np.array(shuffled["event_reward"], np.float32),
+        order=order,
+        evidence={name: shuffled[name] for name in evidence},
+    )
+    numbers = [x if ok else None for x, ok in zip(result.advantages.tolist(), result.valid.tolist(), strict=True)]
+    same(numbers, [wanted[i] for i in order])
 
 
 @pytest.mark.parametrize("seed", range(12))

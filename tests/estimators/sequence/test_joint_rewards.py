@@ -101,7 +101,9 @@ def numbers(method: str, rows: dict[str, Any], *, stated: bool) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore:'event_reward' is the outcome again")
 @pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [pytest.param(m, marks=[pytest.mark.slow] * (m not in ("gae", "turn_baseline"))) for m in METHODS]
+)
 def test_rewards_of_joint_turns_are_earned_at_their_last_action(method: str, joint: bool) -> None:
     """Those before it were lost for all but the first agents of the turn, under a name that said unbiased."""
     differ = 0
@@ -125,7 +127,9 @@ JOINT: dict[str, Any] = {
 TREE = {"context": ["r"] * 4, "node": list("1122")}
 
 
-@pytest.mark.parametrize("method", ["turn_baseline", pytest.param("c3", marks=pytest.mark.slow), "rloo"])
+@pytest.mark.parametrize(
+    "method", [*(pytest.param(m, marks=pytest.mark.slow) for m in ("turn_baseline", "c3")), "rloo"]
+)
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_reward_of_a_round_counts_for_all_its_agents_in_rows_and_in_files(
     method: str, place: int, tmp_path: Path

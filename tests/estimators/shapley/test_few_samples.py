@@ -38,12 +38,19 @@ def test_an_additive_game_states_what_one_more_pair_could_show(number: int) -> N
     np.testing.assert_allclose(got.stderr, 8 / (number + 2) * quantile / 1.96, rtol=0.01)
 
 
-def test_equal_values_tell_no_error() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("of", ["walks", "pairs"])
+def test_equal_values_of_an_exact_game_tell_no_error(of: str) -> None:
     """Before all coalitions are seen: another value may differ by anything."""
-    for plan in (plan_walks(jax.random.key(0), 8, 40), plan_pairs(jax.random.key(0), 8, 60, noisy=False)):
-        for value in (0.0, 0.7):
-            got = solve(plan, np.full(plan.evaluations, value), interactions=plan.method == "pairs")
-            assert not np.asarray(got.share).any() and np.isinf(np.asarray(got.stderr)).all()
+    key = jax.random.key(0)
+    plan = plan_walks(key, 8, 40) if of == "walks" else plan_pairs(key, 8, 60, noisy=False)
+    for value in (0.0, 0.7):
+        got = solve(plan, np.full(plan.evaluations, value), interactions=of == "pairs")
+        assert not np.asarray(got.share).any() and np.isinf(np.asarray(got.stderr)).all()
+
+
+@pytest.mark.slow
+def test_equal_values_of_a_noisy_game_tell_no_error() -> None:
     noisy = plan_pairs(jax.random.key(0), 8, 60)
     few = plan_pairs(jax.random.key(0), 8, 20)
     for plan in (noisy, few):

@@ -108,6 +108,7 @@ def test_a_fault_in_a_run_of_an_object_that_holds_a_list_refuses_one_of_them(
         assert outcome(path, wrong, format) == (whole[:kept], ["bad-json"])
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
 @pytest.mark.parametrize("name", [name for name, log in ALL.items() if log.lines])
 def test_a_list_with_a_fault_leaves_what_its_records_leave_as_lines(tmp_path: Path, name: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from credit.tables.columns import built_from_columns, from_columns
 from graphs.errors import Problem, UnreadWarning
+from graphs.event_graph import EventGraph
 from graphs.logs.read_logs import read
+from graphs.traces.repeated_traces import repeated_traces
 
 Table = list[dict[str, Any]]
 
@@ -277,3 +282,93 @@ def test_rows_of_a_copied_file_are_not_counted_as_read(tmp_path: Path, twice: bo
     assert any(problem.kind == "repeated-run" for problem in found)
     noted = [(Path(problem.file).name, problem.count) for problem in found if problem.kind == "repeated-rows"]
     assert noted == [("17.jsonl", len(rows) // 2)] * twice
+
+
+def passes(seed: int, kind: str = "drawn") -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes of 0 and 1, and groups, of drawn tasks; kinds of policies and of orders in which files have them."""
+    draw = np.random.default_rng([73, seed])
+    tasks, size = int(draw.integers(1, 33)), int(draw.choice([2, 4, 8, 16]))
+    chance = draw.beta(0.5, 0.5, tasks) if draw.random() < 0.5 else draw.beta(2, 2, tasks)
+    if kind == "hardly varies":
+        chance = np.where(draw.random(tasks) < 0.5, 0.02, 0.98)
+    again = (draw.random((2, tasks, size)) < chance[:, None]).astype(float)
+    group = np.repeat(np.arange(tasks), size).reshape(tasks, size)
+    if kind == "sorted":
+        again = -np.sort(-again, axis=-1)
+    elif kind == "chosen and rejected":
+        again[:] = np.arange(size) % 2
+    elif kind == "by turns":
+        again[:] = np.arange(again[0].size).reshape(tasks, size) % 3 == 0
+    if kind == "two epochs":
+        return again.ravel(), np.concatenate([group.ravel(), tasks * (seed % 2) + group.ravel()])
+    if kind == "a sample of each task first":
+        return again[0].T.ravel(), group.T.ravel()
+    return again[0].ravel(), group.ravel()
+
+
+KINDS = ["drawn", "hardly varies", "sorted", "chosen and rejected", "by turns", "two epochs",
+         "a sample of each task first"]  # fmt: skip
+
+
+def graph_of(group: np.ndarray) -> EventGraph:
+    return built_from_columns({"group": group, "trace": np.arange(len(group)), "reward": 0.0 * group})[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_honest_batch_of_passes_is_called_repeated(kind: str) -> None:
+    for seed in range(40):
+        outcome, group = passes(seed, kind)
+        assert not len(repeated_traces(graph_of(group), outcome, [], [])[0]), seed
+
+
+@pytest.mark.parametrize("groups", ["the same", "new"])
+def test_passes_that_stand_again_in_their_order_are_named(groups: str) -> None:
+    """A step of 0 and 1 that was read twice under new ids was silent, and any step under new groups."""
+    found = []
+    for seed in range(40):
+        outcome, group = passes(seed)
+        both = np.concatenate([group, group + (group.max() + 1) * (groups == "new")])
+        again, first = repeated_traces(graph_of(both), np.tile(outcome, 2), [], [])
+        varied = sum(outcome[group == task].std() > 0.3 for task in range(group.max() + 1)) * np.bincount(group)[0]
+        assert len(again) in (0, len(outcome))
+        assert not len(again) or (again - first == len(outcome)).all()
+        found.append((varied >= 64, len(again) > 0))
+    assert all(named for enough, named in found if enough)  # 64 traces of tasks that are neither solved nor failed
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_batch_that_stands_again_under_new_ids_and_groups_is_named(shuffled: bool) -> None:
+    """Only traces of one group were compared. The first named pair is no chance twin."""
+    draw = np.random.default_rng(74)
+    scores, tasks = draw.normal(size=24).round(3), np.repeat(np.arange(6), 4)
+    scores[9] = scores[2]  # twins by chance
+    order = draw.permutation(24) if shuffled else np.arange(24)
+    rows: dict[str, Any] = {"group": [*tasks, *(tasks[order] + 6)], "trace": np.arange(48)}
+    rows["reward"] = [*scores, *scores[order]]
+    with pytest.warns(UserWarning, match="rows of .* traces that equal earlier ones in every number") as said:
+        from_columns(**rows)
+    copy, original = map(int, re.findall(r"row (\d+) is row (\d+) again", str(said[0].message))[0])
+    assert copy >= 24 > original and original not in (2, 9)
+    with warnings.catch_warnings(action="error"):
+        from_columns(**{name: column[:24] for name, column in rows.items()})
+
+
+def test_the_row_that_is_named_is_no_call_that_was_made_twice(tmp_path: Path) -> None:
+    """Line 2 was called that of line 1 again, though an agent had said the same twice, beside 20 copies."""
+    draw = np.random.default_rng(75)
+    once: Table = [{"trace": f"t{k // 4}", "reward": k // 4 % 2, "tokens": int(draw.integers(999))} for k in range(20)]
+    once[1] = once[0]
+    (note,) = noted(tmp_path, once * 2)
+    assert (note.line, note.value) == (23, "that of line 3 again")
+
+
+@pytest.mark.parametrize("kind", ["scores of few kinds", "a policy that does not vary"])
+def test_numbers_that_honest_traces_share_are_no_copies(kind: str) -> None:
+    """Eight traces of which each has the score of one of others, or all samples of each task were the same text."""
+    for seed in range(60):
+        draw = np.random.default_rng([76, seed])
+        tasks, size = int(draw.integers(9, 16)), int(draw.choice([4, 8]))
+        group = np.repeat(np.arange(tasks), size)
+        outcome = draw.choice(draw.normal(size=20), len(group))
+        outcome = outcome if "few" in kind else draw.normal(size=tasks)[group]
+        assert not len(repeated_traces(graph_of(group), outcome, [], [])[0]), seed

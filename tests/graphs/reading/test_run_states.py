@@ -18,7 +18,7 @@ from graphs.errors import CreditError
 from graphs.logs import read
 
 from .all_formats import ALL, TAU
-from .samples import HARBOR_RESULT, MLFLOW, OPENHANDS, SWE_AGENT, TAU2
+from .samples import HARBOR_RESULT, MLFLOW, OPENHANDS, SWE_AGENT, TAU2, codex
 
 EVENTS = [{"event": "model", "output": {"choices": [{"message": {}}], "usage": {"input_tokens": 3}}}]
 INSPECT: dict[str, Any] = {"version": 2, "status": "success", "eval": {"task": "quiz"}, "samples": []}
@@ -164,6 +164,46 @@ def test_an_error_by_which_a_limit_ends_a_run_is_the_limit(
         assert traces.evidence["metrics.ended_at_limit"].array.any()
         assert "metrics.ended_in_error" not in traces.evidence
         assert any(words in one.words and "at a limit" in one.words for one in endings(traces))
+
+
+HIT = "You've hit your usage limit. Try again at 3:00 PM."
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind", "words"),
+    [
+        ({"type": "error", "codex_error_info": "usage_limit_exceeded", "message": HIT}, "run-limit", "usage_limit_ex"),
+        ({"type": "error", "codex_error_info": "context_window_exceeded", "message": "x"}, "run-limit", "context_win"),
+        ({"type": "error", "codex_error_info": "session_budget_exceeded", "message": "x"}, "run-limit", "session_bud"),
+        ({"type": "turn_aborted", "reason": "budget_limited"}, "run-limit", "budget_limited"),
+        ({"type": "task_complete", "error": {"message": HIT, "codex_error_info": "usage_limit_exceeded"}}, "run-limit",
+         HIT),
+        ({"type": "error", "codex_error_info": "server_overloaded", "message": "busy"}, "run-error", "busy"),
+        ({"type": "error", "codex_error_info": {"http_connection_failed": {"http_status_code": 502}}}, "run-error",
+         "http_connection_failed"),
+        ({"type": "error", "codex_error_info": "other", "message": "odd"}, "run-error", "'odd'"),
+        ({"type": "error", "codex_error_info": "thread_rollback_failed", "message": "x"}, "", ""),
+        ({"type": "turn_aborted", "reason": "interrupted"}, "", ""),
+        ({"type": "task_complete", "last_agent_message": "done"}, "", ""),
+    ],
+)  # fmt: skip
+def test_a_limit_or_an_error_that_ends_a_codex_session_is_named(
+    payload: dict[str, Any], kind: str, words: str, tmp_path: Path
+) -> None:
+    """A session that its plan's quota ended looked like one that was done."""
+    notice = codex(
+        "response_item", 8, type="message", role="user", content=[{"type": "input_text", "text": "<turn_aborted>"}]
+    )
+    lines = [*ALL["codex"].values, codex("event_msg", 7, **payload), notice]
+    more = [codex("response_item", 9, type="message", role="assistant", content=[{"type": "output_text", "text": "y"}])]
+    for after in ([], more):  # in a session that went on it is no end
+        (tmp_path / "rollout-1.jsonl").write_text("".join(json.dumps(value) + "\n" for value in [*lines, *after]))
+        traces = read(tmp_path)
+        found = [problem for problem in traces.problems if problem.kind.startswith("run-")]
+        assert [problem.kind for problem in found] == ([kind] if kind and not after else [])
+        assert all(words in problem.value for problem in found)
+        told = "at a limit" if kind == "run-limit" else "in an error"
+        assert any(told in one.words and words.strip("'") in one.words for one in endings(traces)) == bool(found)
 
 
 @pytest.mark.parametrize("name", ["openhands", "openhands-sdk"])

@@ -19,6 +19,7 @@ from credit.method_summary import Summary
 from credit.tables.column_values import ColumnError
 from graphs.errors import PrecisionWarning
 
+SLOW = pytest.mark.slow
 TEAM: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabc"), "agent": list("ABAA")}
 OUTCOME = np.array([1.0, 1, 0, 1])
 
@@ -346,7 +347,12 @@ def test_a_batch_that_was_warned_of_is_not_resolved() -> None:
 @pytest.mark.parametrize("stated", [{"order": [0, 1, 1, 2]}, {"context": ["0", "1", "1", "2"]}])
 @pytest.mark.parametrize(
     ("method", "options", "named"),
-    [("critic", {}, True), ("gae", {}, True), ("gae", {"lambda_": 1.0}, False), ("gae", {"along": "agent"}, False)],
+    [
+        ("critic", {}, True),
+        pytest.param("gae", {}, True, marks=SLOW),
+        ("gae", {"lambda_": 1.0}, False),
+        pytest.param("gae", {"along": "agent"}, False, marks=SLOW),
+    ],
 )
 def test_values_beside_one_another_in_a_round_are_named(
     method: str, options: dict[str, Any], named: bool, stated: dict[str, Any]
@@ -467,11 +473,11 @@ def test_what_may_be_chance_is_no_error() -> None:
     ("method", "options"),
     [
         ("coma", {}),
-        ("critic", {}),
-        ("gae", {"lambda_": 0.0}),
-        ("maac", {}),
-        ("hae", {"discount": 1.0, "lambda_": 0.0, "lambda_high": 0.0, "level": "low"}),
-        ("difference_reward", {}),
+        pytest.param("critic", {}, marks=SLOW),
+        pytest.param("gae", {"lambda_": 0.0}, marks=SLOW),
+        pytest.param("maac", {}, marks=SLOW),
+        pytest.param("hae", {"discount": 1.0, "lambda_": 0.0, "lambda_high": 0.0, "level": "low"}, marks=SLOW),
+        pytest.param("difference_reward", {}, marks=SLOW),
     ],
 )
 @pytest.mark.parametrize("level", [1.0, 3e6, 1e8])
@@ -538,7 +544,9 @@ def test_a_context_column_of_a_table_gives_the_numbers_of_the_loop(tmp_path: Pat
         assert RowAdvantages(method)(**columns, **more).advantages == pytest.approx(of_table, abs=1e-6)
 
 
-@pytest.mark.parametrize("call", [("turn_baseline", {}), ("rloo", {"by": "task,step", "singleton": "raw"})])
+@pytest.mark.parametrize(
+    "call", [("turn_baseline", {}), pytest.param(("rloo", {"by": "task,step", "singleton": "raw"}), marks=SLOW)]
+)
 @pytest.mark.parametrize("marked", ["order", "context", "one agent"])
 def test_who_of_a_round_ended_first_is_not_what_it_is_compared_with(
     call: tuple[str, dict[str, Any]], marked: str

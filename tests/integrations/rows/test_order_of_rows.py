@@ -161,3 +161,15 @@ def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[int] | None
             ]
             assert any(said and said in str(one.message) for one in found) == expected
             assert not expected or "credit/condition/unbiased" not in metrics or name == "gigpo"
+
+
+@pytest.mark.parametrize("call", [RowAdvantages("discounted_return"), credit.from_columns])
+def test_times_that_single_precision_makes_one_are_refused(call: Any) -> None:
+    """Two agents' rewards of two minutes counted for both, as of one round, where a tensor held the times."""
+    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": list("baba"), "reward": [1.0, 1.0, 0.0, 0.0]}
+    rows["event_reward"] = [0.5, 0.0, 0.25, 0.0]
+    times = 1.7e9 + np.arange(4.0)
+    with pytest.raises(credit.CreditError, match=r"'order': is of single precision, 1700000000, .* multiples of 128;"):
+        call(**rows, order=times.astype(np.float32))
+    for order in (times, times.astype(int), times.astype("datetime64[s]"), np.arange(4, dtype=np.float32)):
+        call(**rows, order=order)

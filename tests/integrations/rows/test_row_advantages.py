@@ -26,6 +26,7 @@ from credit.integrations import MissingColumnWarning, RowAdvantages, TrainerCred
 from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
+from credit.reports.corpus import survey
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
 from graphs.errors import CreditError
@@ -397,6 +398,7 @@ def test_rows_whose_key_one_trace_has_are_counted() -> None:
     assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("singleton", ["raw", "refuse"])
 @pytest.mark.parametrize("method", ["dr_mas", "dr_mas_rloo"])
 def test_rows_of_one_trace_are_not_called_compared(method: str, singleton: str) -> None:
@@ -421,6 +423,18 @@ def test_labels_that_differ_in_blanks_are_named(changed: dict[str, Any], what: s
         RowAdvantages("rloo")(**rows | changed)
 
 
+def test_many_labels_that_differ_in_capitals_are_named_once() -> None:
+    """Of 16 such groups there were 16 warnings."""
+    tasks = [f"q{number}" for number in range(16)]
+    rows = {"group": [*tasks, *map(str.upper, tasks)], "trace": [*range(32)], "reward": [1.0, 0.0] * 16}
+    for call in (RowAdvantages("rloo"), credit.from_columns):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call(**rows)
+        alike = [str(one.message) for one in said if "almost alike" in str(one.message)]
+        assert len(alike) == 1 and "groups 'q0', 'Q0' and 15 more like them" in alike[0]
+
+
 def test_a_used_method_is_pickled_with_its_state() -> None:
     rows = {"group": ["q"] * 2, "reward": [1.0, 0.0]}
     used = RowAdvantages("moving_average")
@@ -430,7 +444,8 @@ def test_a_used_method_is_pickled_with_its_state() -> None:
     assert again(**rows).advantages.tolist() == used(**rows).advantages.tolist()
 
 
-@pytest.mark.parametrize("by", ["task", "task,agent", "agent", "task,key"])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("by", ["task,agent", "task", "agent", "task,key"])
 def test_keys_of_one_are_counted_in_rows_of_any_order(by: str) -> None:
     rng = np.random.default_rng(len(by))
     trace = rng.integers(0, 12, 40)  # rows of a trace do not stand side by side
@@ -578,6 +593,21 @@ def test_a_group_is_silent_where_the_method_gives_zeros(name: str, silent: list[
     got = advantages(**columns, reward=np.ones(4), event_reward=steps)
     assert bool(np.any(got.advantages)) == (not silent) == bool(got.metrics["credit/groups_that_teach"])
     assert advantages.silent_groups == silent
+
+
+def test_groups_that_event_rewards_alone_teach_are_counted() -> None:
+    """A process reward that teaches by itself was not told from an outcome; `validate` told them apart."""
+    rows: dict[str, Any] = {"group": [*"aabbccdd"], "reward": np.array([1.0, 0, 1, 1, 1, 1, 0, 0])}
+    steps = np.array([0.5, 0, 0.5, 0, 0, 0, 0.25, 0.25])
+    got = RowAdvantages("rloo")(**rows, event_reward=steps).metrics
+    assert (got["credit/groups_that_teach"], got["credit/groups_by_event_rewards"]) == (0.5, 0.25)
+    found = survey(credit.from_columns(**rows, trace=[*range(8)], event_reward=steps)[2].traces)
+    assert found.teaching - found.outcomes_apart == 0.25 * found.groups
+    assert "credit/groups_by_event_rewards" not in RowAdvantages("rloo")(**rows).metrics
+    of_agents = {"agent_reward": [1.0, 0, 0, 0, 0, 0, 0, 0]}
+    rows |= {"group": [*"aaaaaaaa"], "trace": [*"abcdefgh"], "agent": [*"xyxyxyxy"], "reward": np.zeros(8)}
+    got = RowAdvantages("spiral_rae")(**rows, event_reward=steps, evidence=of_agents).metrics
+    assert (got["credit/groups_that_teach"], got["credit/groups_by_event_rewards"]) == (1, 0)
 
 
 def test_a_group_that_is_refused_is_not_silent() -> None:
@@ -793,10 +823,11 @@ def test_an_option_that_biases_is_not_called_unbiased() -> None:
 
 @pytest.mark.parametrize(
     ("method", "options", "unbiased"),
-    [("rloo", {"by": "task,turn", "singleton": "raw"}, 1), ("rloo", {"by": "task,turn"}, None),
-     ("rloo", {"by": "task"}, 1), ("rloo", {"by": "task,length", "singleton": "raw"}, 0),
-     ("grpo", {"by": "task,turn"}, 0), ("Dr. MAS", {}, 0),
-     ("shared_grpo", {}, 0), ("grpo", {"ddof": 0}, None), ("rloo", {"population": "row"}, 0)],
+    [("rloo", {"by": "task,turn", "singleton": "raw"}, 1), ("rloo", {"by": "task,turn"}, None), ("Dr. MAS", {}, 0),
+     *(pytest.param(*more, marks=pytest.mark.slow) for more in (
+         ("rloo", {"by": "task"}, 1), ("rloo", {"by": "task,length", "singleton": "raw"}, 0),
+         ("grpo", {"by": "task,turn"}, 0), ("shared_grpo", {}, 0), ("grpo", {"ddof": 0}, None),
+         ("rloo", {"population": "row"}, 0)))],
 )  # fmt: skip
 def test_the_bias_of_a_key_is_stated_where_it_is_known(
     method: str, options: dict[str, Any], unbiased: int | None
@@ -1269,3 +1300,34 @@ def test_a_batch_without_an_answer_is_told_beside_what_else_it_lacks() -> None:
     said = [str(warning.message) for warning in seen]
     assert any("needs the column 'agent'" in text for text in said)
     assert any("answers no row of the batch: no finite number" in text for text in said)
+
+
+@pytest.mark.parametrize("kind", ["object", "bfloat16", "pandas"])
+def test_a_null_reward_of_a_row_counts_0_whatever_holds_the_column(kind: str) -> None:
+    """These are read-only where they were converted: "assignment destination is read-only", without a column's name."""
+    paid: Any = np.array([0.5, None, 0.25, 0.0], object)
+    if kind == "bfloat16":
+        paid = jnp.array([0.5, 0.0, 0.25, 0.0], jnp.bfloat16)
+    elif kind == "pandas":
+        paid = pytest.importorskip("pandas").Series([0.5, None, 0.25, 0.0], dtype=object)
+    rows = {"group": ["q"] * 4, "trace": list("aabb"), "reward": np.array([1.0, 1.0, 0.0, 0.0])}
+    with warnings.catch_warnings(action="ignore"):
+        result = RowAdvantages("discounted_return")(**rows, event_reward=paid)
+    assert result.advantages.tolist() == [1.5, 1.0, 0.25, 0.0]
+
+
+@pytest.mark.parametrize("scalar", [np.array, jnp.asarray])
+def test_columns_may_be_lists_of_arrays_without_dimensions(scalar: Any) -> None:
+    """A loop over rows that calls a model gathers them; tensors were read, and arrays refused."""
+    rows: dict[str, list[Any]] = {
+        "group": [7, 7, 7], "trace": [0, 1, 2], "reward": [1.0, 0.0, 0.5], "order": [2, 1, 0], "where": [True] * 3,
+    }  # fmt: skip
+    plain = RowAdvantages("rloo")(**rows)
+    arrays = RowAdvantages("rloo")(**{name: [scalar(entry) for entry in column] for name, column in rows.items()})
+    assert arrays.advantages.tolist() == plain.advantages.tolist() == [0.75, -0.75, 0.0]
+    del rows["where"]
+    read = [credit.from_columns(**{name: [of(entry) for entry in column] for name, column in rows.items()})[1]
+            for of in (scalar, lambda entry: entry)]  # fmt: skip
+    assert read[0].tolist() == read[1].tolist()
+    with pytest.raises(ColumnError, match="expected texts or numbers, all of one type"):
+        credit.from_columns(**rows | {"reward": [scalar(1.0), "one", 0.0]})

@@ -332,13 +332,25 @@ def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: P
         assert caught.value.problem.expected == f"commas between the cells, not {separator!r}"
 
 
-@pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
-def test_a_table_of_other_columns_is_refused(text: str, log: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("header", "renamed"),
+    [
+        ("id,score", ": rename `score` to `reward`"), ("trace,score", ": rename `score` to `reward`"),
+        ("id,reward", ""),
+        ("run,passed,outcome", ": rename `run` to `trace` and `outcome` to `reward`"),
+    ],
+)  # fmt: skip
+def test_a_table_of_other_columns_is_refused_and_says_what_to_rename(
+    header: str, renamed: str, log: Path, tmp_path: Path
+) -> None:
+    """A user gave `--columns reward=score`, which names columns of logs, and the same error came again."""
     file = tmp_path / "rewards.csv"
-    file.write_text(text)
-    with pytest.raises(TraceError, match=r"expected columns `trace` and `reward` \[bad-header\]") as caught:
+    file.write_text(f"{header}\nb,1{',1' * header.count(',passed')}\n")
+    with pytest.raises(TraceError, match=r"expected columns `trace` and `reward`.* \[bad-header\]") as caught:
         read(log, rewards=file)
-    assert caught.value.problem.file == str(file)
+    problem = caught.value.problem
+    assert problem.file == str(file)
+    assert problem.expected == f"columns `trace` and `reward`, which --columns does not name (it is for logs){renamed}"
 
 
 @pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])

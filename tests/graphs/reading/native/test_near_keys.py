@@ -36,7 +36,9 @@ def named(path: Path) -> list[Problem]:
     return list(problems)
 
 
-def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("form", ["plural", "upper case", "hyphens", "camel case"])
+def test_misspelt_evidence_is_named(form: str, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     keys = [
         *EVENT_EVIDENCE,
@@ -45,7 +47,8 @@ def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
     for key in keys:
         camel = key.split("_")[0] + "".join(word.title() for word in key.split("_")[1:])
         plural = f"{key[:-1]}ies" if key.endswith("y") else f"{key}s"
-        for wrong in {plural, key.upper(), key.replace("_", "-"), camel} - {key}:
+        forms = {"plural": plural, "upper case": key.upper(), "hyphens": key.replace("_", "-"), "camel case": camel}
+        for wrong in {forms[form]} - {key}:
             path.write_text(log("a", {wrong: 0.5}) + log("b", {wrong: 0.5}))
             (problem,) = named(path)
             expected = f"the key {key!r}: this one is not read"
@@ -124,6 +127,20 @@ def test_keys_in_another_place_are_named(tmp_path: Path) -> None:
     assert (problem.field, problem.expected) == (
         "evidence.policy_versions", "the key 'policy_version': this one is not read",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["step", "global_step"])
+def test_a_step_of_a_trace_is_named_as_the_version_of_its_policy(tmp_path: Path, key: str) -> None:
+    """Groups of several steps were one without a word, or over files with one that asked for a step."""
+    path = tmp_path / "log.jsonl"
+    trace = json.loads(log("a"))
+    path.write_text(json.dumps(trace | {key: 3}))
+    (problem,) = named(path)
+    expected = "the key 'policy_version' of the trace's 'evidence': here it is not read"
+    assert (problem.field, problem.value, problem.expected) == (key, "3", expected)
+    for other in ({"evidence": {"policy_version": 3}, key: 3}, {"steps": 3}):
+        path.write_text(json.dumps(trace | other))
+        assert named(path) == []
 
 
 @pytest.mark.parametrize("trace", [survey_trace(), extended_trace()])

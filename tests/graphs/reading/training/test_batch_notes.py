@@ -182,7 +182,7 @@ def test_a_task_of_several_tables_is_named_whatever_it_is_called(tmp_path: Path,
     for step in (1, 2):
         rows = "".join(f"{step}{trace},{name},{reward}\n" for reward, trace in enumerate("ab"))
         written(tmp_path, f"step{step}.csv", "trace,group,reward\n" + rows)
-    text = f"{name!r}, in 2 files, and no step or policy_version"
+    text = f"{name!r}, in 2 files, and no step or policy_version is read"
     assert noted(tmp_path) == [("group-over-files", text)] * said
 
 
@@ -197,7 +197,7 @@ def test_a_task_of_native_logs_of_steps_is_named_and_no_run_that_is_a_file(
             for k in range(of_file)
         ]
         written(tmp_path, f"step{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    text = "'q1', in 2 files, and no step or policy_version"
+    text = "'q1', in 2 files, and no step or policy_version is read"
     assert noted(tmp_path) == [("group-over-files", text)] * said
 
 
@@ -217,7 +217,7 @@ def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: st
             columns = ("uid", "traj_uid", "score", *(("policy_version",) if stated else ()))
             table = pa.table({name: [row[name] for row in rows] for name in columns})
             pq.write_table(table, tmp_path / f"{step}.parquet")
-    over = [("group-over-files", f"{group!r}, in 2 files, and no step or policy_version") for group in "01"]
+    over = [("group-over-files", f"{group!r}, in 2 files, and no step or policy_version is read") for group in "01"]
     of_versions = [("several-versions", "several in 2 groups, in 2 files")] if stated and kind == "table" else []
     assert noted(tmp_path) == (over if said else of_versions)
     one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
@@ -301,7 +301,7 @@ def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path:
 
 
 @pytest.mark.parametrize("cell", ['"none"', "[1]", "NaN", "-Infinity", "1e300", "1" + "0" * 400])
-@pytest.mark.parametrize("log", ["native", "table", "table of another key"])
+@pytest.mark.parametrize("log", ["native", "table", "table of another key", "table of a key that is named"])
 def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
     tmp_path: Path, log: str, cell: str
 ) -> None:
@@ -311,8 +311,10 @@ def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
         "native": f'{{"trace_id":"t%d","task_id":"q","rewards":{{"team":%s}},"events":{event}}}',
         "table": '{"trace":"t%d","group":"q","reward":%s}',
         "table of another key": '{"trace":"t%d","group":"q","score":%s}',
+        "table of a key that is named": '{"trace":"t%d","group":"q","verdict":%s}',
     }[log]
     path = written(tmp_path, "log.jsonl", "".join(line % (i, i % 2 if i else cell) + "\n" for i in range(5)))
-    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
+    named = ["--columns", "reward=verdict"] if "verdict" in line else []
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", *named, "-o", str(tmp_path / "out.csv")])
     said = "  the policy gradient may be biased: 1 trace was refused for the outcome, left out as one without"
     assert said in done.stderr, done.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import NothingReadError, Problem
-from graphs.formats.table.hints import likely_column
 from graphs.logs import read
+from graphs.reading.tables.likely_columns import likely_column
 
 IDS = "trace, trace_id, traj_uid, traj_id, trajectory_id, rollout_id"
 
@@ -96,6 +96,26 @@ def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     assert traces.problems == () and traces.traces["group"].to_pylist() == ["q", "q"]
 
 
+def test_printed_options_lead_to_a_table_of_which_all_is_read(tmp_path: Path) -> None:
+    """Beside `step_reward` and `round` the option named no key, or called the first reward of a step an outcome."""
+    header = "run,task,agent,step_reward,final_score,round,agent_role,logProb,llm"
+    rows = [f"{run},q,{who},{step},{run},{step},planner,-0.5,m" for run in (0, 1) for step in (0, 1) for who in "ab"]
+    path, columns = table(tmp_path, header, *rows), {}
+    for _ in range(4):
+        try:
+            problems = read(path, columns=columns).problems
+        except NothingReadError as error:
+            problems = error.problems
+        text = " ".join(problem.expected for problem in problems)
+        if " or --columns " in text:
+            named = text.split(" or --columns ")[1].split()[0].strip(":;,")
+            columns |= dict(pair.split("=") for pair in named.split(","))
+    assert columns == {
+        "trace": "run", "group": "task", "event_reward": "step_reward", "reward": "final_score",
+        "turn": "round", "role": "agent_role", "log_prob": "logProb", "model": "llm",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     ["Hello, world, and reward", "a,b\n1,2\n", "reward\n1\n", '{"reward": 1, "task": 2}'],
@@ -129,6 +149,18 @@ def test_likely_columns_are_found_by_whole_words() -> None:
     assert likely_column("trace", ["truncated", "runtime", "retraced", "episode_id"]) == "episode_id"
     assert likely_column("group", ["multitask", "questionId"]) == "questionId"
     assert likely_column("reward", ["score_1", "reward"], taken=["score_1"]) == "reward"
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("step_reward", "event_reward"), ("turnScore", "event_reward"), ("process_level_reward", "event_reward"),
+     ("reward_per_step", "event_reward"), ("length_penalty", "event_reward"), ("final_score", "reward"),
+     ("reward_model_score", "reward"), ("steps_to_reward", "reward"), ("reward_1", "reward")],
+)  # fmt: skip
+def test_rewards_of_steps_are_no_outcomes(name: str, ours: str) -> None:
+    assert {one: likely_column(one, [name]) for one in ("event_reward", "reward")} == {
+        **dict.fromkeys(("event_reward", "reward"), ""), ours: name,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("key", ["events", "spans", "steps", "trajectory", "turns"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import warnings
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import credit
+from credit.reports.event_texts import event_texts
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.table import sniff
@@ -22,6 +25,8 @@ from graphs.formats.table.columns import KNOWN
 from graphs.logs import detect, read
 from graphs.logs.chunks import read_chunks
 from graphs.padding import unpad
+from graphs.reading.text_keys import ASKED, CALLED, FAILED, GAVE, SAID, TOLD
+from graphs.traces.cache import write_cache
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.writers import native
 
@@ -318,8 +323,8 @@ def test_dates_with_their_times_are_seconds(kind: str, tmp_path: Path) -> None:
     table = pa.table({"trace": ["a"] * 3, "reward": [1.0] * 3, "time": column})
     pq.write_table(table, tmp_path / "x.parquet")
     traces = read(tmp_path / "x.parquet")
-    assert np.diff(np.asarray(traces.events["time"])).tolist() == [2.5, -2.0]
-    assert [problem.kind for problem in traces.problems] == ["unordered-rows"]
+    assert np.diff(np.asarray(traces.events["time"])).tolist() == [0.5, 2.0]
+    assert [problem.kind for problem in traces.problems] == ["sorted-rows"]
     zones = write(b"trace,reward,time\na,1,2026-01-01T00:00:01Z\na,1,2026-01-01T00:00:02\nb,0,noon\nc,0,1\n", tmp_path)
     assert [(p.kind, p.trace) for p in read(zones).problems] == [("bad-type", "b"), ("mixed-zones", "a")]
 
@@ -454,16 +459,77 @@ def test_words_that_stand_for_no_name_are_no_agent(tmp_path: Path, column: str) 
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [("missing-field", 2, column)]
 
 
-def test_a_column_of_texts_is_to_be_renamed(tmp_path: Path) -> None:
-    """`arguments=tool_params` was refused with a list of names, and nothing said how arguments are read."""
-    log = tmp_path / "x.csv"
-    log.write_text("trace,reward,type,action,tool_params\na,1,tool_call,0,{}\n")
-    with pytest.raises(CreditError, match=r"a table whose column is called 'arguments': .* rename it"):
-        read(tmp_path, columns={"arguments": "tool_params"})
-    (problem,) = read(tmp_path).problems
-    assert problem.value == "'tool_params'" and "renamed to `arguments`" in problem.expected
-    log.write_text(log.read_text().replace("tool_params", "arguments"))
-    assert not read(tmp_path).problems
+def table_of_calls(folder: Path, ending: str, column: str) -> Path:
+    """Two calls that fail with other arguments each, of which one is made again; what they gave, beside it."""
+    asked = ['{"q": 1}', '{"q": 2}', '{"q": 1}']
+    rows = [
+        {
+            "trace": "a",
+            "reward": 1.0,
+            "type": "tool_call",
+            "action": True,
+            "tool": "web",
+            "status": "error",
+            column: one,
+        }
+        for one in asked
+    ]
+    folder.mkdir()
+    file = folder / f"x.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    elif ending == "csv":
+        with file.open("w", newline="") as written:
+            table = csv.DictWriter(written, [*rows[0]])
+            table.writeheader()
+            table.writerows(rows)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_columns_name_the_texts_of_a_table_too(tmp_path: Path, ending: str) -> None:
+    """`arguments=tool_params` was refused: unless the file was rewritten, retries and loops were unknown."""
+    renamed = read(table_of_calls(tmp_path / "ours", ending, "arguments"))
+    theirs = table_of_calls(tmp_path / "theirs", ending, "tool_params")
+    (problem,) = read(theirs).problems
+    assert problem.value == "'tool_params'" and "--columns arguments=tool_params" in problem.expected
+    assert ToolCalls(read(theirs)).retry_counts().tolist() != [1.0]
+    mapped = read(theirs, columns={"arguments": "tool_params"})
+    write_cache(mapped, tmp_path / "cache")
+    for traces in (renamed, mapped, read(tmp_path / "cache")):
+        assert not traces.problems and ToolCalls(traces).retry_counts().tolist() == [1.0]
+        assert event_texts(traces, np.arange(3), 20) == ['{"q": 1}', '{"q": 2}', '{"q": 1}']
+    without = read(theirs.parent.parent / "ours", columns={"arguments": ""})
+    assert np.isnan(ToolCalls(without).retry_counts()).all() and event_texts(without, np.array([0]), 20) == [""]
+
+
+@pytest.mark.parametrize("ours", sorted({*SAID, *CALLED, *ASKED, *GAVE, *FAILED, *TOLD} - {*KNOWN}))
+def test_every_text_may_be_called_otherwise(tmp_path: Path, ours: str) -> None:
+    """What a column says under its own name it says under another one that `columns` states."""
+    kinds = ["message", "tool_call", "tool_result"]
+    head = ["trace", "reward", "type", "status"]
+    said = []
+    for column, columns in ((ours, {"type": "type"}), ("x1", {ours: "x1"})):
+        (tmp_path / "x.csv").write_text(
+            "\n".join([",".join([*head, column]), *(f"a,1,{kind},error,hello" for kind in kinds)]) + "\n"
+        )
+        said.append(event_texts(read(tmp_path / "x.csv", columns=columns), np.arange(3), 20))
+    assert said[0] == said[1] and any("hello" in text for text in said[0])
+
+
+def test_columns_know_no_other_name(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("trace,reward,note\na,1,x\n")
+    with pytest.raises(
+        CreditError, match=r"columns has the key 'remark'; expected one of trace, .*, or of a text: arg"
+    ):
+        read(tmp_path, columns={"remark": "note"})
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path, columns={"arguments": "notes"})
+    assert [(one.kind, one.field, one.value) for one in caught.value.problems] == [
+        ("missing-column", "arguments", "column 'notes'")
+    ]
 
 
 def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
@@ -481,7 +547,6 @@ def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
     ("header", "option"),
     [("trace,task,reward,agent", "--columns group=task"), ("trace,speaker,reward,group", "--columns agent=speaker"),
      ("trace,question_id,reward,worker", "--columns group=question_id,agent=worker"),
-     ("trace,global_step,reward,group", "--columns policy_version=global_step"),
      ("trace,step,reward,agent", "--columns"), ("trace,task,reward,uid", "--columns")],
 )  # fmt: skip
 def test_a_likely_column_of_tasks_or_agents_is_named_by_its_option(tmp_path: Path, header: str, option: str) -> None:
@@ -614,7 +679,7 @@ def test_an_outcome_in_later_rows_tells_a_table(tmp_path: Path) -> None:
         ("turn", "t0 t9 t9 t10"),
     ],
 )
-def test_rows_that_stand_behind_a_later_one_are_named(column: str, values: str, tmp_path: Path) -> None:
+def test_rows_that_stood_behind_a_later_one_are_named(column: str, values: str, tmp_path: Path) -> None:
     """Methods that read the order of rows were wrong without a word where the rows themselves said so."""
     rows = "".join(f"{t},q,p,{v},1\n" for t, v in zip("aabb", values.split(), strict=True))
     (tmp_path / "x.csv").write_text(f"trace,group,agent,{column},reward\n{rows}")
@@ -622,6 +687,6 @@ def test_rows_that_stand_behind_a_later_one_are_named(column: str, values: str, 
         warnings.simplefilter("always")
         read = credit.read(tmp_path / "x.csv")
     found = [(one.kind, one.line, one.field, one.trace) for one in read.problems]
-    assert found == ([] if values.endswith("10") else [("unordered-rows", 5, column, "b")])
-    assert ["unordered-rows" in str(one.message) for one in said] == [True] * len(found)
+    assert found == ([] if values.endswith("10") else [("sorted-rows", 5, column, "b")])
+    assert not said  # the numbers are right
     assert read.sizes.traces == 2

@@ -43,9 +43,9 @@ def read_one(folder: Path, spans: list[dict[str, Any]], **more: Any) -> TraceRec
     return record
 
 
-def refused(folder: Path, spans: list[dict[str, Any]]) -> Problem:
+def refused(folder: Path, spans: list[dict[str, Any]], **more: Any) -> Problem:
     """The problem that these spans make."""
-    (problem,) = read_files(folder, make.spans_request(spans))
+    (problem,) = read_files(folder, make.spans_request(spans, **more))
     assert isinstance(problem, Problem)
     return problem
 

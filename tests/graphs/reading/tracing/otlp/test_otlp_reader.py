@@ -297,6 +297,40 @@ def test_groups(tmp_path: Path) -> None:
     assert refused(tmp_path, two).kind == "ambiguous-mark"
 
 
+def test_a_mark_of_the_trace_is_read_on_a_resource_as_on_a_span(tmp_path: Path) -> None:
+    """`orchestration_credit.system` on a resource was passed over without a word."""
+    names = {"system": "v2", "topology": "star", "error": "killed", "costs.usd": 0.5, "metrics.steps": 3.0}
+    marks = {f"orchestration_credit.{name}": value for name, value in names.items()}
+    spans = [make.chat(1, 0, 0, 1), make.chat(2, 0, 1, 2)]
+    on_resource, on_span = read_one(tmp_path, spans, resource=marks), make.chat(1, 0, 0, 1, attributes=marks)
+    for record in (on_resource, read_one(tmp_path, [on_span, spans[1]])):
+        assert (record.system, record.topology, record.error) == ("v2", "star", "killed")
+        assert (record.costs, record.metrics) == ({"usd": 0.5}, {"steps": 3.0})
+    both = read_one(tmp_path, [on_span], resource={"orchestration_credit.system": "v1"})
+    assert both.system == "v2"  # the nearer one
+    for name, value in (("event.type", "stop"), ("agent.role", "boss"), ("sytem", "v2")):
+        problem = refused(tmp_path, spans, resource={f"orchestration_credit.{name}": value})
+        assert (problem.kind, problem.field) == ("bad-mark", f"orchestration_credit.{name}")
+
+
+def test_the_version_of_the_service_that_a_trace_begins_in_is_its_system(tmp_path: Path) -> None:
+    """Two versions of one service were one group, and no side could be told."""
+
+    def system(*requests: tuple[list[dict[str, Any]], dict[str, Any]]) -> str:
+        (record,) = read_files(tmp_path, *(make.spans_request(spans, resource=of) for spans, of in requests))
+        assert isinstance(record, TraceRecord), record
+        return record.system
+
+    team, tools = {"service.name": "team", "service.version": "1.9.0"}, {"service.version": "3.0"}
+    root, call = make.agent(1, 0, 0, 9, "lead"), make.chat(2, 1, 1, 2)
+    assert system(([root, call], team)) == "1.9.0"
+    assert system(([root], team), ([call], tools)) == system(([call], tools), ([root], team)) == "1.9.0"
+    assert system(([root], {}), ([call], tools)) == "3.0"
+    assert system(([root, call], {"service.name": "team"})) == system(([root, call], {"service.version": 7})) == ""
+    assert system(([root, call], team | {"orchestration_credit.system": "pilot"})) == "pilot"
+    assert system(([make.chat(2, 1, 1, 2)], team), ([make.chat(3, 1, 1, 2)], tools)) == ""  # cut short, of either
+
+
 def test_marks_set_by_hand(tmp_path: Path) -> None:
     names = {"event.type": "stop", "event.log_prob": -1.5, "event.context": "h", "agent.role": "unused"}
     given = {f"orchestration_credit.{name}": value for name, value in names.items()}

@@ -1,15 +1,17 @@
-"""Calls of tools that count as actions without a number of tokens: the log does not say that model calls made them."""
+"""Actions without a count of tokens, and why: calls of tools that model calls may have made, and calls that failed."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from credit.reports.failed_model_calls import failed_model_calls
+from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from graphs.event_types import EventType
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["OF_TOOL_CALLS", "said_of_tool_calls", "uncounted_tool_calls"]
+__all__ = ["OF_TOOL_CALLS", "failed_without_count", "said_of_tool_calls", "uncounted_tool_calls"]
 
 _REMEDY = '"action", a key or column, as false if a model call made'
 OF_TOOL_CALLS = f"a tool call is an action without a count of tokens ({_REMEDY} it)"
@@ -45,3 +47,27 @@ def said_of_tool_calls(count: int) -> str:
     verb = "is an action" if count == 1 else "are actions"
     them = "it" if count == 1 else "them"
     return f"{counted(count, 'tool call')} {verb} without a count of tokens: state {_REMEDY} {them}" if count else ""
+
+
+def failed_without_count(traces: Traces) -> str:
+    """How many of the team's model calls without a count of tokens failed, and what they count as; "" of none.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> failed_without_count(rows.traces)
+      ''
+    """
+    tokens = traces.evidence.get("tokens")
+    if tokens is None or not tokens.mask.any():
+        return ""
+    n = traces.sizes.events
+    bare = np.asarray(traces.graph.action_mask)[:n] & ~tokens.mask[:n] & ~outside_team(traces)
+    failed, every = int(np.sum(bare & failed_model_calls(traces))), int(bare.sum())
+    if not failed:
+        return ""
+    verb = "counts" if failed == 1 else "count"
+    return (
+        f"{failed} of {counted(every, 'call')} without a count of tokens failed and {verb} as 0 tokens; "
+        "a provider may have billed those that timed out"
+    )

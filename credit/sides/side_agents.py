@@ -7,12 +7,21 @@ import math
 
 import numpy as np
 
+from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import TraceMetric
+from credit.sides.chosen_sides import Sides
+from credit.sides.side_rows import SideDifference
 from graphs.structure.host_ids import ranked
 from graphs.task_means import ROUNDING
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["AgentDifference", "agent_differences", "side_weights"]
+__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs", "side_weights"]
+
+BY_AGENT = (("money", "logged_money"), ("tokens",))
+"""Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
+model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,3 +146,25 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[float | None, fl
         (None, None, None) if math.isnan(models + tokens) else (models, tokens, tools)
         for models, tokens, tools in zip(of_models.tolist(), of_tokens.tolist(), of_tools.tolist(), strict=True)
     ]
+
+
+def agents_of_costs(
+    traces: Traces,
+    sides: Sides,
+    rows: list[SideDifference],
+    measured: dict[str, TraceMetric],
+    prices: Prices | None,
+) -> dict[str, tuple[AgentDifference, ...]]:
+    """What agents add to the differences of `BY_AGENT` that are known, by their names."""
+    compared, agents = {row.metric for row in rows}, {}
+    for kind in BY_AGENT:
+        for name in (name for name in kind if name in compared):
+            costs = event_costs(traces, prices)
+            cost = token_counts(traces, "money") if name == "logged_money" else getattr(costs, name)
+            kinds = costs.kinds if name == "money" else None
+            found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
+            if len(found) > 1 or (found and found[0].of_models):
+                agents[name] = tuple(found)
+            if found:
+                break
+    return agents

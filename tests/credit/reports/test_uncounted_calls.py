@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.metrics.side_differences import UNCOUNTED, with_costs
+from credit.metrics.trace_costs import UNCOUNTED, with_costs
 from credit.metrics.trace_metrics import trace_metrics
-from credit.reports.uncounted_tool_calls import OF_TOOL_CALLS, uncounted_tool_calls
+from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.logs import read
 
 ONE, TWO = (

@@ -1,0 +1,208 @@
+"""What verdicts are worth: which part of the failed traces they pass, and which part of the succeeded ones they fail.
+
+How often a verdict says otherwise than the outcome is bounded by how often traces fail: where a fifth does, one that
+passes everything does so in a fifth. The two parts add up to 1 for every verdict that knows nothing of the outcome,
+whether it passes all, fails all or throws a coin, and to 0 for one that is always right. 1 less the sum is Youden's J.
+
+Reference: Youden 1950, Index for rating diagnostic tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from credit.reports.tasks import task_ids
+from graphs.task_means import LEVEL
+from graphs.text import amount, apart
+from graphs.traces.batch import Traces
+
+__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_channels", "verdict_errors", "wrong_parts"]
+
+MOST_WRONG = 0.5
+"""Sum of the two parts above which a verdict says little: half of what one without any information has."""
+
+
+class Part(NamedTuple):
+    """The part of some traces with a wrong verdict, or a sum of such parts; NaN where there are none.
+
+    Attributes:
+      share: as it was seen.
+      low, high: what it is at least, and at most, each with 95 %.
+    """
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VerdictErrors:
+    """How often the verdicts of one channel are wrong.
+
+    Attributes:
+      name: of the channel.
+      rows: of the traces with an outcome and a verdict: int [n].
+      good: which of these succeeded: bool [n].
+      wrong: of which the verdict is not the outcome: bool [n].
+      passed: the part of failed traces that pass.
+      refused: the part of succeeded traces that fail.
+      both: the sum of these.
+    """
+
+    name: str
+    rows: np.ndarray
+    good: np.ndarray
+    wrong: np.ndarray
+    passed: Part
+    refused: Part
+    both: Part
+
+    @property
+    def found(self) -> bool | None:
+        """Whether the verdict surely says little; None where these traces do not tell."""
+        if self.both.low > MOST_WRONG:
+            return True
+        return False if self.both.share <= MOST_WRONG and self.both.high < 1 else None
+
+    def counts(self, among: np.ndarray | None = None) -> tuple[int, int, int, int]:
+        """How many failed traces pass, of how many, and how many succeeded ones fail, of how many.
+
+        Args:
+          among: which traces count, such as those of a side: bool [traces].
+        """
+        some = slice(None) if among is None else among[self.rows]
+        good, wrong = self.good[some], self.wrong[some]
+        return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
+
+    def told(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> str:
+        """The sentence on it, with the counts of each side.
+
+        Args:
+          side: of each trace, a place in `heads`, or none of them: int [traces].
+          heads: names of sides.
+        """
+        said = [f"{self.name} {self._passes(None)}"]
+        said += [f"in {head} it {self._passes(side == i)}" for i, head in enumerate(heads) if side is not None]
+        passed, refused, both = (apart(of, amount, 2) for of in (self.passed, self.refused, self.both))
+        one, other, sums = (f"{share} ({low} to {high})" for share, low, high in (passed, refused, both))
+        said[-1] += f". These parts, {one} and {other}, add up to {sums}"
+        few = "; these traces are too few to tell" if self.found is None else ""
+        return f"{'; '.join(said)}; those of a verdict that knows nothing add up to 1{few}"
+
+    def _passes(self, among: np.ndarray | None) -> str:
+        passed, failed, refused, succeeded = self.counts(among)
+        return f"passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded"
+
+    def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
+        """Plain data for programs; `by_side` has the counts of each side."""
+        names = ("passed", "failed", "refused", "succeeded")
+        return {
+            "name": self.name,
+            **dict(zip(names, self.counts(), strict=True)),
+            "parts": {
+                name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
+                for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
+            },
+            "found": self.found, "told": self.told(side, heads),
+            "by_side": {
+                head: dict(zip(names, self.counts(side == i), strict=True))
+                for i, head in enumerate(heads) if side is not None
+            },
+        }  # fmt: skip
+
+
+def verdict_errors(traces: Traces, success_at: float | None = None) -> list[VerdictErrors]:
+    """The errors of each channel of verdicts, the one that is surely wrong most often first.
+
+    Verdicts and outcomes have two values, or are 0 or 1; other channels are left out. Of n traces of a kind, n_g of
+    task g, the bounds are those of Clopper and Pearson for n² / Σ n_g² traces: runs of one task may all be misjudged
+    alike, and count as one then. With parts a and b that are at least l and k, the sum is at least
+
+        a + b − √((a − l)² + (b − k)²)
+
+    and at most as much likewise. Of drawn verdicts with a sum of 0.5, up to 5 % have a lower end above that; 8 % where
+    all runs of a task are misjudged alike, failed and succeeded ones at once. Of several channels all bounds hold
+    together.
+
+    Args:
+      traces: what was read.
+      success_at: the least outcome of a success; None where outcomes have two values.
+
+    Reference: Clopper and Pearson 1934; Kish 1965, Survey Sampling; Zou and Donner 2008, Construction of confidence
+    limits about effect measures.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> verdict_errors(rows.traces)
+      []
+    """
+    outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
+    found = []
+    for name, verdict in channels.items():
+        rows = np.flatnonzero(np.isfinite(outcome[: len(verdict)]) & np.isfinite(verdict))
+        passes, good = (_yes(of[rows]) for of in (verdict, outcome))
+        good = good if success_at is None else outcome[rows] >= success_at
+        if not len(rows) or good is None or passes is None:
+            continue
+        wrong = passes != good
+        found.append(
+            VerdictErrors(name, rows, good, wrong, *wrong_parts(wrong, good, task[rows], LEVEL / len(channels)))
+        )
+    return sorted(found, key=lambda one: -one.both.low)
+
+
+def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:
+    """The part of failed traces with a wrong verdict, that of succeeded ones, and their sum.
+
+    Args:
+      wrong, good: whether the verdict of a trace is wrong, and whether it succeeded: bool [n].
+      task: of each: int [n].
+      level: the chance with which each bound may not hold.
+    """
+    passed, refused = (_part(wrong[kind], task[kind], level) for kind in (~good, good))
+    shares = passed.share, refused.share
+
+    def end(sign: int, *bounds: float) -> float:
+        middle = [bound if math.isnan(share) else share for share, bound in zip(shares, bounds, strict=True)]
+        return math.fsum(middle) + sign * math.dist(middle, bounds)
+
+    both = Part(math.fsum(shares), end(-1, passed.low, refused.low), end(1, passed.high, refused.high))
+    return passed, refused, both
+
+
+def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
+    """The rewards of traces that are not the outcome itself, by name."""
+    m = traces.sizes.traces
+    outcome = np.asarray(traces.reward, np.float32)[:m]
+    numbers = {name: traces.evidence[f"rewards.{name}"].array[:m] for name in traces.reward_channels}
+    return {
+        name: number
+        for name, number in numbers.items()
+        if not np.array_equal(number.astype(np.float32), outcome, equal_nan=True)
+    }
+
+
+def _yes(numbers: np.ndarray) -> np.ndarray | None:
+    """Which of these say yes, the greater of two values; None for more values, or for one that may be either."""
+    values = np.unique(numbers)
+    if len(values) == 2 or np.isin(values, (0.0, 1.0)).all():
+        return np.asarray(numbers == (values[-1] if len(values) == 2 else 1.0))
+    return None
+
+
+def _part(wrong: np.ndarray, task: np.ndarray, level: float) -> Part:
+    """The part of these traces that is wrong, and its bounds."""
+    from scipy.special import betaincinv  # comes with JAX; slow to import
+
+    if not len(wrong):
+        return Part(math.nan, 0.0, 1.0)
+    share, like = float(wrong.mean()), len(wrong) ** 2 / float(np.sum(np.unique(task, return_counts=True)[1] ** 2))
+    ones = share * like
+    low = float(betaincinv(ones, like - ones + 1, level)) if share > 0 else 0.0
+    return Part(share, low, float(betaincinv(ones + 1, like - ones, 1 - level)) if share < 1 else 1.0)

@@ -1,0 +1,134 @@
+"""What each trace cost and gained beside metrics: outcome, errors, tokens, money, time, early end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, whole_costs
+from credit.metrics.success_costs import known_costs
+from credit.reports.endings import ended_early
+from credit.reports.failed_model_calls import failed_model_calls
+from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.trace_list import has_statuses
+from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, numbered
+from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
+from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
+
+__all__ = ["COSTS", "IDLE", "SILENT", "UNCOUNTED", "UNPRICED", "UNSTATED_COST", "costs_of_traces", "with_costs"]
+
+UNCOUNTED = "an action has no count of tokens"
+SILENT = "a model call is in no event"
+NO_ARGUMENTS = "the log has no arguments of calls"
+UNPRICED = "no row of the table prices "
+UNSTATED_COST = "the log does not state the money of all calls"
+IDLE = "no model call of the trace succeeded"
+"""Why a run that was refused from its first call on is in no comparison of costs: its 0 has no ratio to others."""
+OF_UNSTATED = "a model of it"
+"""What it is that none prices, where the log states no name."""
+MEASURED = frozenset({"tokens", "input_tokens", "money", "tool_calls", "wall_clock_s"})
+"""Costs stated of traces whose metric has another name."""
+COSTS: Mapping[str, str] = {
+    "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
+    "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
+    "errors": "events, or calls of a tool, whose status the log calls an error",
+    "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
+    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
+    "tokens": "tokens that the actions generated",
+    "input_tokens": "tokens that the actions read",
+    "money": "money at the prices of a table, `--prices`",
+    "logged_money": "money that the log states of the trace",
+    "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
+    "tool_calls": "calls of tools, and spawns by one",
+}
+"""What each number of `costs_of_traces` is."""
+
+
+def with_costs(
+    traces: Traces, measured: dict[str, TraceMetric], prices: Prices | None = None
+) -> dict[str, TraceMetric]:
+    """Metrics of `trace_metrics` with success first, then `costs_of_traces`, as they are asked of a run."""
+    return {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
+
+
+def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
+    """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, early end.
+
+    Outcomes are left out where all are 0 or 1, since "success" has them. "unmended_errors" and "loops" are those of
+    `ToolCalls`; "tokens" are
+    those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
+    waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
+    known, and "logged_money" where logs state it of traces; other costs that they state are
+    "costs.NAME". Traces that lack lines have the outcome alone
+    (`lacking_events`). What is asked first of a change comes first.
+
+    Args:
+      traces: what was read.
+      prices: of models and tools.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[2.0, 0.5])
+      >>> costs_of_traces(rows.traces)["outcome"].value.tolist()
+      [2.0, 0.5]
+    """
+    m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    facts = TeamFacts(traces)
+    calls = facts.calls
+    costs, wall = event_costs(traces, prices, facts), facts.durations.wall
+    outcome = np.asarray(traces.reward, np.float64)[:m]
+    graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
+
+    lacking, of_tools = (lacking_traces(traces), LACKING), uncounted_tool_calls(traces)
+
+    refusals = np.bincount(trace, failed_model_calls(traces), m)
+    idle = (refusals > 0) & (refusals == np.bincount(trace, facts.action, m)), IDLE
+
+    def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+        total = np.bincount(trace, cost, m)
+        bare = facts.action & np.isnan(cost)
+        of_action, others = (np.bincount(trace, rows, m) > 0 for rows in (bare, bare & ~of_tools))
+        uncounted = (of_action & ~others, OF_TOOL_CALLS), (others, UNCOUNTED + what)
+        return numbered(total, *refused, lacking, *uncounted, (np.isnan(total), SILENT), idle)
+
+    found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
+    loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
+    bare = ~has_statuses(traces), "the log states no status"
+    if early.any():
+        untold = ~told, "the log does not tell how its runs end"
+        found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
+    found |= {
+        "errors": numbered(np.bincount(trace, calls.counted, m), bare, lacking),
+        "unmended_errors": numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS)),
+        "loops": numbered(loops, (np.isnan(loops), NO_ARGUMENTS), lacking),
+        "tokens": summed(costs.tokens, ""),
+        "input_tokens": summed(costs.input_tokens, " that it read"),
+    }
+    if prices is not None:
+        names, model = event_models(traces)
+        named, foreign = np.array([(name != "", name not in prices.models) for name in names]).T[:, model]
+        acts = (facts.action & named) | np.isfinite(costs.tokens + costs.input_tokens)
+        unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
+        which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
+        found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
+    if {"costs.money", "money"} & {*traces.evidence}:
+        logged, whole = known_costs(traces, "logged_money")
+        stated = whole_costs(traces).get("money", np.full(m, np.nan))
+        # A reader states no sum where a call lacks its money; one that failed cost nothing.
+        whole &= np.isfinite(stated) | (refusals > 0)
+        if whole.any():
+            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST), idle)
+    return (
+        found
+        | {
+            "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
+            "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),
+        }
+        | {
+            f"{STATED_COST}{name}": numbered(logged, (np.isnan(logged), "the log does not state it of the trace"))
+            for name, logged in whole_costs(traces).items()
+            if name not in MEASURED
+        }
+    )

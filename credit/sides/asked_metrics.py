@@ -1,0 +1,46 @@
+"""What is asked of a change: the metrics that it is judged by, in the words and the order of sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credit.reports.trace_numbers import TraceMetric
+from graphs.task_means import alike
+
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "STARRED_SIDES", "same_in_all"]
+
+FIRST = ("success", "outcome")
+"""What a change is judged by, tested on its own."""
+ASKED = {
+    "success": "success",
+    "outcome": "outcome",
+    "money": "money",
+    "logged_money": "money that the log states",
+    "tokens": "tokens generated",
+    "input_tokens": "tokens read",
+    "errors": "errors",
+    "ended_early": "early ends",
+    "wall_clock": "seconds of wall clock",
+}
+"""The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
+ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
+"""Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
+STARRED_SIDES = "three parts, each alone: success and outcome, what follows these, and other metrics"
+"""Families of tests. What a format knows beside what is asked of a change takes no star from that."""
+
+
+def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:
+    """The metrics beside `ASKED` with one number in all of these traces that have any, two or more, as those of the
+    team where it is one agent.
+
+    Examples:
+      >>> from credit.reports.trace_numbers import numbered
+      >>> same_in_all({"loops": numbered(np.zeros(3)), "errors": numbered(np.zeros(3))}, np.ones(3, bool))
+      {'loops': 0.0}
+    """
+    found = {}
+    for name, metric in measured.items():
+        value = metric.value[rows & np.isfinite(metric.value)]
+        if name not in ASKED and len(value) > 1 and alike(value.min(), value.max()):
+            found[name] = float(value[0])
+    return found

@@ -1,0 +1,254 @@
+"""Which side each trace is on: by folder, date, model, system or a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from credit.reports.durations import begins, date_text
+from graphs.errors import CreditError, Problem
+from graphs.reading.source import Lost, Source
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.joins import REFUSED_ROW
+from graphs.reading.tables.rows import read_rows
+from graphs.text import WITHOUT_ROW, excerpt, near_names
+from graphs.traces.batch import Traces
+
+__all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
+
+STATED = ("system", "model")
+AT_ONCE = 0.25
+"""Neither side follows the other if each begins later in more than this part of the pairs of traces."""
+EXPECTED = "expected two folders or files A,B, a table, `system`, `model` or `before=DATE`"
+APART = "expected two folders or files that are apart, of logs"
+MOST_HINTED = 3
+"""Rows of unknown traces for which near names are sought."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sides:
+    """Two sides of traces.
+
+    Attributes:
+      names: of the sides.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+      heads: names for the head of a table: folders without their paths.
+      unread: sides of traces that were refused, by their ids, where their files or rows tell.
+      by_name: whether their order is that of their names, since no dates tell which came first.
+      at_once: whether neither followed the other, so that their order is that of their first traces alone.
+      by_system: whether they are systems that the log states.
+    """
+
+    names: tuple[str, str]
+    side: np.ndarray
+    heads: tuple[str, str]
+    unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    by_name: bool = False
+    at_once: bool = False
+    by_system: bool = False
+
+    def order(self) -> str:
+        """Why the first side is the first where nobody said so and dates do not, and how to turn them; "" elsewhere."""
+        if not (self.by_name or self.at_once):
+            return ""
+        first, second = self.heads
+        why = f"no dates order the sides, so {first} stands first by its name"
+        why = why if self.by_name else f"both sides ran at once, and {first} began first"
+        return f"{why}; --sides {'system' if self.by_system else 'model'}={second},{first} turns them"
+
+    @classmethod
+    def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
+        """The sides that a person names, or None for none.
+
+        Two folders or files with a comma between them; `system` or `model` for what the log states, where it states
+        two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are
+        not named in order come in that of their first dates, without these in that of names or of the table's rows.
+
+        Returns:
+          The traces, whose problems name rows of traces that were not read, and their sides.
+
+        Raises:
+          CreditError: as `read_sides`, `sides_of_folders`, `stated_sides` and `dated_sides` do.
+        """
+        if text is None:
+            return traces, None
+        word, _, given = text.partition("=")
+        unread: dict[str, int] = {}
+        if Path(text).exists() and not Path(text).is_dir():
+            names, side, missed, unread = read_sides(text, traces)
+            traces = dataclasses.replace(traces, problems=traces.problems + missed)
+        elif word == "before":
+            names, side = dated_sides(given, traces)
+        elif word in STATED:
+            names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
+        else:
+            names, side = sides_of_folders(text.split(","), traces)
+            last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
+            # A table that whole paths fit into has rows in pieces.
+            refused = [problem for problem in traces.problems if problem.trace and problem.is_failure]
+            inside = _sides_of_files([Path(name).resolve() for name in names], [p.file for p in refused])
+            unread = {p.trace: inside[p.file] for p in reversed(refused) if inside[p.file] >= 0}
+            return traces, cls(names, side, last if last[0] != last[1] else names, unread)
+        first, second = (np.fmin.reduce(begins(traces)[side == one], initial=np.inf) for one in (0, 1))
+        if not given and second < first < np.inf:
+            names, side = (names[1], names[0]), np.where(side < 0, side, 1 - side)
+            unread = {trace: 1 - one for trace, one in unread.items()}
+        undated = not given and word in STATED and max(first, second) == np.inf
+        at_once = not given and word in STATED and abs(_later(begins(traces), side) - 0.5) < AT_ONCE
+        return traces, cls(names, side, names, unread, undated, at_once and not undated, word == "system")
+
+
+def read_sides(
+    path: str | Path, traces: Traces
+) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...], dict[str, int]]:
+    """Two sides of traces, from a table.
+
+    Returns:
+      Their names in the order of the file; the side of each trace, int [traces], -1 where it has none; the rows whose
+      trace was not read; and the sides of those among these that were refused.
+
+    Args:
+      path: of a table with the columns `trace` and `side`.
+      traces: what was read.
+
+    Raises:
+      CreditError: a row is not of that form, a trace has two sides, or the sides of the traces are not two.
+    """
+    names: list[str] = []
+    of_trace: dict[str, int] = {}
+    missed: dict[str, int] = {}
+    stated: dict[str, str] = {}  # of these
+    refused = {problem.trace for problem in traces.problems if problem.is_failure} - {""}
+    known = set(traces.traces["trace"].to_pylist())
+    for line, row in read_rows(Source(str(path), Path(path))):
+        if isinstance(row, Lost):
+            raise CreditError(f"{path}: {row.problem}; expected a table with the columns `trace` and `side`")
+        if row.get("trace") is None or row.get("side") is None:
+            raise CreditError(f"{path}, line {line}: no trace or no side; expected the columns `trace` and `side`")
+        trace, side = id_text(row["trace"]), id_text(row["side"]).strip()
+        if trace in known:
+            names += [] if side in names else [side]
+            if of_trace.setdefault(trace, names.index(side)) != names.index(side):
+                raise CreditError(f"{path}, line {line}: a second side of trace {trace!r}; expected one for each trace")
+        else:
+            missed.setdefault(trace, line)
+            stated[trace] = side
+    without = sorted(known - of_trace.keys())
+    problems: list[Problem] = []
+    for trace, line in missed.items():
+        hint = f". {near_names(trace, without, count=WITHOUT_ROW)}" if without and len(problems) < MOST_HINTED else ""
+        if trace in refused:
+            expected = "a trace that was read: its own was refused"
+            problems.append(Problem(REFUSED_ROW, str(path), line, "side", stated[trace], expected, trace, about="side"))
+            continue
+        expected = f"the id of a trace that was read{hint}"
+        problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))
+    if len(names) != 2:
+        found = ", ".join(map(excerpt, names)) or "none"
+        raise CreditError(
+            f"{path}: the sides of the traces that were read are: {found}; expected two, such as before and after"
+            + "".join(f"\n{problem}" for problem in problems[:MOST_HINTED])
+        )
+    sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
+    unread = {trace: names.index(side) for trace, side in stated.items() if trace in refused and side in names}
+    return (names[0], names[1]), np.array(sides, np.int64), tuple(problems), unread
+
+
+def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by the model or system that the log states.
+
+    Returns:
+      Their names, and the side of each trace, int [traces], -1 where it is of neither.
+
+    Args:
+      word: "model" or "system".
+      given: two of them; none where the log has two.
+      traces: what was read.
+
+    Raises:
+      CreditError: they are not two, or not those of the log.
+    """
+    stated = traces.traces[word].to_pylist()
+    found = sorted({name for name in stated if name})
+    names = list(given) or found
+    if len(set(names)) != 2 or len(names) != 2 or not {*names} <= {*found}:
+        known = ", ".join(map(excerpt, found)) or "none is stated"
+        raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B")
+    return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
+
+
+def _later(begin: np.ndarray, side: np.ndarray) -> float:
+    """In what part of the pairs of traces with dates the one of the second side begins later; 0.5 without dates."""
+    first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
+    if not len(first) or not len(second):
+        return 0.5
+    before = np.searchsorted(first, second, "left") + np.searchsorted(first, second, "right")
+    return float(before.mean()) / (2 * len(first))
+
+
+def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by whether they begin before a date, which is in UTC unless it states a zone.
+
+    Returns:
+      Their names, and the side of each trace, int [traces], -1 where the log has no date of it.
+
+    Raises:
+      CreditError: it is no date of ISO 8601, or no trace begins on one side of it.
+    """
+    try:
+        moment = datetime.datetime.fromisoformat(date)
+    except ValueError:
+        raise CreditError(f"{date!r} is no date; expected one of ISO 8601, such as 2026-11-20") from None
+    limit = (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+    begin = begins(traces)
+    if np.isnan(begin).all():
+        raise CreditError("no trace that was read has a date; expected times in seconds since 1970")
+    side = np.where(np.isnan(begin), -1, begin >= limit).astype(np.int64)
+    names = f"before {date}", f"from {date}"
+    for number, name in enumerate(names):
+        if not (side == number).any():
+            first, last = date_text(np.nanmin(begin)), date_text(np.nanmax(begin))
+            raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}")
+    return names, side
+
+
+def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by the folder of their logs.
+
+    Returns:
+      The folders, and the side of each trace, int [traces], -1 where its file lies in neither.
+
+    Args:
+      folders: two of them, or two files.
+      traces: what was read.
+
+    Raises:
+      CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
+    """
+    files = traces.traces["file"].to_pylist()
+    for folder in folders:
+        if not Path(folder).exists():
+            near = near_names(folder, files, count="Files that were read ({})")
+            raise CreditError(f"{folder} does not exist; {EXPECTED}. {near}")
+    if len(folders) != 2:
+        raise CreditError(f"sides are {', '.join(folders)}; {EXPECTED}")
+    places = [Path(folder).resolve() for folder in folders]
+    if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
+        raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
+    inside = _sides_of_files(places, files)
+    side = np.array([inside[file] for file in files], np.int64)
+    for number, folder in enumerate(folders):
+        if not (side == number).any():
+            raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
+    return (folders[0], folders[1]), side
+
+
+def _sides_of_files(places: Sequence[Path], files: Sequence[str]) -> dict[str, int]:
+    """Of each file, in which of these folders it lies; -1 for none."""
+    found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
+    inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
+    return {file: within.index(True) if any(within) else -1 for file, within in inside.items()}

@@ -1,0 +1,109 @@
+"""Two sides of a corpus, such as before and after a change, compared in all metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from credit.metrics.event_costs import Prices
+from credit.metrics.success_costs import success_costs
+from credit.metrics.trace_metrics import OF_CREDIT
+from credit.reports.owners import owned_events, owners
+from credit.reports.tasks import task_ids
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_numbers import TeamFacts, TraceMetric
+from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
+from credit.sides.chosen_sides import Sides
+from credit.sides.comparable_traces import of_like_parts, of_told_tasks, of_whole_runs, untold_runs
+from credit.sides.differing_kinds import agents_alone, differs_too
+from credit.sides.side_agents import agents_of_costs, side_weights
+from credit.sides.side_bounds import bounds_of_sides
+from credit.sides.side_comparison import SideComparison
+from credit.sides.side_differences import side_differences, uncompared
+from credit.sides.side_tests import means_by_task
+from credit.sides.tool_failures import tool_failures
+from graphs.reading.tables.joins import REFUSED_ROW
+from graphs.task_means import alike
+from graphs.traces.batch import Traces
+
+__all__ = ["compare_sides"]
+
+WALL_CLOCK = "wall_clock"
+
+
+def compare_sides(
+    traces: Traces,
+    sides: Sides,
+    measured: dict[str, TraceMetric],
+    prices: Prices | None = None,
+    success_at: float | None = None,
+) -> SideComparison:
+    """Compare two sides in success, costs and other metrics, but those `OF_CREDIT`: 14 of 20 sides of a fair coin had a
+    star in them, of runs that were dealt within their tasks.
+
+    Args:
+      traces: what was read.
+      sides: of these traces.
+      measured: what `with_costs` gives for them.
+      prices: of models and tools.
+      success_at: the least outcome of a success, as of `unread_outcomes`.
+    """
+    measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
+    whole = of_like_parts(of_whole_runs(traces, measured, sides.side >= 0), sides.side)
+    untold = untold_runs(traces, measured, sides.side)
+    rows = side_differences(traces, whole, sides.side)
+    lost = uncompared({name: of_told_tasks(metric, untold) for name, metric in whole.items()}, sides.side)
+    bounds = bounds_of_sides(traces, measured, sides.side, prices)
+    judged = next((row.metric for row in rows if row.metric in FIRST), None)
+    apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
+    compared = {row.metric for row in rows}
+    same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
+    asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
+    rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
+    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
+    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
+    task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
+    events, seconds = owned_events(calls), np.zeros(0)
+    if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
+        seconds = TeamFacts(traces).durations.event
+        events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
+    for i, row in enumerate(rows):
+        if row.worth_telling and row.metric in events:
+            weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
+            took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
+            whose = owners(traces, calls, events[row.metric], weights, took)
+            rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
+    shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
+    # Tasks of one side may be harder, and dearer.
+    compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
+    paid = tuple(success_costs(traces, measured, sides.heads, compared_of, prices))
+    refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
+    told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
+    unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
+    found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
+    agents = agents_of_costs(traces, sides, rows, whole, prices)
+    of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
+    failing = tuple(tool_failures(traces, sides.side, calls, untold))
+    found = dataclasses.replace(
+        found, failing=failing, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks
+    )
+    alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
+    return dataclasses.replace(found, agents=agents, alone=alone)
+
+
+def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, list[str]]:
+    """The tasks with a number on both sides, by whether their mean rose from the first to the second."""
+    task, names = task_ids(traces), {}
+    for number, name in zip(task.tolist(), traces.traces["task"].to_pylist(), strict=True):
+        names[number] = name
+    (tasks, first), (others, second) = (
+        means_by_task(value, np.flatnonzero(np.isfinite(value) & (side == one)), task) for one in (0, 1)
+    )
+    shared, i, j = np.intersect1d(tasks, others, return_indices=True)
+    found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
+    for number, before, after in zip(shared.tolist(), first[i], second[j], strict=True):
+        word = "same" if alike(before, after) else "rose" if after > before else "fell"
+        found[word].append(names[number])
+    return found

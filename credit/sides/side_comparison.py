@@ -1,0 +1,431 @@
+"""What is said of two sides: the answer, its numbers, where it comes from and what may be behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from credit.metrics.success_costs import SuccessCost, success_line
+from credit.reports.owners import OWNED
+from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
+from credit.sides.chosen_sides import Sides
+from credit.sides.comparable_traces import EARLY
+from credit.sides.side_agents import BY_AGENT, AgentDifference
+from credit.sides.side_bounds import SideBound
+from credit.sides.side_differences import Uncompared
+from credit.sides.side_rows import SideDifference
+from credit.sides.side_words import MOST_TOLD, first_to_second, signed
+from credit.sides.tool_failures import ToolFailures, failing_tools
+from graphs.task_means import LEVEL
+from graphs.text import counted, printable, rounds_away
+
+__all__ = ["MOST_WORDS", "SideComparison"]
+
+MOST_WORDS = 25
+"""Words of the answer to what changed."""
+CAVEATS = 3
+"""Caveats beside that answer; all of them stand with the sides."""
+LEAST_SHARE = 0.05
+"""Share of a difference from which an agent's part of it is told."""
+MOST_HIDDEN = 2
+"""Agents that are named as those of one side alone."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SideComparison:
+    """What differs between two sides: `side_differences`, `bounds_of_sides` and `uncompared` of all metrics.
+
+    Attributes:
+      sides: that are compared.
+      rows, bounds, lost: what these functions find.
+      task: of each trace: int [traces].
+      apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
+      same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
+      unread: of each side, the outcomes of traces that were refused.
+      unscored: of each side, how traces without an outcome end.
+      unplaced: how many other traces were refused without a word on their side.
+      paid: what a success cost on each side, in the tasks with outcomes on both where there are any.
+      paid_tasks: how many these are; 0 where `paid` is of all traces.
+      agents: what each adds to the difference of a row of `BY_AGENT`, by its name, where several cost something, or
+        one with other models.
+      apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
+        before one of the first.
+      not_told: of `apart`, why what models did cannot be told; "" where it can.
+      alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
+        format's traces or in none, so that the format may hide them.
+      failing: of each tool that both sides call, how many calls failed.
+      judged: "success" or "outcome"; "" without outcomes.
+      tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
+    """
+
+    sides: Sides
+    rows: list[SideDifference]
+    bounds: list[SideBound]
+    lost: list[Uncompared]
+    task: np.ndarray
+    apart: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    unread: tuple[UnreadOutcomes, ...] = ()
+    unscored: tuple[UnscoredEnds, ...] = ()
+    unplaced: int = 0
+    paid: tuple[SuccessCost, ...] = ()
+    paid_tasks: int = 0
+    agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
+    apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    not_told: str = ""
+    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    failing: tuple[ToolFailures, ...] = ()
+    judged: str = ""
+    tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        names = self.sides.names
+        lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
+        words = ("stands_out", "without", "is_other")
+        rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
+        bounds = [dataclasses.asdict(row) for row in self.bounds]
+        told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
+        told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
+        told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
+        told |= {"paid": self.success_cost(), "lines": self.lines()}
+        told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
+        told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
+        told |= {"by_tool": self.by_tool()}
+        told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
+        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
+
+    def _asked(self) -> list[SideDifference]:
+        return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
+
+    def _head(self) -> str:
+        return f"What changed from {' to '.join(self.sides.heads)}: "
+
+    def changed(self) -> str:
+        """The answer: success, then what else changed beyond chance: one metric each way, more up to `MOST_WORDS`."""
+        asked = self._asked()
+        told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
+                for row in asked if row.metric in FIRST]  # fmt: skip
+        if not told:
+            lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
+            told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
+        for way, up in (("up", True), ("down", False)):
+            rose = [row for row in asked if row.worth_telling and row.metric not in FIRST and row.rises == up]
+            who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
+            rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
+            tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            plain = tools + [ASKED[row.metric] for row in rose]
+            whose = tools + [" ".join([ASKED[row.metric], " and ".join(who[row.metric])]).strip() for row in rose]
+            for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
+                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+        said = {way: every[-1] for way, every in ways.items()}
+        for way, every in ways.items():
+            for one in every:
+                if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
+                    said[way] = one
+                    break
+        told += said.values()
+        return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def _failing(self) -> list[ToolFailures]:
+        """The tools whose failures changed beyond chance, but in the way in which all errors did."""
+        errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
+        return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
+
+    def by_tool(self) -> str:
+        """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
+        return failing_tools(self.failing)
+
+    def numbers(self) -> str:
+        """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
+        told: list[str] = []
+        quiet: dict[str, list[str]] = {}
+        parts: dict[str, list[str]] = {}
+        others = [row for row in self.rows if row.worth_telling and row.is_other]
+        next_ = [row for row in self.rows if row.worth_telling and row.metric in ASKED_NEXT]
+        of_others: list[str] = []
+        said_before = self._partial()  # by `but`
+        for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
+            if row.metric in FIRST:
+                continue
+            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            if row.worth_telling:
+                (of_others if row.is_other else told).append(f"{name} {row.told()}")
+                if row not in said_before:
+                    parts.setdefault(row.part(), []).append(name)
+            else:
+                quiet.setdefault(row.why(), []).append(name)
+        told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
+        told += [f"other metrics: {', '.join(of_others)}"] if of_others else []
+        rest = len(others) - MOST_TOLD
+        told += [f"{counted(rest, 'other metric')} of the table changed"] if rest > 0 else []
+        for part, names in parts.items():
+            of = f" of {', '.join(names)}" if len(parts) > 1 else ""
+            told += [f"numbers{of} in {part}"] if part else []
+        return "; ".join(told)
+
+    def success_cost(self) -> str:
+        """What a success cost on each side; "" where no money is known."""
+        cost = success_line(self.paid, self.paid_tasks)
+        return cost and f"{cost}; not tested"
+
+    def by_agent(self, *, certain: bool = False) -> str:
+        """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
+        rows = [row for row in self.rows if row.metric in self.agents and (row.worth_telling or not certain)]
+        told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
+        return "; ".join([*told, "agents not tested"]) if any(told := [*filter(None, told)]) else ""
+
+    def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
+        """Which agents one difference comes from."""
+        if not row.difference or not parts:
+            return ""
+        large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
+        named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
+        chance = "" if row.worth_telling else f", {row.in_short()}"
+        head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
+        split: set[int] = set()
+        for place in (place for place in range(named) if _why(parts[place])):
+            for fewer in range(named, place, -1):  # what another model does, before the least agents
+                if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+                    named, split = fewer, {*split, place}
+                    break
+        return head + self._named(parts, named, split)
+
+    def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
+        """So many agents by name, some of them with why, and the sum of others."""
+        whole = sum(one.difference for one in parts)
+        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}" for one in parts]
+        of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
+        alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
+        of += [told[i] for i in alone[:MOST_HIDDEN]]
+        rest = [one.difference for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]
+        if not rounds_away(sum(rest), whole):
+            together = " together" if len(rest) > 1 else ""
+            of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(rest), whole)}")
+        return ", ".join(of)
+
+    def by_owner(self) -> str:
+        """Whose errors, loops and seconds changed beyond chance, with the means of the owner; "" for nobody."""
+        told: dict[tuple[str, bool], str] = {}
+        more: dict[tuple[str, bool], list[str]] = {}
+        for row in self.rows:
+            key = (whose := row.owners.told()), row.metric in OWNED
+            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            if key in told:
+                more.setdefault(key, []).append(name)
+            elif whose:
+                told[key] = (
+                    f"{name} of a trace {first_to_second(row.first, row.second)}, {row.owners.told(first_to_second)}"
+                )
+        return "; ".join(f"{said}{f', as are {names}' if (names := ', '.join(more.get(key, []))) else ''}"
+                         for key, said in told.items())  # fmt: skip
+
+    def origin(self) -> str:
+        """`by_owner`, `by_tool`, `by_agent` of a cost that changed beyond chance, for a lead, or why not of money; ""
+        without any."""
+        name, why = self._uncosted()
+        return "; ".join(
+            [
+                *filter(None, [self.by_owner(), self.by_tool()]),
+                *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
+                *filter(None, [self.by_agent(certain=True)]),
+            ]
+        )
+
+    def but(self) -> list[str]:
+        """What else may be behind `changed`, each once for both sides, and what of it is not known."""
+        asked = self._asked()
+        said: list[str] = []
+        of_part: dict[str, list[str]] = {}
+        for row in self._partial():
+            of_part.setdefault(row.part(), []).append(ASKED[row.metric])
+        for part, names in of_part.items():
+            whose = ", ".join([*names[:-2], " and ".join(names[-2:])])
+            said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
+        said += [row.bound(self.sides.heads) for row in asked]
+        said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
+        unpaired = self._unpaired()
+        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
+        said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
+        said += [self._whole()]
+        _, why = self._uncosted()
+        return [*filter(None, [*said, why and f"cost is not compared, because {why}"])]
+
+    def _partial(self) -> list[SideDifference]:
+        """The rows that `changed` or `by_agent` may name whose numbers are of a part of the traces, but those of
+        `_whole`."""
+        named = (*FIRST, *self.agents)
+        part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
+        return [row for row in part if row.worth_telling or row.metric in named]
+
+    def _alone(self) -> str:
+        """Which agents act on one side alone, as far as its format tells; "" where none does."""
+        told = []
+        for agents, head in zip(self.alone, self.sides.heads, strict=True):
+            names = [printable(name, 60) for name in agents[:MOST_HIDDEN]] + ["…"] * (len(agents) > MOST_HIDDEN)
+            told += [f"{', '.join(names)} {'act' if len(names) > 1 else 'acts'} in {head} alone"] if names else []
+        return f"{' and '.join(told)}, or the other format hides it" if told else ""
+
+    def _whole(self) -> str:
+        """Which of the metrics asked for leave out traces that end early, and why; "" where none does."""
+        names = [ASKED[row.metric] for row in self._asked() if EARLY in row.refused]
+        shown = ", ".join(names[:2] + ["…"] * (len(names) > 2))
+        return f"{shown} are without traces that end early, since some lack lines" if names else ""
+
+    def _uncosted(self) -> tuple[str, str]:
+        """The cost that is not compared, where prices are given or a part of it is known, and why; "" where one is."""
+        lost, partly = {one.metric: one for one in self.lost}, {"money", *(bound.metric for bound in self.bounds)}
+        for name in itertools.chain(*BY_AGENT):
+            if any(row.metric == name for row in self.rows):
+                break
+            if name in lost and name in partly:
+                on = f"on {self.sides.heads[lost[name].sides[0]]} " if len(lost[name].sides) == 1 else ""
+                return name, f"{on}{lost[name].reason}"
+        return "", ""
+
+    def _unpaired(self) -> list[str]:
+        return [ASKED[row.metric] for row in self._asked() if not row.paired]
+
+    def caveats(self) -> list[str]:
+        """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
+        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
+        judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        if judged is not None and judged.part():
+            said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+        said += [f"{self.not_told[0].upper()}{self.not_told[1:]}."] if self.not_told else []
+        of_part: dict[str, list[str]] = {}
+        for row in self._partial():
+            if row is not judged:
+                of_part.setdefault(row.part().partition(":")[0], []).append(ASKED[row.metric])
+        for part, names in of_part.items():
+            names[2:] = ["…"] * (len(names) > 2)
+            said.append(f"Numbers of {', '.join(names)} are of {part}.")
+        bounds = [row.bound(self.sides.heads) for row in self._asked() if row.metric not in FIRST]
+        said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
+        alone = f": {alone}" if (alone := self._alone()) else ""
+        parts = [f"{word} ({printable(name, 60)})" for word, name in self.apart_in.items()][:MOST_TOLD]
+        said += [f"The sides differ in {' and '.join(parts)}, too{alone}."] * bool(parts)
+        said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
+        unread = sum(row.traces for row in self.unread)
+        said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
+            unread
+        )
+        early = " and ".join(row.side for row in self.unscored)
+        said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
+        return said[:CAVEATS]
+
+    def of_tasks(self) -> str:
+        """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
+        if not any(self.tasks.values()):
+            return ""
+        rose, fell, same = (len(self.tasks[word]) for word in ("rose", "fell", "same"))
+        return (
+            f"{self.judged} rose in {rose} of {counted(rose + fell + same, 'task')} with outcomes on both sides, fell "
+            f"in {fell} and was the same in {same}; single tasks are not tested"
+        )
+
+    def lines(self) -> list[str]:
+        """What changed, what was compared, and what too few tasks tell apart, in sentences."""
+        without = int((self.sides.side < 0).sum())
+        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        were = "were" if self.unplaced > 1 else "was"
+        lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
+        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        lines.append(f"{self._head()}{self.changed()}.")
+        lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
+        lines += [f"But {but}." for but in self.but()]
+        lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
+        lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        for origin in (self.by_owner(), self.by_tool(), self.by_agent()):
+            lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
+        each = "Costs of each agent on each side: credit costs --by system,agent"
+        lines += [each] if self.agents and self.sides.by_system else []
+        lines += [self._compared_traces()] if self.rows else []
+        few: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.differing and row.few:
+                few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
+        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        alike: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.same_as and row.p is not None:
+                alike.setdefault(row.same_as, [row.same_as]).append(row.metric)
+        lines += [f"one test, since their numbers rise as one: {'; '.join(map(', '.join, alike.values()))}"] * bool(
+            alike
+        )
+        if not few:
+            return lines
+        rows = max((row.rows for row in self.rows), default=1)
+        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
+        least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
+        return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+
+    def _compared_traces(self) -> str:
+        """Of how many traces of the sides rows are, and why some are of a selection."""
+        fewer: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.refused:
+                most = "mostly " if len(row.refused) > 1 else ""
+                rest = sum(row.asked) - sum(row.traces) - sum(row.lacking)
+                other = ", or its task has none on the other side" if rest else ""
+                reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}{other}"
+                fewer.setdefault(reason, []).append(row.metric)
+        of_side = [self.task[self.sides.side == one] for one in (0, 1)]
+        first, second = (np.unique(tasks) for tasks in of_side)
+        shared, line = np.intersect1d(first, second), f"{len(of_side[0])} and {len(of_side[1])}"
+        untold = max((row.untold for row in self.rows), default=(0, 0))
+        if len(shared) and len(shared) < max(len(first), len(second)):
+            before, after = (int(np.isin(tasks, shared).sum()) for tasks in of_side)
+            alone = [len(of) - len(shared) - lost for of, lost in zip((first, second), untold, strict=True)]
+            line = f"{before} and {after} of {line}"
+            line += f"; {alone[0]} and {alone[1]} tasks are on one side only" if any(alone) else ""
+            lost = f"; the tasks of {untold[0]} and {untold[1]}, which were cut short, are not known"
+            line += lost if any(untold) else ""
+        selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
+        return f"traces: {line}" + (selected if fewer else "")
+
+    def without_number(self) -> list[str]:
+        """Lines on metrics with bounds, and on those without a row, with their first reasons."""
+        bounded = {bound.metric for bound in self.bounds}
+        partly: dict[str, list[str]] = {}
+        places: dict[str, dict[str, list[str]]] = {}
+        for one in sorted(self.lost, key=lambda one: -len(one.sides)):
+            if one.metric in bounded:
+                partly.setdefault(one.reason, []).append(one.metric)
+                continue
+            places.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
+        none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+        lines = [f"known in part: {_by_reason(partly)}"] if partly else []
+        return lines + ([f"no number {'; '.join(none)}"] if none else [])
+
+
+def _least_tasks(rows: int) -> int:
+    """Tasks that must differ, all the same way, for a p below 0.05 in one of so many rows: 2 / 2ⁿ is the least p."""
+    return math.floor(math.log2(2 * rows / LEVEL)) + 1
+
+
+def _place(sides: Sequence[int], names: Sequence[str]) -> str:
+    return "either side" if len(sides) > 1 else names[sides[0]]
+
+
+def _by_reason(metrics: dict[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
+
+
+def _why(one: AgentDifference) -> str:
+    """What models, tokens and tools add to the difference of an agent; "" where it is not that of other models."""
+    if not one.of_models:
+        return ""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
+    parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
+    most = max(parts.values(), key=abs)
+    return ", ".join(f"{name} {signed(part, most)}" for name, part in parts.items() if not rounds_away(part, most))

@@ -1,0 +1,316 @@
+"""The statistics of one metric on two sides: paired within shared tasks, where there are any."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.metrics.trace_metrics import PARTS
+from credit.reports.tasks import mean_over_tasks
+from credit.reports.trace_numbers import TraceMetric, is_amount
+from credit.sides.asked_metrics import FIRST
+from credit.sides.comparable_traces import of_told_tasks, refusals
+from credit.sides.side_rows import Needed, SideDifference, SideRatio
+from graphs.dealing import Dealt, dealt, flipped
+from graphs.task_means import (
+    LEAST_OF_ANY,
+    LEAST_TASKS,
+    LEVEL,
+    ROUNDING,
+    alike,
+    as_tested,
+    difference_interval,
+    mean_interval,
+    shift_interval,
+    signed_ranks,
+)
+
+__all__ = ["compare_metric", "means_by_task"]
+
+MANY_MORE = 1.5
+"""Times the traces a task from which a side's amounts have geometric means over the traces of each task."""
+
+
+class _Change(NamedTuple):
+    """What the tasks say of a metric on two sides.
+
+    Attributes:
+      test: that the sides are alike.
+      as_ratio: whether all that follows is of logarithms.
+      size, error, freedom: of the change: its mean or its middle, its standard error, and that of Student's.
+      by_dealing: as `Needed.dealt`.
+      ends: of its interval; NaN without one.
+    """
+
+    test: Dealt
+    as_ratio: bool
+    size: float = 0.0
+    error: float = 0.0
+    freedom: float = 0.0
+    by_dealing: float = 0.0
+    ends: tuple[float, float] = (math.nan, math.nan)
+
+
+def compare_metric(
+    name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
+) -> SideDifference | None:
+    """One metric; None where a side has no number of a known task."""
+    measured, means = metric.value, []
+    untold = np.zeros(len(side), bool) if untold is None else untold
+    metric = of_told_tasks(metric, untold)
+    value = metric.value
+    kept = np.isfinite(value) & (side >= 0)
+    for one in (0, 1):
+        means.append(means_by_task(value, np.flatnonzero(kept & (side == one)), task))
+    (tasks, first), (others, second) = means
+    if not (len(tasks) and len(others)):
+        return None
+    shared, i, j = np.intersect1d(tasks, others, return_indices=True)
+    paired = len(shared) > 0
+    if paired:
+        first, second = first[i], second[j]
+        kept &= np.isin(task, shared)
+    differing = int(np.count_nonzero(~alike(first, second))) if paired else None
+    found = (_of_pairs if paired else _of_others)(name, value[kept], side[kept], task[kept], first, second)
+    before, after = float(first.mean()), float(second.mean())
+    difference = 0.0 if alike(before, after) else after - before
+    p, needed = found.test.p, None
+    has_interval = not math.isnan(found.ends[0])
+    if found.error > 0:
+        p = p if paired else max(p, _by_student(found.size, found.error, found.freedom))
+        half = (found.ends[1] - found.ends[0]) / 2 if has_interval else 0.0
+        needed = Needed(found.error, found.freedom, found.by_dealing, half)
+    p = p if found.test.least < LEVEL else math.nan
+    ends = as_tested(found.ends, p)
+    low, high, seen, ratio = None, None, None, None
+    if has_interval and found.as_ratio:
+        times, least, most = (math.exp(end) for end in (found.size, *ends))
+        ratio = SideRatio(times, least, most, None if needed is None else math.exp(needed.seen(1)))
+    elif has_interval and needed is not None:
+        low, high = (max(ends[0], -1.0), min(ends[1], 1.0)) if name in PARTS else ends
+        seen = needed.seen(1)
+    asked = side >= 0
+    if paired:  # a task of one side is not compared, whatever its numbers
+        asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1])) | untold
+
+    def of_each(rows: np.ndarray) -> tuple[int, int]:
+        return int((rows & (side == 0)).sum()), int((rows & (side == 1)).sum())
+
+    row = SideDifference(
+        name,
+        before,
+        after,
+        difference,
+        low,
+        high,
+        None if math.isnan(p) else p,
+        found.test.least if found.test.least < 1 else None,
+        seen,
+        tasks=len(shared) if paired else len(np.union1d(tasks, others)),
+        traces=of_each(kept),
+        paired=paired,
+        differing=differing,
+        refused=refusals(metric, asked),
+        asked=of_each(asked),
+        lacking=of_each(asked & ~np.isfinite(value)),
+        ratio=ratio,
+        needed=needed,
+        moved=has_interval and ends != found.ends,
+        has_zeros=found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio,
+        untold=of_each(asked & untold),
+    )
+    known = value[np.isfinite(value) & (side >= 0)]
+    ends_of = (0.0, 1.0) if name == "success" else (float(known.min()), float(known.max()))
+    return _with_rest(row, measured, value, [asked & (side == one) for one in (0, 1)], task, untold, ends_of)
+
+
+def _with_rest(
+    row: SideDifference,
+    measured: np.ndarray,
+    value: np.ndarray,
+    asked: Sequence[np.ndarray],
+    task: np.ndarray,
+    untold: np.ndarray,
+    ends: tuple[float, float],
+) -> SideDifference:
+    """The row with both means whatever the traces had that lack an outcome, or that are of no known task.
+
+    Args:
+      row: one metric.
+      measured: of each trace, those of no known task among them.
+      value: without these.
+      asked: the traces of each side: bool [traces].
+      task: of each trace.
+      untold: whether it is of no known task.
+      ends: the least outcome, and the greatest.
+    """
+
+    def of_both(each: np.ndarray) -> tuple[float, float]:
+        first, second = (mean_over_tasks(each, rows & np.isfinite(each), task, untold) for rows in asked)
+        return first, second
+
+    if row.metric == "ended_early" and any(row.untold):
+        row = dataclasses.replace(row, least_rest=of_both(measured), most_rest=of_both(measured))
+    if row.metric not in FIRST or not any(row.lacking):
+        return row
+    lacks = ~np.isfinite(value)
+    rest = [of_both(np.where(lacks, end, value)) for end in ends]
+    row = dataclasses.replace(row, least_rest=rest[0], most_rest=rest[1])
+    if row.needed is None or row.seen is None:
+        return row
+    # A difference is diluted by the part that is missing, and moved by what fills that.
+    part = sum(of_both(1.0 - lacks)) / 2
+    least, most = sorted((after - before) / part for before, after in rest)
+    needed = dataclasses.replace(row.needed, turns=max(row.difference - least, most - row.difference))
+    return dataclasses.replace(row, needed=needed, seen=needed.seen(1))
+
+
+def _of_pairs(
+    name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> _Change:
+    """Of traces of tasks that both sides have, and the means of these tasks."""
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
+    differs, as_ratio = ~alike(first, second), is_amount(name)
+    sides = [np.flatnonzero(side == one) for one in (0, 1)]
+    apart = np.where(differs, second - first, 0.0)
+    if as_ratio:
+        x, y = _logarithms(value, sides, task)
+        as_ratio = bool(np.isfinite(np.concatenate([x, y])[np.tile(differs, 2)]).all())
+        apart = y[differs] - x[differs] if as_ratio else apart
+    if not differs.any():
+        return _Change(Dealt(1.0, 1.0), as_ratio)
+    if np.count_nonzero(differs) < LEAST_TASKS:
+        return _Change(_of_few(value, side, task, apart), as_ratio)
+    freedom, by_dealing, ends = len(apart) - 1.0, 0.0, (math.nan, math.nan)
+    error = _spread(apart) / len(apart) ** 0.5
+    test = flipped(signed_ranks(apart.round(12)) if as_ratio else apart)
+    if (_sizes(sides[0], task) != _sizes(sides[1], task)).any():
+        # Differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1.
+        amounts = _over_tasks(value, task) if as_ratio else value
+        by_trace = _dealt_within(amounts, side, task)
+        test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
+        by_dealing = _dealing_error(amounts, side, task) * len(first) / len(apart)
+    size = float(apart.mean())
+    if as_ratio:
+        size, ends = shift_interval(apart)
+        half = (ends[1] - ends[0]) / 2
+        error = half / float(stdtrit(freedom, 1 - LEVEL / 2)) if half > ROUNDING else error  # most are alike
+    elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
+        ends = mean_interval(apart)
+    return _Change(test, as_ratio, size, error, freedom, by_dealing, ends)
+
+
+def _of_others(
+    name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> _Change:
+    """Of traces of tasks of which no side has those of the other, and the means of these tasks."""
+    as_ratio, both = is_amount(name), np.concatenate([first, second])
+    if min(len(first), len(second)) < LEAST_TASKS or not _spread(both) > 0:
+        return _Change(Dealt(1.0, 1.0), as_ratio)
+    if as_ratio:
+        logs = np.concatenate(_logarithms(value, [np.flatnonzero(side == one) for one in (0, 1)], task))
+        as_ratio = bool(np.isfinite(logs).all())
+        both = logs - logs.mean() if as_ratio else both  # a unit changes nothing
+    x, y = both[: len(first)], both[len(first) :]
+    parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
+    squares = sum(part**2 / (len(of) - 1) for part, of in zip(parts, (x, y), strict=True))
+    return _Change(
+        test=dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both))),
+        as_ratio=as_ratio,
+        size=float(y.mean() - x.mean()),
+        error=sum(parts) ** 0.5,
+        freedom=sum(parts) ** 2 / squares if squares > 0 else 0.0,
+        ends=difference_interval(x, y),
+    )
+
+
+def means_by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tasks of these traces, and the mean of each."""
+    tasks, inverse = np.unique(task[rows], return_inverse=True)
+    return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
+
+
+def _sizes(rows: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """How many of these traces each of their tasks has."""
+    return np.unique(task[rows], return_counts=True)[1]
+
+
+def _logarithms(value: np.ndarray, sides: Sequence[np.ndarray], task: np.ndarray) -> list[np.ndarray]:
+    """Of each side's traces the logarithm of each task's mean; not finite where it has none.
+
+    Where tasks of one side have many more traces, the mean of logarithms: the logarithm of a mean rises with their
+    number, by half the variance of logarithms at most.
+    """
+    many = [float(_sizes(rows, task).mean()) for rows in sides]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if max(many) > MANY_MORE * min(many):
+            return [means_by_task(np.log(value), rows, task)[1] for rows in sides]
+        return [np.log(means_by_task(value, rows, task)[1]) for rows in sides]
+
+
+def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, apart: np.ndarray) -> Dealt:
+    """The test where few tasks differ: by task where `LEAST_TASKS` vary, else by trace, with as many on each side.
+
+    Which one does not depend on the side of a trace within its task.
+
+    Args:
+      value, side, task: of each trace that is compared: [n].
+      apart: the difference of each task: [tasks].
+    """
+    if np.count_nonzero(_varies(value, task)[0]) >= LEAST_TASKS:
+        return flipped(apart)
+    if min(np.count_nonzero(side == one) for one in (0, 1)) < LEAST_TASKS:
+        return Dealt(1.0, 1.0)
+    return _dealt_within(value, side, task)
+
+
+def _over_tasks(value: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """Numbers over the mean of their task, so that large tasks count as small ones do; 0 in a task of zeros."""
+    mean = means_by_task(value, np.arange(len(value)), task)[1][np.unique(task, return_inverse=True)[1]]
+    scaled: np.ndarray = value / np.where(mean == 0, 1.0, mean)
+    return scaled
+
+
+def _dealt_within(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> Dealt:
+    """The test of the sum of tasks' differences: traces might have been dealt otherwise within their task."""
+    varies, low, of = _varies(value, task)
+    second = side == 1
+    # A task's difference is a sum over the traces of its second side, up to what no dealing changes.
+    weight = 1 / np.bincount(of, second) + 1 / np.bincount(of, ~second)
+    return dealt(np.where(varies[of], value - low[of], 0.0) * weight[of], second, of)
+
+
+def _dealing_error(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> float:
+    """The standard deviation of the mean of tasks' differences over such dealings as `_dealt_within` has."""
+    _, of = np.unique(task, return_inverse=True)
+    second, size = np.bincount(of, side == 1), np.bincount(of)
+    first = size - second
+    squares = np.bincount(of, (value - (np.bincount(of, value) / size)[of]) ** 2)
+    weight = (1 / first + 1 / second) ** 2 * first * second / (size * (size - 1))
+    return math.sqrt(float((weight * squares).sum())) / len(size)
+
+
+def _varies(value: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each task's numbers vary, and the least: [tasks]; and the place of each trace's task there: int [n]."""
+    _, of = np.unique(task, return_inverse=True)
+    low, high = np.full(of.max() + 1, np.inf), np.full(of.max() + 1, -np.inf)
+    np.minimum.at(low, of, value)
+    np.maximum.at(high, of, value)
+    return ~alike(low, high), low, of
+
+
+def _spread(values: np.ndarray) -> float:
+    """The standard deviation, 0 where all values are alike."""
+    return 0.0 if alike(values.min(), values.max()) else float(values.std(ddof=1))
+
+
+def _by_student(difference: float, error: float, freedom: float) -> float:
+    """Student's p-value."""
+    from scipy.special import stdtr  # comes with JAX; slow to import
+
+    return 2 * float(stdtr(freedom, -abs(difference) / error))

@@ -1,0 +1,40 @@
+"""How numbers of two sides are written in sentences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from graphs.text import apart, rounds_away
+
+__all__ = ["MOST_TOLD", "first_to_second", "short", "signed"]
+
+MOST_TOLD = 5
+"""Models, or agents, that a sentence on a change names."""
+
+
+def signed(value: float, whole: float | None = None) -> str:
+    """A difference with its sign, to the last place of the whole that it is a part of, where that is given.
+
+    Examples:
+      >>> signed(-0.0000879), signed(-0.0000879, 0.00645), signed(-7.46, 797.0)
+      ('-0.0000879', '-0.00009', '-7')
+    """
+    if whole:
+        value = round(value, max(0, 2 - math.floor(math.log10(abs(whole)))))
+    return f"{'+' if value > 0 else ''}{short(value)}"
+
+
+def first_to_second(first: float, second: float) -> str:
+    """Both numbers, with as many digits as tell them apart, unless three round that away."""
+    if rounds_away(second - first, max(abs(first), abs(second))):
+        return f"{short(first)} to {short(first)}"
+    return " to ".join(apart((first, second), short, 3))
+
+
+def short(value: float, digits: int = 3) -> str:
+    """A number with so many digits, and those before its point."""
+    if abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    return np.format_float_positional(float(f"{value:z.{digits}g}"), trim="-")

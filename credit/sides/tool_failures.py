@@ -1,0 +1,102 @@
+"""Which tools fail more, or less, often on one side than on the other, whatever the sum of all errors does."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from credit.reports.tasks import task_ids
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
+from credit.reports.trace_numbers import numbered
+from credit.sides.side_rows import SideDifference
+from credit.sides.side_tests import compare_metric
+from credit.sides.side_words import MOST_TOLD
+from graphs.structure.host_ids import ranked
+from graphs.task_means import holm
+from graphs.text import percent, printable
+from graphs.traces.batch import Traces
+
+__all__ = ["ToolFailures", "failing_tools", "tool_failures"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolFailures:
+    """Calls of a tool that failed, of those that ended.
+
+    Attributes:
+      tool: its name.
+      failed, calls: of each side, over all of its traces.
+      share: the test of the share that failed, of traces with such calls, within tasks as of any metric. Its p is
+        corrected by Holm's method, for tools alone: what one of them does is not lost in what others do.
+    """
+
+    tool: str
+    failed: tuple[int, int]
+    calls: tuple[int, int]
+    share: SideDifference
+
+
+def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:
+    """The tools that both sides call, those that differ most clearly first.
+
+    Args:
+      traces: what was read.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+      calls: of these traces.
+      untold: of `untold_runs`.
+
+    Reference: Holm 1979; Tarone 1990.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> records = [TraceRecord(name, "q", "log.jsonl", instances={"a": Agent()}) for name in "st"]
+      >>> for record in records:
+      ...     for i, status in enumerate(("ok", "error" if record.trace_id == "t" else "ok")):
+      ...         _ = record.event(f"e{i}", 4, "a", action=True, tool="web", status=status)
+      >>> traces = assemble(records)
+      >>> found = tool_failures(traces, np.array([0, 1]), ToolCalls(traces), np.zeros(2, bool))
+      >>> [(one.tool, one.failed, one.calls) for one in found]
+      [('web', (0, 1), (2, 2))]
+    """
+    count, tools = traces.sizes.traces, traces.events["tool"]
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    failed = np.zeros(len(trace), bool)
+    failed[calls.owners[calls.counted]] = True
+    rows = calls.rows[(~calls.open | failed)[calls.rows] & has_statuses(traces)[trace[calls.rows]]]
+    rows = rows[(side[trace[rows]] >= 0) & (calls.tools[rows] >= 0)]
+    names, tool = ranked(tools.take(rows).to_pylist())
+    task, found = task_ids(traces), []
+    for number, name in enumerate(names):
+        of = rows[tool == number]
+        made, wrong = (np.bincount(trace[some], minlength=count) for some in (of, of[failed[of]]))
+        share = numbered(wrong / np.maximum(made, 1), (made == 0, "the tool was not called"))
+        row = compare_metric(name, share, side, task, untold)
+        if row is not None:
+            (first, second), (all_first, all_second) = (
+                [int(each[side == one].sum()) for one in (0, 1)] for each in (wrong, made)
+            )
+            found.append(ToolFailures(name, (first, second), (all_first, all_second), row))
+    p_values = [math.nan if one.share.p is None else one.share.p for one in found]
+    corrected = holm(p_values, least=[one.share.least or 1.0 for one in found])
+    tests = sum(not math.isnan(p) for p in p_values)
+    found = [
+        dataclasses.replace(one, share=one.share.corrected(p, tests)) for one, p in zip(found, corrected, strict=True)
+    ]
+    return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
+
+
+def failing_tools(found: Sequence[ToolFailures]) -> str:
+    """The tools whose share of failed calls differs beyond chance, with their counts; "" without any."""
+    told = []
+    for one in found:
+        if one.share.stands_out:
+            counts = zip(one.failed, one.calls, strict=True)
+            sides = (f"{some} of {every} ({percent(some / every)})" for some, every in counts)
+            told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}")
+    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    return f"failed calls: {'; '.join(told)}" if told else ""

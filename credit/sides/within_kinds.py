@@ -1,0 +1,128 @@
+"""How a metric differs between sides within each kind of traces that both have, as within each system or model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from credit.reports.beyond_chance import beyond_chance
+from credit.reports.trace_numbers import TraceMetric
+from credit.sides.chosen_sides import Sides
+from credit.sides.same_models import ONE, SameModels
+from credit.sides.side_tests import compare_metric
+from credit.sides.side_words import MOST_TOLD, first_to_second
+from graphs.task_means import ROUNDING, alike, holm, task_mean
+from graphs.text import counted, printable
+
+__all__ = ["MOST_NAMES", "within_kinds", "within_models"]
+
+MOST_NAMES = 20
+"""Kinds that are looked at, those of most traces."""
+NONE = "no {} has traces on both sides, so what it does cannot be told from what changed"
+
+
+def within_kinds(
+    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
+) -> str:
+    """How a metric differs within each kind of which both sides have traces, and in how many tasks; "" where these are
+    all traces.
+
+    Args:
+      word: what kinds are of.
+      names: of the kinds.
+      kind: of each trace, -1 for none: int [traces].
+      sides, task: of the traces.
+      name, metric: what is compared.
+    """
+    told = _numbers(word, names, kind, sides, task, name, metric)
+    return NONE.format(word) if told is None else told
+
+
+def _numbers(
+    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
+) -> str | None:
+    """`within_kinds`, None where no kind has traces on both sides."""
+    count = np.bincount(kind[kind >= 0], minlength=len(names))
+    most = sorted(range(len(names)), key=lambda one: (-count[one], names[one]))[:MOST_NAMES]
+    every = {one: compare_metric(name, metric, np.where(kind == one, sides.side, -1), task) for one in most}
+    both = {one: row for one, row in every.items() if row is not None}
+    if not both:
+        return None
+    both = {one: row for one, row in both.items() if not (kind == one)[sides.side >= 0].all()}  # else it is that of all
+    if not both:
+        return ""
+    corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
+    tests, told = sum(row.p is not None for row in both.values()), []
+    for (one, row), p in zip(both.items(), corrected, strict=True):
+        means, of = first_to_second(row.first, row.second), counted(row.tasks, "task")
+        why = row.corrected(p, tests).why() or "beyond chance"
+        told.append(f"{printable(names[one], 60)} {means} in {of}, {why}")
+    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    if len(both) > 1:
+        told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, task, metric.value)
+    return f"{name} within each {word} ({'; '.join(told)})"
+
+
+def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.ndarray) -> list[str]:
+    """The difference within each task and kind that both sides have, over tasks; empty where they share none.
+
+    A task gives the mean of its kinds' differences, weighted by n m / (n + m) with n and m traces on the sides.
+
+    Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
+    """
+    rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
+    cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
+    count, total = (
+        np.stack([np.bincount(cell, weight * (side[rows] == one), cells.shape[1]) for one in (0, 1)])
+        for weight in (np.ones(len(rows)), value[rows])
+    )
+    both = count.all(axis=0)
+    if not both.any():
+        return []
+    first, second = total[:, both] / count[:, both]
+    apart = np.where(alike(first, second), 0.0, second - first)
+    weight, (tasks, of) = (
+        count[:, both].prod(axis=0) / count[:, both].sum(axis=0),
+        np.unique(cells[0, both], return_inverse=True),
+    )
+    found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
+    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
+    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
+    mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
+    return [f"together {mean:+z.3g} in {counted(len(tasks), 'task')}, {why}"]
+
+
+def within_models(same: SameModels, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric) -> tuple[str, str]:
+    """`within_kinds` of traces with the same models, and why that says nothing of others, each "" without.
+
+    A kind is left out where a trace without known models, which may be of it, has a number in a task that is compared:
+    those that are known are then those that got so far.
+    """
+    side, known = sides.side, np.isfinite(metric.value) & (sides.side >= 0)
+    kind, lost, swapped = same.kind.copy(), np.zeros(len(known), bool), []
+    for team in np.unique(same.team[known & (same.team >= 0)]).tolist():
+        of_team = known & (same.team == team)
+        both = [one for one in np.unique(same.kind[of_team & (same.kind >= 0)]).tolist()
+                if all((of_team & (same.kind == one) & (side == end)).any() for end in (0, 1))]  # fmt: skip
+        if not both:
+            swapped += same.swapped(np.where(of_team, side, -1), team)
+        for one in both:
+            shared = np.intersect1d(*(task[of_team & (same.kind == one) & (side == end)] for end in (0, 1)))
+            near = np.isin(task, shared) if len(shared) else np.ones(len(task), bool)
+            unknown = known & (same.kind < 0) & np.isin(same.team, (team, -1)) & near
+            if unknown.any():
+                kind[same.kind == one], lost = -1, lost | unknown
+    told = _numbers("model", same.names, kind, sides, task, name, metric)
+    from_rest, others = f"did to {name} cannot be told from the rest", f"among other traces, {told}" if told else ""
+    if swapped and (told or swapped != [ONE]):
+        whose = [printable(agent, 60) if agent else "other traces" for agent in swapped]
+        whose[MOST_TOLD:] = ["…"] * (len(whose) > MOST_TOLD)
+        models, it = ("models", "they") if len(swapped) > 1 else ("model", "it")
+        return others, f"the {models} of {' and '.join(whose)} changed with the side, so what {it} {from_rest}"
+    if lost.any():
+        who = " or ".join(map(printable, same.unseen(np.flatnonzero(lost))[:MOST_TOLD])) or "any agent"
+        of = counted(int(lost.sum()), "trace")
+        return others, f"in {of} the model of {who} is not known, so what it {from_rest}"
+    return told or "", NONE.format("model") if told is None else ""

@@ -1,0 +1,86 @@
+"""A tool that fails more often is named, whatever the sum of errors does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from credit.metrics.trace_costs import with_costs
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.tool_calls import ToolCalls
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
+from credit.sides.tool_failures import tool_failures
+from graphs.event_types import EdgeType, EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+
+
+def drawn(seed: int, tasks: int, runs: int, rates: Mapping[str, tuple[float, float]]) -> tuple[Traces, np.ndarray]:
+    """Runs of tasks on two sides, which call each tool a few times; a call fails at the rate of its side, more often in
+    hard tasks."""
+    rng, records, side = np.random.default_rng(seed), [], []
+    hard = rng.lognormal(0, 0.5, tasks)
+    for task, one, _ in ((t, s, k) for t in range(tasks) for s in (0, 1) for k in range(runs)):
+        record = TraceRecord(f"t{len(records)}", f"q{task}", "log.jsonl", instances={"a": Agent()})
+        record.event("m", EventType.MESSAGE, "a", action=True, tokens=1)
+        for tool, rate in rates.items():
+            for k in range(rng.integers(0, 5)):
+                status = "error" if rng.random() < min(rate[one] * hard[task], 1) else "ok"
+                call = record.event(f"{tool}{k}", EventType.TOOL_CALL, "a", action=True, tool=tool, tokens=1)
+                answer = record.event(f"{tool}{k}r", EventType.TOOL_RESULT, "a", action=False, tool=tool, status=status)
+                record.edge(call, answer, EdgeType.CAUSAL)
+        record.rewards["team"] = 1.0
+        records.append(record)
+        side.append(one)
+    return assemble(records), np.array(side)
+
+
+def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> None:
+    """5 failed calls of fetch_page became 89, and no sentence named it: those of web_search had fallen as far."""
+    traces, side = drawn(0, 16, 3, {"fetch_page": (0.03, 0.4), "web_search": (0.4, 0.05), "read_note": (0.1, 0.1)})
+    sides = Sides(("old", "new"), side, ("old", "new"))
+    found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
+    assert not next(row for row in found.rows if row.metric == "errors").stands_out
+    calls, trace = ToolCalls(traces), np.asarray(traces.graph.trace_ids)
+    tool, told = traces.events["tool"].to_pylist(), []
+    for name in ("web_search", "fetch_page"):
+        of = [[row for row in calls.rows if tool[row] == name and side[trace[row]] == one] for one in (0, 1)]
+        wrong = [sum(calls.errors[calls.results[calls.calls == row]].any() for row in rows) for rows in of]
+        shares = [
+            f"{some} of {len(rows)} ({100 * some / len(rows):.0f} %)" for some, rows in zip(wrong, of, strict=True)
+        ]
+        told.append(f"{name} {' to '.join(shares)}")
+    assert {*found.by_tool().removeprefix("failed calls: ").split("; ")} == {*told}
+    assert "up: failed calls of fetch_page" in found.changed() and "down: failed calls of web_search" in found.changed()
+    assert found.by_tool() in found.origin() and f"F{found.by_tool()[1:]}." in found.lines()
+    assert {one["tool"]: one["stands_out"] for one in found.as_json()["tools"]} == {
+        "fetch_page": True, "web_search": True, "read_note": False}  # fmt: skip
+
+
+def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None:
+    traces, side = drawn(1, 20, 3, {"fetch_page": (0.03, 0.5), "web_search": (0.1, 0.1)})
+    sides = Sides(("old", "new"), side, ("old", "new"))
+    found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
+    assert "up: errors of tool fetch_page" in found.changed() and "failed calls" not in found.changed()
+    assert found.by_tool().startswith("failed calls: fetch_page ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("even", [True, False])
+def test_tools_of_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most(even: bool) -> None:
+    """Six tools, some of which fail often and some hardly ever; sides are dealt anew within tasks."""
+    rng, stars, times = np.random.default_rng(7), 0, 0
+    rates = {f"tool{i}": (rate, rate) for i, rate in enumerate((0.02, 0.05, 0.1, 0.2, 0.3, 0.4))}
+    for seed in range(8):
+        traces, side = drawn(seed, 24, 3, rates)
+        calls = ToolCalls(traces)
+        for _ in range(50):
+            dealt = rng.permuted(side.reshape(24, 6), axis=1).ravel() if even else rng.integers(0, 2, len(side))
+            found = tool_failures(traces, dealt, calls, np.zeros(len(side), bool))
+            stars += any(one.share.stands_out for one in found)
+            times += 1
+    assert 0.015 <= stars / times <= 0.055, stars / times

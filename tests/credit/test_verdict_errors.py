@@ -1,0 +1,172 @@
+"""What a verdict is worth: which failed traces it passes, and which succeeded ones it fails, where few fail too."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.doctor.team_checks import examine
+from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, verdict_errors, wrong_parts
+from credit.page import Findings
+from credit.page.overview import overview
+from credit.sides.chosen_sides import Sides
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def log(outcome: list[int], verdict: list[float | None], each: int = 1, **more: float) -> Traces:
+    """A trace for each outcome, `each` of one task, with a verdict where there is one."""
+    records = []
+    for i, (good, said) in enumerate(zip(outcome, verdict, strict=True)):
+        rewards = {"team": float(good)} | ({} if said is None else {"checker": float(said)}) | more
+        record = TraceRecord(f"t{i}", f"q{i // each}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    return assemble(records)
+
+
+def one(outcome: list[int], verdict: list[float | None], each: int = 1) -> VerdictErrors:
+    (found,) = verdict_errors(log(outcome, verdict, each))
+    return found
+
+
+def test_a_checker_that_passes_everything_is_found_where_a_fifth_fails() -> None:
+    """It said otherwise than the outcome in no more than a fifth of all traces, and was "not found"."""
+    outcome = [int(i % 5 > 0) for i in range(400)]
+    found = one(outcome, [1.0] * 400, each=5)
+    assert found.counts() == (80, 80, 0, 320) and found.both.share == 1 and found.found is True
+    finding = next(each for each in examine(log(outcome, [1.0] * 400, 5)) if each.check == "verdict_disagreement")
+    assert finding.found and finding.words.startswith("checker passes 80 of 80 that failed and fails 0 of 320 that suc")
+    assert one(outcome, [float(i % 5 > 0 or i == 5) for i in range(400)], each=5).found is False
+
+
+VERDICTS: dict[str, tuple[Callable[[int, int], float], float, bool]] = {
+    "passes all": (lambda i, good: 1.0, 1.0, True),
+    "fails all": (lambda i, good: 0.0, 1.0, True),
+    "passes most that failed": (lambda i, good: float(good or i % 10 > 0), 0.9, True),
+    "fails most that succeeded": (lambda i, good: float(good and i % 10 == 1), 0.9, True),
+    "says the opposite": (lambda i, good: 1.0 - good, 2.0, True),
+    "is mostly right": (lambda i, good: float(good) if i % 10 else 1.0 - good, 0.2, False),
+}
+
+
+@pytest.mark.parametrize("words", VERDICTS)
+def test_what_a_verdict_is_worth_by_hand(words: str) -> None:
+    says, share, found = VERDICTS[words]
+    outcome = [i % 2 if i < 80 else (i + 1) % 2 for i in range(160)]
+    judged = one(outcome, [says(i, good) for i, good in enumerate(outcome)])
+    both = judged.both
+    assert both.share == pytest.approx(share, abs=0.11) and (both.low < both.share < both.high or share == 2)
+    assert judged.found is found
+
+
+def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
+    outcome, passes = [0] * 3 + [1] * 20, [1.0, 1.0, 0.0] + [1.0] * 20
+    few = one(outcome, list(passes))
+    assert few.found is None and few.told().endswith("; these traces are too few to tell")
+    alone, apart = (one([0] * 20 + [1] * 20, [1.0] * 40, each) for each in (20, 1))
+    assert alone.found is None and apart.found  # twenty runs of one task may all be misjudged alike
+    only = one([0] * 20, [1.0] * 20)
+    assert only.found and np.isnan(only.both.share)  # however it judges success
+    assert only.as_json()["parts"]["refused"] == {"share": None, "low": 0.0, "high": 1.0}
+    assert one([1] * 20, [*[1.0] * 19, 0.0]).found is None
+
+
+def test_channels_without_two_values_are_no_verdicts() -> None:
+    assert verdict_errors(log([0, 1, 0, 1], [0.2, 0.5, 0.7, None])) == []
+    traces = log([0, 1, 0, 1], [0.0, 1.0, 1.0, None], style=0.5)
+    assert [found.name for found in verdict_errors(traces)] == ["checker"]
+    assert verdict_errors(traces)[0].rows.tolist() == [0, 1, 2]
+
+
+def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> None:
+    """Of a checker that came to pass everything `doctor` printed "not found", without a sentence."""
+    path, sides = tmp_path / "log.jsonl", tmp_path / "sides.csv"
+    lines, rows = [], ["trace,side"]
+    for i in range(120):  # the old checker catches every second failed run, the new one none
+        good, new = float(i % 5 > 1), i % 2
+        rewards = {"team": good, "checker": 1.0 if good or new else float(i % 4 > 1)}
+        event = {"id": "e", "type": "message", "agent": "a"}
+        line = {"schema_version": "1.0", "trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": [event]}
+        lines.append(json.dumps(line | {"rewards": rewards}) + "\n")
+        rows.append(f"t{i},{'new' if new else 'old'}")
+    path.write_text("".join(lines))
+    sides.write_text("\n".join(rows) + "\n")
+
+    def said(*call: str) -> str:
+        return " ".join(CliRunner().invoke(cli, [call[0], str(path), *call[1:]], catch_exceptions=False).stdout.split())
+
+    counts = "checker passes 36 of 48 that failed and fails 0 of 72 that succeeded"
+    parts = "These parts, 0.75 (0.58 to 0.88) and 0 (0 to 0.099), add up to 0.75 (0.58 to 0.91)"
+    sums = f"{parts}; those of a verdict that knows nothing add up to 1."
+    assert f"verdict_disagreement: {counts}. {sums}" in said("doctor") and f"{counts}. {sums}" in said("summary")
+    by_side = (
+        f"{counts}; in old it passes 12 of 24 that failed and fails 0 of 36 that succeeded; in new it passes 24 of 24 "
+        f"that failed and fails 0 of 36 that succeeded. {sums}"
+    )
+    assert by_side in said("metrics", "--sides", str(sides))
+    for call in (("doctor",), ("summary",), ("metrics", "--sides", str(sides))):
+        (stated,) = json.loads(said(*call, "--json"))["verdicts"]
+        assert (stated["name"], stated["found"], stated["passed"], stated["failed"]) == ("checker", True, 36, 48)
+    assert stated["by_side"]["new"] == {"passed": 24, "failed": 24, "refused": 0, "succeeded": 36}
+    traces, chosen = Sides.joined(str(sides), credit.read(path))
+    shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=chosen))
+    assert f"{shown['verdicts'][0]['told']}." == by_side
+    mended = (
+        re.sub('"checker": ..0', f'"checker": {i % 5 > 1:d}', line) if i % 2 else line for i, line in enumerate(lines)
+    )
+    path.write_text("".join(mended))
+    assert "checker passes 12 of 48" in said("doctor") and "checker passes" not in said("summary")
+
+
+def drawn(
+    rng: np.random.Generator, parts: tuple[float, float], alike: float, both: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Traces of 8 to 40 tasks with up to 6 runs: whose verdict is wrong, who succeeded, and their tasks.
+
+    With the chance `alike` a run is misjudged as others of its task and kind; with `both`, of either kind.
+    """
+    tasks = int(rng.integers(8, 41))
+    task = np.repeat(np.arange(tasks), rng.integers(1, 7, tasks))
+    failing = rng.uniform(0.1, 0.7)
+    good = rng.random(len(task)) > rng.beta(3 * failing, 3 * (1 - failing), tasks)[task]
+    own, of_task = rng.random(len(task)), rng.random((2, tasks))
+    luck = np.where(rng.random(len(task)) < alike, of_task[good.astype(int) * (not both), task], own)
+    return luck < np.where(good, parts[1], parts[0]), good, task
+
+
+HONEST = [(0.2, 0.2), (0.25, 0.05), (0.05, 0.25), (0.4, 0.0), (0.0, 0.4)]
+AT_LIMIT = [(0.5, 0.0), (0.25, 0.25), (0.1, 0.4)]
+
+
+def count_found(seed: int, worlds: list[tuple[float, float]], draws: int, alike: float, both: bool = False) -> int:
+    """How many of the checkers that are drawn are found."""
+    rng = np.random.default_rng(seed)
+    drawings = [drawn(rng, parts, alike, both) for parts in worlds for _ in range(draws // len(worlds))]
+    return sum(wrong_parts(wrong, good, task, 0.05)[2].low > MOST_WRONG for wrong, good, task in drawings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alike", "both"), [(0.0, False), (1.0, False), (1.0, True)])
+def test_no_more_checkers_are_found_at_the_limit_than_are_to_be(alike: float, both: bool) -> None:
+    assert count_found(11, AT_LIMIT, 3000, alike, both) <= 150
+
+
+@pytest.mark.slow
+def test_the_page_says_how_many_checkers_are_found() -> None:
+    said = " ".join((ROOT / "docs/doctor.md").read_text().split())
+    false, few = count_found(11, HONEST, 4000, 0.5), count_found(12, [(1.0, 0.0)], 1000, 0.3)
+    assert f"Found were {false} of 4,000 drawn checkers with 0.3 or 0.4" in said
+    assert f"{few} of 1,000 that pass everything, in 8 to 40 tasks" in said

@@ -1,0 +1,87 @@
+"""A column of numbers says the same in each type that holds its numbers, and is never written into."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages
+
+ROWS: dict[str, Any] = {"group": [*"qqqqqqpp"], "trace": [0, 0, 1, 1, 2, 2, 3, 4], "agent": [*"svsvsvss"]}
+OUTCOME, ONES = [1, 1, 0, 0, 1, 1, 0, 1], [1, 0, 1, 1, 0, 0, 0, 1]
+COLUMNS: dict[str, tuple[str, list[Any]]] = {
+    "event_reward": ("rloo", ONES),
+    "reward": ("rloo", OUTCOME),
+    "value": ("gae", ONES),
+    "agent_reward": ("spiral_rae", ONES),
+    "trainable": ("rloo", [1, 1, 1, 1, 1, 0, 1, 1]),
+    "policy_version": ("rloo", OUTCOME),
+    "where": ("rloo", [1, 1, 1, 1, 1, 1, 0, 0]),
+    "order": ("discounted_return", [1, 0, 0, 1, 0, 1, 0, 0]),
+    "log_ratio": ("rloo", OUTCOME),
+    "mask": ("rloo", [[row, 1] for row in ONES]),
+}
+"""Columns by name, with a method that reads them: numbers that every type holds."""
+
+OF_NUMPY: tuple[Any, ...] = (
+    np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.float32, np.float64, ">f4", np.int64, np.uint8,
+    np.bool_, np.object_)  # fmt: skip
+OF_JAX: tuple[Any, ...] = jnp.float16, jnp.bfloat16, jnp.float32, jnp.int32, jnp.bool_
+
+
+def read_only(numbers: list[Any], kind: Any) -> np.ndarray:
+    column = np.array(numbers).astype(kind)
+    column.setflags(write=False)
+    return column
+
+
+KINDS: dict[str, Callable[[list[Any]], Any]] = {
+    **{f"numpy {np.dtype(kind)}": functools.partial(read_only, kind=kind) for kind in OF_NUMPY},
+    **{f"jax {np.dtype(kind)}": functools.partial(jnp.array, dtype=kind) for kind in OF_JAX},
+    "arrow": lambda numbers: pa.array(numbers, pa.float64()),
+    "arrow decimal": lambda numbers: pa.array(numbers).cast(pa.decimal128(21, 2)),
+}
+
+
+def in_the_loop(column: str, method: str, numbers: Any) -> np.ndarray:
+    rows = {**ROWS, "reward": OUTCOME} | ({"event_reward": ONES} if column == "order" else {})
+    evidence = {column: numbers} if column in ("value", "agent_reward", "trainable") else {}
+    rows |= {"evidence": evidence} if evidence else {column: numbers}
+    return np.asarray(RowAdvantages(method, rows=8)(**rows).advantages)
+
+
+def of_columns(column: str, method: str, numbers: Any) -> np.ndarray:
+    rows = {**ROWS, "reward": OUTCOME} | ({"event_reward": ONES} if column == "order" else {})
+    evidence = {column: numbers} if column in ("value", "agent_reward", "trainable", "policy_version") else {}
+    rows |= {"evidence": evidence} if evidence else {"action" if column == "where" else column: numbers}
+    graph, reward, read = credit.from_columns(**rows, events=8, traces=8, agents=8)
+    taken = {name: read.evidence[name] for name in ("event_reward", *evidence) if name in read.evidence}
+    takes = credit.METHODS[method].needs
+    named = {name: array for name, array in taken.items() if name in ("event_reward", "agent_reward", *takes)}
+    numbers_of_rows = [read.gather(credit.METHODS[method].fn(graph, reward, **named))]
+    return np.concatenate([*numbers_of_rows, *taken.values()])
+
+
+@pytest.mark.sampled(others="slow")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what these few rows hold
+@pytest.mark.parametrize("column", COLUMNS)
+def test_numbers_say_the_same_in_each_type(column: str) -> None:
+    """Event rewards in bfloat16 ended in NumPy's "assignment destination is read-only", and float8 was refused."""
+    method, numbers = COLUMNS[column]
+    for run in (in_the_loop, of_columns) if column not in ("log_ratio", "mask") else (in_the_loop,):
+        of_numbers = [*map(bool, numbers)] if column == "where" else np.array(numbers)
+        expected = run(column, method, of_numbers)
+        for kind, made in KINDS.items():
+            if kind.startswith("arrow") and column in ("log_ratio", "mask", "order", "where"):
+                continue
+            given = made(numbers)
+            np.testing.assert_allclose(run(column, method, given), expected, 1e-6, err_msg=f"{run.__name__}, {kind}")
+            assert np.array_equal(np.asarray(given), np.asarray(made(numbers)))
