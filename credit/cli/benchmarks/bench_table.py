@@ -112,9 +112,10 @@ def table(
     runs = {_run(n._replace(less="")) for n in shown}
     answered = [n for n in found if n.quantity == "answered" and _run(n) in runs]
     caption, notes = _legend(of_key, heads, found)
-    notes += refused(answered)
     for bench in dict.fromkeys(bench for bench, *_ in chosen):
-        notes += [f"{bench}: {line}" for line in said((n for n in shown if n.bench == bench), "caveats")]
+        caveats = said((n for n in shown if n.bench == bench), "caveats")
+        lines = [*refused(n for n in answered if n.bench == bench), *caveats]
+        notes += [f"{bench}: {line}" for line in lines]
     written = table_of([*shown, *(n for n in answered if _key(n) not in chosen)])
     if output is not None and output.suffix == ".tex":
         told = [absent_caption(Absent(*one) for one in absent)] if absent else []

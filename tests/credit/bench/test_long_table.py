@@ -488,7 +488,7 @@ def test_a_table_says_of_its_numbers_what_their_benchmarks_say(tmp_path: Path) -
     save_numbers(
         of_run(numbers, "snr", lambda number: {}, caveats=lambda number: told[number.method]), tmp_path / "snr.csv"
     )
-    refused = "max_rl gave no number for 59 % of the decisions, which count as 0; most often: no"
+    refused = "snr: max_rl gave no number for 59 % of the decisions, which count as 0; most often: no"
     said = [refused, "snr: one; two", "snr: of rloo"]
     _table(tmp_path / "snr.csv", "-o", tmp_path / "all.csv")
     for file in (tmp_path / "snr.csv", tmp_path / "all.csv"):
