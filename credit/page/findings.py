@@ -12,6 +12,7 @@ import numpy as np
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipts.explaining import Receipts
 from credit.metrics.clustered_error import beyond_two_errors
+from credit.reports.endings import WITHHELD
 from credit.reports.event_texts import event_texts
 from credit.reports.task_and_result import task_and_result
 from estimators.base import Credit
@@ -106,7 +107,7 @@ class Findings:
         ledger = compose_claims(traces, claims, **composing) if claims else None  # type: ignore[arg-type]
         if not text:
             traces = dataclasses.replace(
-                traces, problems=tuple(dataclasses.replace(one, value="withheld") for one in traces.problems)
+                traces, problems=tuple(dataclasses.replace(one, value=WITHHELD) for one in traces.problems)
             )
         return cls(traces, dict(claims), ledger, text, success_at, prices, sides)
 

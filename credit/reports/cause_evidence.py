@@ -48,13 +48,14 @@ class CauseEvidence:
     without: tuple[int, int, int]
     p: float | None
 
-    def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, side: str = "", there: str = "") -> str:
+    def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
         """What it says of a cause that is not beyond chance, or is so between tasks, in one of four sentences.
 
         Args:
           kinds: what failed and succeeded traces are called.
           sure: whether it is beyond chance.
           close: whether the test narrowly misses.
+          wider: as of `LeadingCause`.
           side: of which sides a pair's traces are.
           there: what else may be behind it.
         """
@@ -69,13 +70,15 @@ class CauseEvidence:
         differ = f"{counted(self.differing[0], 'pair')} of a {bad} and a {good} trace{side} one alone has it"
         found = f"within {counted(self.differing[1], 'task')}, in {differ}, in {self.failed_alone} the {bad} one"
         if self.low is None or self.high is None:
-            return f"undecided: {found}, too few tasks to tell"
-        found += f", by tasks {percent(self.low)} to {percent(self.high)}"
-        if self.high < LARGE:
-            return f"no large effect: {found}"
-        short = ", just short of beyond chance" if close else ""
-        more = f"; about {amount(self.needed)} such tasks would tell" if self.needed else ""
-        return f"undecided: {found}{short}{more}{f'; harder tasks{there} may be why' if there else ''}"
+            found += ", too few tasks to tell"
+        else:
+            found += f", by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)}"
+            if self.high < LARGE:
+                return f"no large effect: {found}"
+        found += ", just short of beyond chance" if close else ""
+        more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
+        tell = f"; {more}{', or `--group-by task`,' * wider} would tell" if self.needed or close or wider else ""
+        return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
 
     def _between(self, bad: str) -> str:
         """How many traces failed of tasks with it and of others; "" where no task is of one of these."""

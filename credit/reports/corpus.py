@@ -6,7 +6,7 @@ import bisect
 import collections
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +88,7 @@ class Survey:
       odd: those traces where they are left out, as of `credit.reports.own_outcomes.said_of_odd`.
       idle: traces with an outcome and without an action, which enter no baseline.
       masked: traces with an outcome and tokens of which the masks train none; they enter baselines, as in the trainers.
+      stale: traces of an older policy than the newest of their group, each with both versions.
       replays: how many traces share a choice with another one of their group, as replays of one prefix do.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
         of a choice (`graphs.replay_clusters.replays_elsewhere`).
@@ -127,6 +128,7 @@ class Survey:
     odd: dict[str, str]
     idle: tuple[str, ...]
     masked: tuple[str, ...]
+    stale: dict[str, tuple[int, int]]
     replays: int
     elsewhere: dict[str, str]
     reward_channels: dict[str, int]
@@ -200,6 +202,7 @@ class Tally:
       unscored: ids of traces without an outcome, with their places.
       idle: ids of traces with an outcome and without an action, with their places.
       masked: ids of traces with an outcome and tokens of which the masks train none, with their places.
+      stale: ids of traces of an older policy than the newest of their group, with their places, and both versions.
       elsewhere: ids of traces that share a choice with a trace of another group, with their places, and that trace.
       groups_of_task: names of the groups of each task.
       amounts: numbers of evidence, and under "" those of outcomes.
@@ -217,6 +220,7 @@ class Tally:
     alone: list[tuple[str, tuple[str, int], str]]
     idle: list[tuple[str, tuple[str, int]]]
     masked: list[tuple[str, tuple[str, int]]]
+    stale: list[tuple[str, tuple[str, int], tuple[int, int]]]
     elsewhere: list[tuple[str, tuple[str, int], str]]
     groups_of_task: dict[str, set[str]]
     amounts: dict[str, Amounts]
@@ -265,6 +269,7 @@ class Tally:
             alone=[(names[row], places[row], channel) for row in np.flatnonzero(alone).tolist()],
             idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
             masked=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & _masked(traces, trace))],
+            stale=[(names[row], places[row], versions) for row, versions in _stale(traces)],
             elsewhere=[
                 (names[row], places[row], names[other])
                 for row, other in replays_elsewhere(graph, np.isfinite(np.asarray(traces.reward))).tolist()
@@ -291,6 +296,7 @@ class Tally:
         self.alone.extend(other.alone)
         self.idle.extend(other.idle)
         self.masked.extend(other.masked)
+        self.stale.extend(other.stale)
         self.elsewhere.extend(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
@@ -312,6 +318,7 @@ class Tally:
             alone=sorted(self.alone, key=lambda trace: at(trace[1])),
             idle=sorted(self.idle, key=lambda trace: at(trace[1])),
             masked=sorted(self.masked, key=lambda trace: at(trace[1])),
+            stale=sorted(self.stale, key=lambda trace: at(trace[1])),
             elsewhere=sorted(self.elsewhere, key=lambda trace: at(trace[1])),
         )
 
@@ -346,6 +353,7 @@ class Tally:
             odd={name: channel for name, _, channel in self.alone} if odd else {},
             idle=tuple(name for name, _ in self.idle),
             masked=tuple(name for name, _ in self.masked),
+            stale={name: versions for name, _, versions in self.stale},
             replays=self.counts["replays"],
             elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
@@ -374,6 +382,18 @@ def _replays(traces: Traces) -> int:
     pairs = np.stack([np.asarray(graph.group_ids)[:n], np.asarray(graph.cluster_ids)[:n]])
     alike = np.unique(pairs, axis=1, return_counts=True)[1]
     return int(alike[alike > 1].sum())
+
+
+def _stale(traces: Traces) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The traces of an older policy than the newest of their group, with both versions."""
+    version = traces.evidence.get("policy_version")
+    if version is not None:
+        group = np.asarray(traces.graph.group_ids)[version.rows]
+        newest = np.full(traces.graph.num_traces, -1.0)
+        np.maximum.at(newest, group, version.amounts)
+        for row, own, most in zip(version.rows.tolist(), version.amounts.tolist(), newest[group].tolist(), strict=True):
+            if own < most:
+                yield row, (int(own), int(most))
 
 
 def _statuses(traces: Traces) -> Counts:

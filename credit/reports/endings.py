@@ -27,6 +27,7 @@ __all__ = [
     "LIMITED",
     "UNENDED",
     "UNKNOWN_END",
+    "WITHHELD",
     "Ending",
     "ended_early",
     "endings",
@@ -66,6 +67,8 @@ LAST = {
 """What is said of the event at which a trace ends so."""
 
 
+WITHHELD = "withheld"
+"""What stands in place of a value of the log where nobody is to see it."""
 _WORDED = (LIMITED, FAILED)
 """Ends of which the log may have words of its own."""
 
@@ -212,8 +215,9 @@ def lasts(traces: Traces, calls: ToolCalls) -> dict[int, tuple[int, str, str]]:
 
 
 def run_words(traces: Traces) -> dict[str, str]:
-    """By trace, what its log says of the error that ended the run."""
-    return {one.trace: one.value for one in traces.problems if one.kind in (RUN_ERROR, RUN_LIMIT)}
+    """By trace, what its log says of the error that ended the run, unless that is `WITHHELD`."""
+    said = (one for one in traces.problems if one.kind in (RUN_ERROR, RUN_LIMIT))
+    return {one.trace: one.value for one in said if one.value != WITHHELD}
 
 
 def _break_off(

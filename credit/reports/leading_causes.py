@@ -14,7 +14,7 @@ import numpy as np
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
-from credit.reports.endings import ends, of_sides
+from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
@@ -57,6 +57,7 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       close: whether it narrowly misses that.
+      wider: whether traces of one model and system alone are compared, which `--group-by task` changes.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
@@ -82,6 +83,7 @@ class LeadingCause:
     untold: int = 0
     beyond_chance: bool | None = None
     close: bool = False
+    wider: bool = False
     evidence: CauseEvidence | None = None
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
@@ -105,7 +107,9 @@ class LeadingCause:
             side = ", of either side," if self.of_sides else ""
             there = f" or what else differs in {self.more_often}, which has it more often" if self.more_often else ""
             sure = bool(self.beyond_chance)
-            chance = self.evidence.told(self.kinds, sure=sure, close=self.close, side=side, there=there)
+            chance = self.evidence.told(
+                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
+            )
             chance = chance and f" ({chance})"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
@@ -116,7 +120,7 @@ class LeadingCause:
 class _Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
-    Of one `kind`, as of a tool by each agent and by all of them, one is named.
+    Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     """
 
     kind: str
@@ -126,6 +130,7 @@ class _Candidate(NamedTuple):
     rows: np.ndarray
     tells: np.ndarray
     passed_over: np.ndarray | tuple[()] = ()
+    of_run: bool = False
 
 
 def leading_causes(
@@ -209,6 +214,10 @@ def leading_causes(
         rows.sort(key=lambda row: serious.get(row, len(serious)))
         first.append(rows[shown_example(rows, trace, judged.failed, side)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
+    if any(every[i].of_run for i in named):  # of which the log may have words of its own
+        last = lasts(traces, calls)
+        why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
+        said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
     return tuple(
         LeadingCause(
             words=every[i].words,
@@ -232,6 +241,7 @@ def leading_causes(
             more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             close=close[i],
+            wider=kinds is not None and judged.unit is not None and bool(kinds.unit.max() > judged.stratum.max()),
             evidence=None if kinds is None else cause_evidence(kinds, values[i], len(every)),
         )
         for i, row, text in zip(named, first, said, strict=True)
@@ -318,7 +328,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"
-            yield _Candidate(words, words, "", "", at[at >= 0], tells)
+            yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
 def told_causes(causes: tuple[LeadingCause, ...]) -> str:

@@ -192,7 +192,7 @@ def batch_notes(
     dumps = {heading.file for heading in headings if heading.format in ("rollouts", "table")}
     for (_, name), files in traces_of.items():  # files of one run each have no group's traces together
         if len(files) > 1 and not _is_drawn(name) and (max(files.values()) > 1 or not dumps.isdisjoint(files)):
-            shown = f"{excerpt(name)}, in {len(files)} files, and no step or policy_version"
+            shown = f"{excerpt(name)}, in {len(files)} files, and no step or policy_version is read"
             expected = "the step in each row where files are of several steps, since traces of a group are compared"
             yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)
     if "event_reward" in evidence:

@@ -122,6 +122,8 @@ def validate(
         unscored = corpus.unscored if len(corpus.unscored) < corpus.traces else ()
         list_names("Traces without outcome", map(_quoted, unscored))
         list_names("Traces with an outcome and no action, which enter no baseline", map(_quoted, corpus.idle))
+        stale = (f"{_quoted(name)} ({own}, newest {newest})" for name, (own, newest) in corpus.stale.items())
+        list_names("Traces of an older policy_version than the newest of their group", stale)
         masked = map(_quoted, corpus.masked)
         list_names("Traces whose masks train no token, which enter baselines as in the trainers", masked)
         elsewhere = (f"{_quoted(name)} ({_quoted(other)})" for name, other in corpus.elsewhere.items())

@@ -26,6 +26,8 @@ __all__ = ["methods"]
 
 NARROW = 80
 """Columns of a terminal below which cells of a table are one word wide."""
+WIDEST = 110
+"""Letters of a line of a cell, also in a file, which has room for more."""
 
 LEGEND = """\
 unit: the events that share one number. needs: evidence that the log must hold.
@@ -277,7 +279,7 @@ def _grid(headers: Sequence[str], rows: Sequence[Sequence[Text]]) -> RenderableT
         return Group(*blocks)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, header in enumerate(headers):
-        table.add_column(header, no_wrap=i == 0, overflow="fold")
+        table.add_column(header, no_wrap=i == 0, overflow="fold", max_width=WIDEST)
     for row in rows:
         table.add_row(*row)
     return table

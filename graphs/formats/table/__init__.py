@@ -42,7 +42,7 @@ from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows
+from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
@@ -143,6 +143,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
+            content.names = flat_columns(source, content.names)
             wanted = {*column_of.values(), *content.names}
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
@@ -150,7 +151,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
-                        yield problem
+                        yield _with_part(problem, content, row)
                     elif content.names:
                         content.add(id_text(row[column_of["trace"]]), row)
         except TraceError as error:  # traces that a broken table shows may lack rows
@@ -215,6 +216,14 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
+
+
+def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
+    """The problem of a row, with the column of which each part may have its own traces of these ids."""
+    if problem.kind != "inconsistent-reward" or not (name := content.part(problem.trace, row)):
+        return problem
+    expected = f"{problem.expected}; where ids of traces begin again in each {name!r}, join it to them, as in 3-0"
+    return dataclasses.replace(problem, expected=expected)
 
 
 def _settle(trace: TraceRecord) -> None:

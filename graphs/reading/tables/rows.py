@@ -28,8 +28,8 @@ from graphs.text import counted, excerpt
 from graphs.traces.limits import SMALL_ARCHIVE
 
 __all__ = [
-    "PARQUET", "Row", "column_names", "is_csv", "is_parquet", "log_rows", "nested_names", "number", "open_parquet",
-    "parquet_rows", "read_rows",
+    "PARQUET", "Row", "column_names", "flat_columns", "is_csv", "is_parquet", "log_rows", "nested_names", "number",
+    "open_parquet", "parquet_rows", "read_rows",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -134,6 +134,14 @@ def column_names(table: Source) -> list[str]:
     if first is not None and not names:
         raise TraceError(first)  # the reason why no row can be read says more than "missing column"
     return list(names)
+
+
+def flat_columns(table: Source, names: Collection[str]) -> list[str]:
+    """Those of some columns of a table whose cells are no lists or structures, as far as its file says it."""
+    if not names or not is_parquet(table):
+        return list(names)
+    schema = open_parquet(table).schema_arrow
+    return [name for name in names if not pa.types.is_nested(schema.field(name).type)]
 
 
 def nested_names(table: Source) -> set[str]:

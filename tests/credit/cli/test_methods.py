@@ -98,6 +98,13 @@ def test_a_narrow_terminal_gets_blocks_in_place_of_a_table(monkeypatch: pytest.M
     assert "  computes return against the group's mean, over the group's" in [line.rstrip() for line in lines]
 
 
+@pytest.mark.parametrize("asked", ["logs", "--all", "--catalog"])
+def test_long_cells_wrap_in_a_file_too(asked: str, good: Path) -> None:
+    """A file has room, so each row was one line, of up to 700 letters."""
+    lines = run("methods", str(good) if asked == "logs" else asked).stdout.splitlines()
+    assert max(len(line.rstrip()) for line in lines if line.startswith(" ")) < 300
+
+
 def test_methods_that_logs_allow_come_first(good: Path) -> None:
     result = run("methods", good)
     table = result.output.partition("published as")[0]

@@ -236,6 +236,20 @@ def test_validate_counts_one_divided_task_as_one(tmp_path: Path) -> None:
     assert "1 task has a group for each model or system" in told
 
 
+def test_traces_of_older_policies_are_listed(tmp_path: Path) -> None:
+    """Groups of several versions were counted nowhere before the advantages were computed."""
+    versions = {"a": 3, "b": 5, "c": None, "d": 4, "e": 4, "f": 2}
+    logs = [
+        trace(name, "q" if name < "d" else "r", 1.0) | ({} if of is None else {"evidence": {"policy_version": of}})
+        for name, of in versions.items()
+    ]
+    log = write(tmp_path / "x.jsonl", logs)
+    told = run("validate", log).stdout
+    assert "Traces of an older policy_version than the newest of their group: a (3, newest 5), f (2, newest 4)" in told
+    assert json.loads(run("validate", log, "--json").stdout)["stale"] == {"a": [3, 5], "f": [2, 4]}
+    assert "older policy" not in run("validate", write(log, GOOD)).stdout
+
+
 @pytest.mark.slow
 def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_path: Path) -> None:
     """363 groups were said to have different outcomes where 209 had."""

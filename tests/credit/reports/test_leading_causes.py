@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.page import Findings
+from credit.page.overview import overview
 from credit.reports.leading_causes import leading_causes, told_causes
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
@@ -102,7 +106,13 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
             close = [one for one in others if one.close]
             assert len(close) <= 1 and close in ([], others[-1:])
             met[part > 0.3] += len(close)
-            assert all("(undecided: within " in one.told() for one in close)
+            assert all("(undecided: within " in one.told() and not one.wider for one in close)
+            assert all(
+                re.search(r", just short of beyond chance; about [\d,]+ such tasks would tell\)$", one.told())
+                for one in close
+            )
+            told = dataclasses.replace(first, close=True, beyond_chance=False, wider=True).told()
+            assert told.endswith(" such tasks, or `--group-by task`, would tell)")
     assert met[0] <= 1 < 3 <= met[1]
 
 
@@ -331,6 +341,26 @@ def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Pa
     assert cause.told() == "errors of model calls by coder (such as: 429 Too Many Requests) in 5 of 8 traces"
     (suspect,) = triage(traces).suspects
     assert (suspect.why, suspect.text) == ("error of a model call", "429 Too Many Requests")
+
+
+def test_a_run_that_a_limit_ended_is_quoted_by_what_its_log_says_of_that(tmp_path: Path) -> None:
+    """It was `runs that stop at a limit (such as: done)`, of what the model had said before."""
+    session = {"id": "s", "cli_version": "1"}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
+    error = {"type": "error", "codex_error_info": "usage_limit_exceeded", "message": "You've hit your usage limit."}
+    lines = [("session_meta", session), ("response_item", said), ("event_msg", error)]
+    (tmp_path / "rollout-1.jsonl").write_text(
+        "".join(
+            json.dumps({"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload}) + "\n"
+            for kind, payload in lines
+        )
+    )
+    traces = read(tmp_path)
+    (cause,) = leading_causes(traces)
+    limit = "usage_limit_exceeded: You've hit your usage limit."
+    assert cause.told() == f"runs that stop at a limit (such as: {limit}) in 1 of 1 trace"
+    html = json.dumps(overview(Findings.of(traces, {}, text=False))["triage"])
+    assert "hit your" not in html and "withheld" not in html
 
 
 @pytest.mark.parametrize("named", ["system", "model"])

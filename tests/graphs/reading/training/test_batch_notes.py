@@ -182,7 +182,7 @@ def test_a_task_of_several_tables_is_named_whatever_it_is_called(tmp_path: Path,
     for step in (1, 2):
         rows = "".join(f"{step}{trace},{name},{reward}\n" for reward, trace in enumerate("ab"))
         written(tmp_path, f"step{step}.csv", "trace,group,reward\n" + rows)
-    text = f"{name!r}, in 2 files, and no step or policy_version"
+    text = f"{name!r}, in 2 files, and no step or policy_version is read"
     assert noted(tmp_path) == [("group-over-files", text)] * said
 
 
@@ -197,7 +197,7 @@ def test_a_task_of_native_logs_of_steps_is_named_and_no_run_that_is_a_file(
             for k in range(of_file)
         ]
         written(tmp_path, f"step{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    text = "'q1', in 2 files, and no step or policy_version"
+    text = "'q1', in 2 files, and no step or policy_version is read"
     assert noted(tmp_path) == [("group-over-files", text)] * said
 
 
@@ -217,7 +217,7 @@ def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: st
             columns = ("uid", "traj_uid", "score", *(("policy_version",) if stated else ()))
             table = pa.table({name: [row[name] for row in rows] for name in columns})
             pq.write_table(table, tmp_path / f"{step}.parquet")
-    over = [("group-over-files", f"{group!r}, in 2 files, and no step or policy_version") for group in "01"]
+    over = [("group-over-files", f"{group!r}, in 2 files, and no step or policy_version is read") for group in "01"]
     of_versions = [("several-versions", "several in 2 groups, in 2 files")] if stated and kind == "table" else []
     assert noted(tmp_path) == (over if said else of_versions)
     one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
