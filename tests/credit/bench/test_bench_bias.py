@@ -35,7 +35,7 @@ from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
 from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.refusals import UnmeasuredError, refused_lines
+from credit.bench.refusals import UnmeasuredError, refused_line
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
@@ -139,7 +139,7 @@ def test_no_score_is_rounded_to_the_end_of_its_scale() -> None:
     written = [grid([near], score)[1][0][1] for score in FIELDS[3:]]
     assert written == ["0.0002", "0.9996", "1.0003", "0.5", "4e-07", "1", "1", "> 0.9999"]
     assert "| 0.0002 | 0.9996 | 1.0003 | 0.5 | 1 | > 0.9999 |" in markdown([near])
-    assert refused_lines([("mine", 1 - 0.99981, "why")])[0].startswith("mine gave no number for 99.98 % of")
+    assert refused_line("mine", 1 - 0.99981, "why").startswith("mine gave no number for 99.98 % of")
 
 
 OF_RANKS = """
@@ -867,9 +867,7 @@ def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.M
     assert f"for decisions: {shares[1].partition('; ')[2]}; most often" in alone
 
 
-def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command refused `c3` in groups of 4, which `measure` computes, and named no way out."""
     bias = importlib.import_module("credit.bench.bias")
     many = "c3: world 'relay-and' has 2,240 replay trees of 4 alternatives a context; expected at most"
@@ -883,7 +881,9 @@ def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(
         cells(["c3"], ["relay-and"], 4, 200)
 
 
-@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
+@pytest.mark.parametrize(
+    ("world", "lacking"), [("relay-and", {"answered"}), pytest.param("spawn-and", set(), marks=pytest.mark.slow)]
+)
 def test_all_scores_are_drawn_that_have_something_to_show(
     world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
