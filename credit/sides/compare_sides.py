@@ -62,7 +62,7 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
-    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
+    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
     events, seconds = owned_events(calls), np.zeros(0)

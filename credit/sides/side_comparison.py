@@ -321,6 +321,8 @@ class SideComparison:
         said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
             unread
         )
+        refused = sum(row.refused for row in self.unread)
+        said += [f"{counted(refused, 'outcome')} {'were' if refused > 1 else 'was'} refused."] * bool(refused)
         early = " and ".join(row.side for row in self.unscored)
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
