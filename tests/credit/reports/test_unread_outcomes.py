@@ -159,7 +159,7 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
             "kinds": ["failed", "succeeded"],
             "refused": 0,
             "stated": [],
-        }  # fmt: skip
+        }
     ]
     run(logs, "report", "-o", str(logs / "page.html"))
     assert said in (logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0]
