@@ -35,7 +35,7 @@ from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
 from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.refusals import UnmeasuredError, refused_line
+from credit.bench.refusals import UnmeasuredError, refused_lines
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
@@ -139,7 +139,7 @@ def test_no_score_is_rounded_to_the_end_of_its_scale() -> None:
     written = [grid([near], score)[1][0][1] for score in FIELDS[3:]]
     assert written == ["0.0002", "0.9996", "1.0003", "0.5", "4e-07", "1", "1", "> 0.9999"]
     assert "| 0.0002 | 0.9996 | 1.0003 | 0.5 | 1 | > 0.9999 |" in markdown([near])
-    assert refused_line("mine", 1 - 0.99981, "why").startswith("mine gave no number for 99.98 % of")
+    assert refused_lines([("mine", 1 - 0.99981, "why")])[0].startswith("mine gave no number for 99.98 % of")
 
 
 OF_RANKS = """
