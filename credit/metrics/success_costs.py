@@ -119,12 +119,13 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
     return amount, whole
 
 
-def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
+def success_line(costs: Sequence[SuccessCost], shared: int = 0, others: Sequence[SuccessCost] = ()) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
     Args:
       costs: of `success_costs`.
       shared: of how many tasks, which all units have; 0 for all traces.
+      others: the same of traces without an outcome in other tasks.
     """
     words = {"money": "money for a success", "logged_money": "money as logged for a success"}
     parts, without = [], []
@@ -134,8 +135,9 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0) -> str:
             alone = len({one.unit for one in costs}) == 1
             each = [f"{'' if alone else f'{one.unit} '}{_told(one)}" for one in of]
             parts.append(f"{what}: {', '.join(each)}")
-            for one in (one for one in costs if one.metric == metric and one.lost):
-                who = counted(one.unscored, "trace") + ("" if alone else f" of {one.unit}")
+            for one in (one for one in (*costs, *others) if one.metric == metric and one.lost):
+                who = "in other tasks, " * (one in others) + counted(one.unscored, "trace")
+                who += "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
                 without.append(f"{who} without an outcome cost {lost}{'' if metric == 'money' else ', as logged'}")
     of_tasks = f"in the {counted(shared, 'task')} with outcomes on both sides"

@@ -188,7 +188,7 @@ def _decoded(path: Path, content: bytes) -> dict[str, Label]:
             labels[label.trace] = label
     except TraceError as error:
         raise LabelFileError(f"{error}; expected a file of labels") from error
-    for mixed in outcomes.problems(str(path)):
+    for mixed in outcomes.problems():
         if mixed.is_failure:
             raise LabelFileError(f"{path}, line {mixed.line}: reward {mixed.value}; expected {mixed.expected}")
     return labels
@@ -202,8 +202,8 @@ def _label(place: str, line: int, row: Row, outcomes: OutcomeWords) -> Label:
     if row.get("trace") is None:
         raise LabelFileError(f"{place}: no trace; expected the id of a trace")
     trace = id_text(row["trace"])
-    stated = outcomes.as_number(trace, line, row.get("reward"))
-    outcome = "cannot tell" if outcomes.untold.get(trace) == line else _outcome(stated)
+    stated = outcomes.as_number(trace, ("", line), row.get("reward"))
+    outcome = "cannot tell" if outcomes.untold.get(trace) == ("", line) else _outcome(stated)
     if outcome is None:
         raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected {OUTCOME_CELL}")
     rater, note = (str(row.get(column) or "") for column in ("rater", "note"))

@@ -48,6 +48,8 @@ TRIED: _Tried = {
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
 failed tries `FAILED` first."""
+CAME_BACK = ("output", "outputs", "result", "observation")
+"""Keys of what a call gave, which no call says of itself."""
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
@@ -68,8 +70,8 @@ _TRACEBACK = "Traceback (most recent call last)"
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
 
-    A tool call and a spawn show their arguments, behind `←` where their own status says why they failed, a result and a
-    return what they gave, other events what they said, and what failed its error. An excerpt is "" where the record
+    A tool call and a spawn show their arguments, behind `←` where they failed and state it why, a result and a return
+    what they gave, other events what they said, and what failed its error. An excerpt is "" where the record
     holds no text, where it holds several messages and names none of them, or where the file is no longer there.
 
     Examples:
@@ -314,7 +316,8 @@ class _Record:
         said = " ".join(text for text in texts if text.strip()) if texts else None
         own = self._value if self._is_row else part
         if failed and kind in _CALLS and self._tried is TRIED and isinstance(own, dict):
-            return " ← ".join(filter(None, (_beside_word(own.get("status")), said))) or said
+            why = _why(own)
+            return " ← ".join(filter(None, (why, said if said != why else ""))) or said
         return said
 
     def _part(self, event: str, base: str) -> Any:
@@ -330,6 +333,13 @@ class _Record:
             return None
         messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
+
+
+def _why(call: dict[str, Any]) -> str:
+    """Why a call failed, by its own status, its error, or else what came back; "" where it does not say."""
+    stated = {text_key(key): value for key, value in reversed(call.items())}
+    said = (text for key in (*FAILED, *CAME_BACK) for text in _strings(stated.get(key), SAID, 0))
+    return _beside_word(stated.get("status")) or _error(next((text for text in said if text.strip()), ""))
 
 
 def _beside_word(status: Any) -> str:

@@ -33,21 +33,25 @@ __all__ = [
 
 
 NO_SIDE = "an unknown side"
+MOST_STATED = 3
+"""Refused outcomes that are quoted."""
 LOWER = "lower", "higher"
 """What refused traces are called that cannot be worse or better than others of their task."""
 
 
 @dataclasses.dataclass(frozen=True)
 class UnreadOutcomes:
-    """Traces that were not read and have a row in the table of rewards.
+    """Traces that were not read and have a row in the table of rewards, and those whose outcome was refused.
 
     Attributes:
       side: the name of their side, `NO_SIDE` where nothing tells it, "" where no sides are compared.
-      traces: how many they are.
+      traces: how many were not read.
       succeeded, failed: of these; a long list of problems (`graphs.problem_log`) counts others alone.
       failing: which outcomes are failures (`failing`).
       kinds: what these are called: lower and higher where traces that were read failed by their task's own cut
         (`JudgedTraces.of_task`), since the task of one that was not read is not known.
+      refused: how many were read without the outcome that something states of them.
+      stated: what that is, the most frequent first.
     """
 
     side: str
@@ -56,6 +60,8 @@ class UnreadOutcomes:
     failed: int
     failing: str = ""
     kinds: tuple[str, str] = ("failed", "succeeded")
+    refused: int = 0
+    stated: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The sentence that stands with each result over outcomes."""
@@ -63,16 +69,24 @@ class UnreadOutcomes:
 
 
 def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
-    """One sentence on all sides; "" where no outcome was left out."""
+    """What is said of all sides; "" where no outcome was left out."""
     who, told = [], []
-    for row in rows:
+    for row in (row for row in rows if row.traces):
         who.append(f"{counted(row.traces, 'trace')}{f' of {row.side}' if row.side else ''}")
         untold = row.traces - row.succeeded - row.failed
         more = f", {untold} more are not listed" if untold else ""
         of = f"{row.side} " if len(rows) > 1 else ""
         told.append(f"{of}{row.succeeded} {row.kinds[1]}, {row.failed} {row.kinds[0]}{row.failing}{more}")
     were = "were" if sum(row.traces for row in rows) > 1 else "was"
-    return f"{' and '.join(who)} {were} not read; by --rewards their outcomes: {'; '.join(told)}" if rows else ""
+    lost = f"{' and '.join(who)} {were} not read; by --rewards their outcomes: {'; '.join(told)}" if who else ""
+    refused = [
+        f"{counted(row.refused, 'outcome')}{f' of {row.side}' if row.side else ''}" for row in rows if row.refused
+    ]
+    stated = [*dict.fromkeys(text for row in rows for text in row.stated)]
+    shown = ", ".join(stated[:MOST_STATED] + ["…"] * (len(stated) > MOST_STATED))
+    were = "were" if sum(row.refused for row in rows) > 1 else "was"
+    said = f"{' and '.join(refused)} {were} refused ({shown}), and counted as none: --outcomes says what words mean"
+    return "; ".join(filter(None, [lost, said if refused else ""]))
 
 
 def unread_outcomes(
@@ -80,21 +94,24 @@ def unread_outcomes(
     success_at: float | None = None,
     sides: Mapping[str, int] | None = None,
     names: Sequence[str] = (),
+    side: np.ndarray | None = None,
 ) -> list[UnreadOutcomes]:
-    """The traces that were not read, by side; none where no refused trace has a row in the table of rewards.
+    """The traces that were not read and have a row in the table of rewards, and refused outcomes of others, by side.
 
     Args:
       traces: what was read.
       success_at: the least outcome of a success; None for the cut of `judged_traces`, or that of all outcomes where
         those that were read are equal.
-      sides: of these traces, each a place in `names`; nothing tells those of others.
+      sides: of traces that were not read, each a place in `names`; nothing tells those of others.
       names: of the sides.
+      side: of each trace that was read, -1 for none: int [traces].
     """
     rows = [row for row in traces.problems if row.kind == REFUSED_ROW and row.about == "reward"]
-    if not rows:
+    read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    refused = _refused(traces, read)
+    if not rows and not refused:
         return []
     stated = np.array([float(row.value) for row in rows])
-    read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     judged = judged_traces(traces, success_at)
     outcome = np.concatenate([read, stated]) if math.isnan(judged.cut) else read
     cut = least_success(outcome, success_at)
@@ -102,6 +119,10 @@ def unread_outcomes(
     by_side: dict[int, list[tuple[Problem, bool]]] = collections.defaultdict(list)
     for row, good in zip(rows, succeeded.tolist(), strict=True):
         by_side[(sides or {}).get(row.trace, -1)].append((row, good))
+    refused_of: dict[int, list[Problem]] = collections.defaultdict(list)
+    for place, row in refused:
+        if side is None or side[place] >= 0:
+            refused_of[-1 if side is None else int(side[place])].append(row)
     return [
         UnreadOutcomes(
             names[side] if side >= 0 else NO_SIDE if names else "",
@@ -110,9 +131,24 @@ def unread_outcomes(
             sum(not good for row, good in of_side if row.count == 1),
             failing(outcome, success_at),
             LOWER if judged.of_task else judged.kinds,
+            sum(row.count for row in refused_of[side]),
+            tuple(text for text, _ in collections.Counter(row.value for row in refused_of[side]).most_common()),
         )
-        for side, of_side in sorted(by_side.items())
+        for side, of_side in sorted((by_side | {side: by_side[side] for side in refused_of}).items())
     ]
+
+
+def _refused(traces: Traces, outcome: np.ndarray) -> list[tuple[int, Problem]]:
+    """The traces without an outcome because what was stated was refused, and why, each once."""
+    problems = [problem for problem in traces.problems if problem.about == "reward" and problem.is_failure]
+    if not problems:
+        return []
+    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if not math.isfinite(outcome[i])}
+    found: dict[int, Problem] = {}
+    for problem in problems:
+        if problem.trace in place:
+            found.setdefault(place[problem.trace], problem)
+    return [*found.items()]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,7 +62,7 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
-    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads))
+    unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
     events, seconds = owned_events(calls), np.zeros(0)
@@ -77,8 +77,11 @@ def compare_sides(
             rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
-    compared_of = np.where(~known | np.isin(task, shared), sides.side, -1) if len(shared) else sides.side
-    paid = tuple(success_costs(traces, measured, sides.heads, compared_of, prices))
+    of_shared = np.isin(task, shared) | (len(shared) == 0)
+    paid, paid_elsewhere = (
+        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices))
+        for of in (of_shared, ~known & ~of_shared)
+    )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
@@ -87,7 +90,13 @@ def compare_sides(
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     found = dataclasses.replace(
-        found, failing=failing, apart_in=apart_in, not_told=not_told, judged=judged or "", tasks=of_tasks
+        found,
+        paid_elsewhere=paid_elsewhere,
+        failing=failing,
+        apart_in=apart_in,
+        not_told=not_told,
+        judged=judged or "",
+        tasks=of_tasks,
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)

@@ -52,6 +52,7 @@ class SideComparison:
       unplaced: how many other traces were refused without a word on their side.
       paid: what a success cost on each side, in the tasks with outcomes on both where there are any.
       paid_tasks: how many these are; 0 where `paid` is of all traces.
+      paid_elsewhere: what the traces without an outcome cost in other tasks.
       agents: what each adds to the difference of a row of `BY_AGENT`, by its name, where several cost something, or
         one with other models.
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
@@ -76,6 +77,7 @@ class SideComparison:
     unplaced: int = 0
     paid: tuple[SuccessCost, ...] = ()
     paid_tasks: int = 0
+    paid_elsewhere: tuple[SuccessCost, ...] = ()
     agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     not_told: str = ""
@@ -95,6 +97,7 @@ class SideComparison:
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"paid": self.success_cost(), "lines": self.lines()}
+        told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told |= {"by_tool": self.by_tool()}
@@ -178,7 +181,7 @@ class SideComparison:
 
     def success_cost(self) -> str:
         """What a success cost on each side; "" where no money is known."""
-        cost = success_line(self.paid, self.paid_tasks)
+        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere)
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:
@@ -325,6 +328,8 @@ class SideComparison:
         said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(
             unread
         )
+        refused = sum(row.refused for row in self.unread)
+        said += [f"{counted(refused, 'outcome')} {'were' if refused > 1 else 'was'} refused."] * bool(refused)
         early = " and ".join(row.side for row in self.unscored)
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]

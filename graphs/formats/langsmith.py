@@ -2,7 +2,7 @@
 
     {id, trace_id, parent_run_id, dotted_order, name, run_type, start_time, end_time, error, prompt_tokens,
      completion_tokens, reference_example_id, feedback_stats: {KEY: {n, avg}}, extra: {metadata}, child_runs: [...]}
-    {key, score, run_id, trace_id}                                                                      (feedback)
+    {key, score, value, run_id, trace_id}                                                               (feedback)
 
 one a line, a list, or `{"runs": [...]}`. A trace id is a trace; its group is its `reference_example_id`, or itself.
 Siblings are in the order of `dotted_order` if all runs of the trace have one, else of `start_time`, else of the log.
@@ -75,6 +75,7 @@ class _Outputs(msgspec.Struct):
 
 class _Stats(msgspec.Struct):
     avg: float | None = None
+    values: Any = None  # how often each word stands
 
 
 class _Run(msgspec.Struct):
@@ -104,6 +105,7 @@ class _Feedback(msgspec.Struct):
     key: str
     id: str | None = None
     score: float | bool | None = None
+    value: Any = None  # of a category, its word
     run_id: str | None = None
     trace_id: str | None = None
 
@@ -308,18 +310,27 @@ def _in_order(trace: _Trace, name: str) -> list[Span]:
     return sorted(spans, key=lambda span: dotted[span.id])
 
 
+def _values(entry: _Stats) -> list[float | str]:
+    """The number of statistics of feedback, or without one their words."""
+    if entry.avg is not None:
+        return [entry.avg]
+    return [word for word in entry.values if word] if isinstance(entry.values, dict) else []
+
+
 def _set_rewards(written: Written, trace: _Trace) -> None:
     """Write feedback on the root, or on no run, as channels; feedback on a model call or a tool as rewards there.
 
     A single channel is also the outcome; of several, the user chooses.
     """
     scores = [
-        Score(key, entry.avg, trace.spans[run.id].place, run.id)
+        Score(key, value, trace.spans[run.id].place, run.id)
         for run in trace.runs.values() if trace.spans[run.id].parent not in trace.spans
-        for key, entry in (run.feedback_stats or {}).items() if entry.avg is not None
+        for key, entry in (run.feedback_stats or {}).items() for value in _values(entry)
     ]  # fmt: skip
     for entry, place in trace.feedback:
-        if entry.score is not None:
-            scores.append(Score(entry.key, float(entry.score), place, entry.run_id or "", entry.id or ""))
+        value = entry.value if entry.score is None else float(entry.score)
+        if value is not None and value != "":
+            value = value if isinstance(value, float) and entry.score is not None else str(value)
+            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or ""))
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -137,8 +137,8 @@ class _Stated(msgspec.Struct):
     costs: Any = None
     group: str = ""
     system: str = ""
-    scores: dict[str, float] | None = None
-    feedback: list[tuple[str, float, str, int]] = []  # name, number, id, place in the list
+    scores: dict[str, float | str] | None = None
+    feedback: list[tuple[str, float | str, str, int]] = []  # name, number, id, place in the list
 
 
 def sniff(head: bytes) -> bool:
@@ -217,7 +217,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     return span, stated
 
 
-def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tuple[str, float, str, int]]:
+def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tuple[str, float | str, str, int]]:
     """The numbers of a call's feedback, by the names of scorer and key."""
     for number, item in enumerate(feedback):
         for kind, key in _JUDGEMENTS.items():
@@ -228,8 +228,8 @@ def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tu
                     yield name, value, f"{item.id}/{name}" if item.id else "", number
 
 
-def _numbers(scores: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers among scores, true as 1, by the names of scorer and key; texts and lists are no scores.
+def _numbers(scores: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, float | str]]:
+    """The numbers among scores, true as 1, by the names of scorer and key, or the texts of a scorer without a number.
 
     Raises:
       TraceError: "bad-value", a scorer has no number but a text that states one. Beside a number it is a detail.
@@ -244,6 +244,7 @@ def _numbers(scores: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[st
                     Problem("bad-value", where["file"], where["line"], name, excerpt(part), expected, where["trace"])
                 )
         yield from ((name, number) for name, number in numbers if math.isfinite(number))
+        yield from ((name, part) for name, part in parts if not numbers and isinstance(part, str) and part)
 
 
 def _parts(name: str, output: Any) -> Iterator[tuple[str, Any]]:
@@ -287,7 +288,11 @@ def _records(
         record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
         record.logged_as = trace_id
         record.system = of.system
-        record.rewards |= of.scores or {}
+        for channel, value in (of.scores or {}).items():
+            if isinstance(value, str):
+                record.state_word(channel, value, f"output.scores.{channel}", place)
+            else:
+                record.rewards[channel] = value
         try:
             written = write_spans(record, within, "workflow", ("id", "parent_id"), beside=beside)
             feedback = (
@@ -324,7 +329,7 @@ def _find_calls(trace: Traced[_Stated]) -> None:
                 span.money = math.fsum(part or 0.0 for part in parts)
 
 
-def _silence_scorers(spans: list[Span], example: str, scores: dict[str, float]) -> None:
+def _silence_scorers(spans: list[Span], example: str, scores: Iterable[str]) -> None:
     """Make judges of an example's scorers: functions by the name of a score, classes by their method `score`."""
     names = {name.partition(".")[0] for name in scores}
     for span in spans:

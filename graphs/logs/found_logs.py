@@ -22,6 +22,7 @@ from graphs.formats import FORMATS, GROWING
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, apply_run_states
+from graphs.logs.worded_outcomes import read_words
 from graphs.reading.addresses import real_folder
 from graphs.reading.copied_files import without_copied_files
 from graphs.reading.damage import undamaged
@@ -67,6 +68,7 @@ class Corpus:
       limits: bounds on files, records and traces.
       columns: for the table reader, the columns by meaning.
       is_detected: whether the content told the formats, and not the user.
+      outcomes: what words of outcomes mean.
     """
 
     place: str
@@ -76,6 +78,7 @@ class Corpus:
     limits: Limits = DEFAULT
     columns: Mapping[str, str] | None = None
     is_detected: bool = True
+    outcomes: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def sources(self) -> list[Source]:
@@ -121,7 +124,8 @@ class Corpus:
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
-            for item in outcomes.noted(apply_run_states(whole, errors, orphans)):
+            read = read_words(whole, self.outcomes, by_file=name == "table")
+            for item in outcomes.noted(apply_run_states(read, errors, orphans)):
                 is_silent = False
                 if attaches != (orphans == ATTACH):
                     item = _advised(item, attaches)
@@ -154,6 +158,7 @@ def open_logs(
     limits: Limits = DEFAULT,
     tables: Iterable[object] = (),
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    outcomes: Mapping[str, float] | None = None,
 ) -> Corpus:
     """Find the logs under paths and tell their formats. Whatever follows reads these sources and sees no path.
 
@@ -164,6 +169,7 @@ def open_logs(
       limits: bounds on files, records and traces.
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
+      outcomes: what words of outcomes mean, by the word in small letters.
 
     Raises:
       CreditError: an unknown format, or an argument of a wrong type.
@@ -184,7 +190,7 @@ def open_logs(
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
     ignored += [*of_tables, *results]
-    return Corpus(place, members, problems + refused, ignored, limits, columns, is_detected=format is None)
+    return Corpus(place, members, problems + refused, ignored, limits, columns, format is None, outcomes or {})
 
 
 def _shows_folder(name: str, row: Owned, source: Source) -> bool:

@@ -19,6 +19,7 @@ from graphs.logs.run_states import KEEP, check_errors
 from graphs.problem_log import count_kinds
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
+from graphs.reading.tables.outcome_words import check_meanings
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import is_parquet
 from graphs.text import excerpt, near_names
@@ -47,6 +48,7 @@ def read(
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
+    outcomes: Mapping[str, float] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
     errors: str = KEEP,
     orphans: str = KEEP,
@@ -71,6 +73,8 @@ def read(
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
         left out, because its group is unknown.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
+      outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
+        Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
       group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
         where the log states model and system; ("task",) compares all traces of a task.
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
@@ -105,8 +109,8 @@ def read(
       (2, [0.0, 1.0])
     """
     traces, _ = read_and_count(
-        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
-        errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
+        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, outcomes=outcomes,
+        group_by=group_by,        errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
     )  # fmt: skip
     if wrong := [problem for problem in traces.problems if problem.is_failure or problem.kind in _WARNED]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
@@ -126,6 +130,7 @@ def read_and_count(
     limits: Limits,
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
+    outcomes: Mapping[str, float] | None = None,
     errors: str = KEEP,
     orphans: str = KEEP,
     to: Sizes | None = None,
@@ -133,26 +138,43 @@ def read_and_count(
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log.
 
     Args:
-      paths, format, reward, rewards, groups, columns, group_by, limits, progress, watch, errors, orphans, to: as of
-        `read`.
+      paths, format, reward, rewards, groups, columns, outcomes, group_by, limits, progress, watch, errors, orphans, to:
+        as of `read`.
     """
     from graphs.traces.assembling import assemble
     from graphs.traces.cache import read_cache
 
     keys = check_group_by(group_by)
     check_errors(errors, orphans)
+    meaning = check_meanings(outcomes)
     corpus = open_logs(
-        *paths, format=format, columns=columns, limits=limits, tables=(rewards, groups), progress=progress
+        *paths,
+        format=format,
+        columns=columns,
+        limits=limits,
+        tables=(rewards, groups),
+        progress=progress,
+        outcomes=meaning,
     )
     if corpus.cache is not None:
-        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP or orphans != KEEP:
+        if (
+            format
+            or columns
+            or rewards
+            or groups
+            or outcomes
+            or keys != GROUP_KEYS
+            or errors != KEEP
+            or orphans != KEEP
+        ):
             belong = (
-                "format, columns, rewards, groups, group_by, errors and orphans belong to `credit convert`, its maker"
+                "format, columns, rewards, groups, outcomes, group_by, errors and orphans belong to `credit "
+                "convert`, its maker"
             )
             raise CreditError(f"{corpus.place!r} is a cache of read logs; {belong}")
         traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
     else:
-        join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
+        join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits, outcomes=meaning)
         with collector_paused():
             traces = assemble(
                 join.apply(watch(corpus.records(errors, orphans))),

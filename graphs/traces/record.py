@@ -12,7 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
@@ -130,6 +130,22 @@ class Agent(msgspec.Struct):
     parent: str = ""
 
 
+class Word(NamedTuple):
+    """An outcome that a log states as a word.
+
+    Attributes:
+      text: the word.
+      field: what the format calls it.
+      place: file, line and offset.
+      position: of the event whose reward it is, -1 for the trace.
+    """
+
+    text: str
+    field: str
+    place: tuple[str, int, int]
+    position: int = -1
+
+
 class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times as long to make
     """Columns of one trace. Lists of events have one entry per event; edges refer to events by position.
 
@@ -165,6 +181,9 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       senders, receivers, edge_types: per edge.
       instances: name, role and parent of agent instances by id.
       rewards: reward channels by name; "team" is the outcome by default.
+      words: channels that the log states as words, which `graphs.logs.worded_outcomes` reads.
+      event_words: the same of rewards of events: names and words.
+      has_one_outcome: whether a sole channel is the outcome.
       unsettled: channels of which the log states several numbers and not which counts, each with its problem; "" for
         rewards of events, without which no outcome is whole.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
@@ -191,6 +210,9 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     edge_types: list[int] = []
     instances: dict[str, Agent] = {}
     rewards: dict[str, float] = {}
+    words: dict[str, Word] = {}
+    event_words: list[tuple[str, Word]] = []
+    has_one_outcome: bool = False
     unsettled: dict[str, Problem] = {}
     evidence: dict[str, float] = {}
     costs: dict[str, float] = {}
@@ -257,18 +279,33 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     @property
     def channels(self) -> list[str]:
         """The reward channels that the log states, unsettled ones too."""
-        return [channel for channel in dict.fromkeys((*self.rewards, *self.unsettled)) if channel]
+        return [channel for channel in dict.fromkeys((*self.rewards, *self.words, *self.unsettled)) if channel]
 
     def state_reward(self, channel: str, amount: float, field: str, place: tuple[str, int, int] | None = None) -> None:
         """State a reward channel, as a field does, by default where the trace starts; of unlike numbers none counts."""
         if channel in self.unsettled:
             return
+        if channel in self.words:
+            expected = f"{self.words[channel].text!r}, which the log states, too"
+            self.unsettle(channel, field, f"{channel!r} {amount!r}", expected, place)
+            return
         first = self.rewards.setdefault(channel, amount)
         if not math.isclose(first, amount, rel_tol=_ROUNDING):
             self.unsettle(channel, field, f"{channel!r} {amount!r}", f"{first!r}, which the log states, too", place)
 
+    def state_word(self, channel: str, text: str, field: str, place: tuple[str, int, int] | None = None) -> None:
+        """State a reward channel by a word; of unlike words, or a word and a number, none counts."""
+        if channel in self.unsettled:
+            return
+        first: object = self.rewards.get(channel)
+        if first is None:
+            first = self.words.setdefault(channel, Word(text, field, place or (self.file, self.line, self.offset))).text
+        if first != text:
+            self.unsettle(channel, field, f"{channel!r} {text!r}", f"{first!r}, which the log states, too", place)
+
     def sole_channel(self) -> None:
         """Make the only channel the outcome, too; of several, the user chooses, also where one is unsettled."""
+        self.has_one_outcome = True
         if self.rewards and len(self.channels) == 1:
             self.rewards["team"] = next(iter(self.rewards.values()))
 
@@ -277,6 +314,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     ) -> None:
         """Take a channel away, or with "" the rewards of events, since nothing says which of its numbers counts."""
         self.rewards.pop(channel, None)
+        self.words.pop(channel, None)
         settled = f"{expected}. None of them counts; --rewards FILE (in Python rewards=FILE) states the outcome"
         file, line, _ = place or (self.file, self.line, self.offset)
         problem = Problem(UNSETTLED, file, line, field, printable(value, 200), settled, self.trace_id)

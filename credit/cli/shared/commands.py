@@ -39,6 +39,7 @@ SECTIONS: dict[str, str] = {
             "format_",
             "columns",
             "rewards",
+            "outcomes",
             "groups",
             "group_by",
             "reward_channel",

@@ -32,6 +32,8 @@ def options_of_parts(reading: dict[str, Any], option: str) -> dict[str, Any]:
 
     if reading["columns"] is not None or reading["format_"] not in (None, "native"):
         raise CreditError(f"{option} reads native logs; `credit convert` writes any format as native")
+    if reading["outcomes"] is not None:
+        raise CreditError(f"{option} reads outcomes as numbers; `credit convert --outcomes` writes words as such")
     return {
         "reward": reading["reward_channel"],
         "rewards": reading["rewards"],

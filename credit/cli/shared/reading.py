@@ -68,6 +68,12 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             metavar="FILE",
             help="Table of outcomes with columns `trace` and `reward`: numbers, or words as pass and fail.",
         ),
+        click.option(
+            "--outcomes",
+            callback=_meanings,
+            metavar="WORD=NUMBER,...",
+            help="What words of outcomes mean, as escalated=0, where pairs as pass and fail do not say.",
+        ),
         click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
         click.option(
             "--group-by",
@@ -117,7 +123,18 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "orphans", "limits")
+READING = (
+    "format_",
+    "columns",
+    "rewards",
+    "outcomes",
+    "groups",
+    "group_by",
+    "reward_channel",
+    "errors",
+    "orphans",
+    "limits",
+)
 
 
 def given_inputs(context: click.Context) -> list[str]:
@@ -206,6 +223,26 @@ def _columns(context: click.Context, parameter: click.Parameter, text: str | Non
     return columns
 
 
+def _meanings(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, float] | None:
+    """ "escalated=0,resolved=1" as a mapping."""
+    from graphs.reading.tables.outcome_words import check_meanings
+
+    if text is None:
+        return None
+    meanings: dict[str, float] = {}
+    for pair in text.split(","):
+        word, _, amount = pair.rpartition("=")
+        try:
+            (meaning,) = check_meanings({word: float(amount)}).items()
+        except ValueError:
+            meaning = ("", 0.0)
+        if meaning[0] in ("", *meanings):
+            message = f"{pair!r} in {text!r}; expected each WORD=NUMBER once, separated by commas"
+            raise click.BadParameter(f"{message}; a table of outcomes is --rewards FILE")
+        meanings |= dict([meaning])
+    return meanings
+
+
 def _keys(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     """ "task,model" as names, checked before anything is read."""
     if text is None:
@@ -228,6 +265,7 @@ def read_traces(
     format_: str | None,
     columns: dict[str, str] | None,
     rewards: str | None,
+    outcomes: dict[str, float] | None,
     groups: str | None,
     reward_channel: str,
     group_by: tuple[str, ...] | None,
@@ -253,6 +291,7 @@ def read_traces(
             format=format_,
             columns=columns,
             rewards=rewards,
+            outcomes=outcomes,
             groups=groups,
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,

@@ -12,19 +12,19 @@ from graphs.formats.common.span_tree import Kind
 from graphs.formats.common.team_writing import Written
 from graphs.reading.documents import Place
 from graphs.text import excerpt
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import TraceRecord, Word
 
 __all__ = ["Score", "is_written_number", "place_scores"]
 
 
 class Score(NamedTuple):
-    """A number that a log gives a trace or one of its spans.
+    """A number that a log gives a trace or one of its spans, or a word where it has no number.
 
     `span` is "" for the trace. `id` is "" where the log states none; `number` then tells scores of one list apart.
     """
 
     name: str
-    value: float
+    value: float | str
     place: Place
     span: str = ""
     id: str = ""
@@ -73,20 +73,28 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
             )
         if score.span and tree.parent[score.span]:
             inner.append(score)
+        elif isinstance(score.value, str):
+            record.state_word(score.name, score.value, trace_field, score.place)
         else:
             record.state_reward(score.name, score.value, trace_field, score.place)
-    alike: dict[tuple[str, str, float], list[Score]] = {}
+    alike: dict[tuple[str, str, float | str], list[Score]] = {}
     earlier: dict[str, list[tuple[int, float]]] = {}
     # Scores of calls and tools add up. Alike ones without ids may be one score stated twice.
     for score in inner:
         position = written.opened.get(score.span)
         if position is None or tree.spans[score.span].kind not in (Kind.CALL, Kind.TOOL):
             continue
-        if score.name in record.channels:
+        if isinstance(score.value, str):
+            if score.name in record.channels:
+                record.earlier_outcomes = record.earlier_outcomes or score.name
+                continue
+            record.event_words.append((score.name, Word(score.value, trace_field, score.place, position)))
+        elif score.name in record.channels:
             earlier.setdefault(score.name, []).append((position, score.value))
+            continue
         else:
-            alike.setdefault((score.span, score.name, score.value), []).append(score)
             record.add_reward(position, score.value)
+        alike.setdefault((score.span, score.name, score.value), []).append(score)
     for name, statements in earlier.items():
         place_earlier(record, name, sorted(statements, key=lambda statement: statement[0]))
     for scores_of_one in alike.values():

@@ -29,6 +29,7 @@ class WrittenScore(msgspec.Struct):
     name: str
     id: str | None = None
     value: _Float | str | bool | None = None
+    text: str | None = msgspec.field(default=None, name="stringValue")
     kind: str | None = msgspec.field(default=None, name="dataType")
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
@@ -58,7 +59,7 @@ class TraceScores:
         """Take a score in.
 
         Langfuse writes a number for a category too: what the project maps it to, or 0 where it maps it to nothing. The
-        log does not say which, so that number is no reward.
+        log does not say which, so that number is no reward. Its word may be one.
 
         Raises:
           TraceError: "bad-value", the value of a score of numbers is a text without one.
@@ -70,6 +71,10 @@ class TraceScores:
             self._numbers.append(
                 Score(sys.intern(score.name), float(value), place, score.observation or "", score.id or "")
             )
+            return
+        word = (score.text if score.kind == "CATEGORICAL" else "") or value
+        if isinstance(word, str) and word:
+            self._numbers.append(Score(sys.intern(score.name), word, place, score.observation or "", score.id or ""))
             return
         if self._without is None:
             self._without = []
@@ -112,5 +117,7 @@ class TraceScores:
         if "reward" in record.rewards:
             place = next(score.place for score in self._numbers if score.name == "reward")
             record.state_reward("team", record.rewards["reward"], "scores.reward", place)
+        elif "reward" in record.words:
+            record.words["team"] = record.words["reward"]
         elif are_all:
             record.sole_channel()

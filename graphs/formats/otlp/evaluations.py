@@ -3,7 +3,7 @@
 Two carriers. OpenTelemetry: `gen_ai.evaluation.result`, an event of a span or a log record that points at one.
 OpenInference: the attributes `evaluations.N.evaluation.*` and `annotations.N.annotation.*` of a span, and
 `trace.evaluations.*`, `trace.annotations.*` of the whole trace, which may be repeated on several of its spans.
-An evaluation with a label and no score holds no number and is passed over.
+An evaluation with a label and no score is a word, which `graphs.logs.worded_outcomes` reads.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
 from graphs.formats.otlp.wire import Attributes, is_text, number
 from graphs.reading.documents import Place
 from graphs.text import excerpt
+from graphs.traces.record import Word
 
 __all__ = ["RESULT", "STEP", "Evaluation", "inference_evaluations", "place_evaluations", "result_evaluation"]
 
@@ -29,7 +30,7 @@ RESULT = "gen_ai.evaluation.result"
 STEP = "event_reward"
 """Name of the evaluation that is a step's reward where spans are evaluated under several names."""
 
-_FLAT = re.compile(r"(trace\.)?(evaluations|annotations)\.(\d+)\.(?:evaluation|annotation)\.(name|score)")
+_FLAT = re.compile(r"(trace\.)?(evaluations|annotations)\.(\d+)\.(?:evaluation|annotation)\.(name|score|label)")
 _DIGITS = 9  # of an evaluation's number: more would be no number that an exporter counts to
 
 
@@ -41,7 +42,7 @@ class Evaluation:
     """
 
     name: str
-    score: float
+    score: float | str
     place: Place = dataclasses.field(compare=False, repr=False)
     span: str = ""
     response_id: str = ""
@@ -55,13 +56,13 @@ def result_evaluation(attributes: Attributes, place: Place, span: str) -> Evalua
     Raises:
       BadAttribute: the name is missing, the score is no finite number.
     """
-    score = attributes.get("gen_ai.evaluation.score.value")
-    if score is None:
+    score, label = (attributes.get(f"gen_ai.evaluation.score.{part}") for part in ("value", "label"))
+    if score is None and not (is_text(label) and label and attributes.get("gen_ai.evaluation.name")):
         return None
     response = attributes.get("gen_ai.response.id") if not span else None
     return Evaluation(
         _name("gen_ai.evaluation.name", attributes.get("gen_ai.evaluation.name")),
-        _score("gen_ai.evaluation.score.value", score),
+        str(label) if score is None else _score("gen_ai.evaluation.score.value", score),
         place,
         span,
         response_id="" if response is None else _name("gen_ai.response.id", response),
@@ -81,11 +82,13 @@ def inference_evaluations(attributes: Attributes, place: Place, span: str) -> It
             scope, family, n, field = match.groups()
             keys_of.setdefault((scope or "", family, int(n[:_DIGITS])), {})[field] = key
     for (scope, family, n), keys in sorted(keys_of.items()):
-        if "score" not in keys:
+        label = attributes.get(keys.get("label", ""))
+        if "score" not in keys and not (is_text(label) and label and "name" in keys):
             continue
         stem = f"{scope}{family}.{n}.{family[:-1]}"
         name = _name(f"{stem}.name", attributes.get(keys.get("name", "")))
-        yield Evaluation(name, _score(f"{stem}.score", attributes[keys["score"]]), place, "" if scope else span)
+        score = _score(f"{stem}.score", attributes[keys["score"]]) if "score" in keys else str(label)
+        yield Evaluation(name, score, place, "" if scope else span)
 
 
 def _name(key: str, value: Any) -> str:
@@ -122,7 +125,11 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
     tree, record = written.tree, written.team.record
     steps: dict[tuple[str, str, str], Evaluation] = {}  # (span, event id, name)
     for evaluation in evaluations:
+        if isinstance(evaluation.score, str) and evaluation.response_id not in ("", *responses.values()):
+            continue
         span = evaluation.span or _responding(written, evaluation, responses)
+        if span and span not in tree.spans and isinstance(evaluation.score, str):
+            continue
         if span and span not in tree.spans:
             _refuse(written, evaluation, "unknown-span", "spanId", span, "the id of a span of this trace")
         if evaluation.event or (span and tree.parent[span]):
@@ -133,7 +140,10 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
                 record.unsettle("", evaluation.name, shown, expected, evaluation.place)
         else:
             channel = evaluation.channel or _channel(evaluation.name)
-            record.state_reward(channel, evaluation.score, evaluation.name, evaluation.place)
+            if isinstance(evaluation.score, str):
+                record.state_word(channel, evaluation.score, evaluation.name, evaluation.place)
+            else:
+                record.state_reward(channel, evaluation.score, evaluation.name, evaluation.place)
     _place_steps(written, steps)
 
 
@@ -158,10 +168,11 @@ def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation]
         return
     record = written.team.record
     earlier = {key for key, step in steps.items() if _channel(step.name) in record.channels and not step.event}
-    names = {step.name for key, step in steps.items() if key not in earlier}
-    name = STEP if STEP in names else next(iter(names), "")
+    of_words = {step.name for key, step in steps.items() if key not in earlier and isinstance(step.score, str)}
+    names = {step.name for key, step in steps.items() if key not in earlier and not isinstance(step.score, str)}
+    name = STEP if STEP in names else next(iter(names), "") or (next(iter(of_words)) if len(of_words) == 1 else "")
     if len(names) > 1 and STEP not in names:
-        last = list(steps.values())[-1]
+        last = [step for step in steps.values() if not isinstance(step.score, str)][-1]
         listed = ", ".join(sorted(names))
         expected = f"one name, or {STEP!r} for the one that is the step's reward; there are {listed}"
         record.unsettle(last.name, "gen_ai.evaluation.name", last.name, expected, last.place)
@@ -176,10 +187,17 @@ def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation]
         if stated_name != name and key not in earlier:
             continue
         place = by_id.get(event) if event else _action_of(written, by_span, span)
+        if place is None and isinstance(evaluation.score, str):
+            continue
         if place is None:
             expected = "an event of this trace" if event else "a span that holds an action"
             _refuse(written, evaluation, "unplaced-evaluation", "spanId", event or span, expected)
-        if key in earlier:
+        if isinstance(evaluation.score, str):
+            if key in earlier:
+                record.earlier_outcomes = record.earlier_outcomes or stated_name
+            else:
+                record.event_words.append((stated_name, Word(evaluation.score, stated_name, evaluation.place, place)))
+        elif key in earlier:
             statements.setdefault(stated_name, []).append((place, evaluation.score))
         else:
             record.add_reward(place, evaluation.score)

@@ -274,7 +274,7 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
 
 
 def assessments(info: Any) -> Attributes:
-    """Numbers of an MLflow trace's assessments, as evaluations of the trace, and its state if that is an error.
+    """What an MLflow trace's assessments state, as evaluations of the trace, and its state if that is an error.
 
     Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number or a
     truth that is written as a text is passed on as it is: who reads the evaluations refuses it by name.
@@ -298,6 +298,9 @@ def assessments(info: Any) -> Attributes:
         if isinstance(name, str) and (isinstance(value, bool | int | float) or is_written_number(value)):
             stem = f"trace.evaluations.{number}.evaluation"
             attributes |= {f"{stem}.name": name, f"{stem}.score": float(value) if isinstance(value, bool) else value}
+        elif isinstance(name, str) and name and isinstance(value, str) and value:
+            stem = f"trace.evaluations.{number}.evaluation"
+            attributes |= {f"{stem}.name": name, f"{stem}.label": value}
     return attributes
 
 

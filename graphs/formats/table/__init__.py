@@ -41,12 +41,11 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
-from graphs.reading.tables.outcome_words import CANNOT_TELL, WORDS, OutcomeWords
-from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows
+from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord, Word
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -174,7 +173,6 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
-                yield from table.worded_outcomes()
                 told = {*column_of, *columns}
                 for ours in (*_LIKELY, *["arguments"] * without_arguments):
                     if ours not in told and (name := likely_column(ours, others, likely.values())):
@@ -284,22 +282,12 @@ class _Table:
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
-    outcomes: OutcomeWords = dataclasses.field(default_factory=lambda: OutcomeWords("trace"))
 
     def set_versions(self, versions: Mapping[str, float]) -> None:
         """Set the version of the policy of each trace."""
         for trace_id, version in versions.items():
             if (record := self.traces.get(trace_id)) is not None:
                 record.evidence["policy_version"] = version
-
-    def worded_outcomes(self) -> Iterator[Problem]:
-        """Which words are outcomes; of a mixture each trace with one, which is refused."""
-        for problem in self.outcomes.problems(self.file):
-            if problem.is_failure and self.traces.get(problem.trace) is None:
-                continue  # refused before
-            if problem.is_failure:
-                self._refuse(problem.trace)
-            yield problem
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
@@ -407,11 +395,13 @@ class _Table:
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
         outcome = value.get("reward")
-        if not isinstance(outcome, bool) and outcome != CANNOT_TELL:
-            outcome = self.outcomes.as_number(record.trace_id, line, outcome)
-        reward = None if outcome is None else convert("reward", lambda _: REWARD[0](outcome), f"a number, or {WORDS}")
+        word = outcome.strip() if isinstance(outcome, str) and number(outcome) is None else ""
+        reward: Any = word.lower() or convert("reward", *REWARD)
         if reward is not None:
             constant("reward", "", reward)
+        if word:
+            record.words["team"] = Word(word, column_of["reward"], (self.file, line, -1))
+        elif reward is not None:
             record.rewards["team"] = reward
         for name in TRACE_EVIDENCE:
             stated = convert(name, *EVIDENCE[name])

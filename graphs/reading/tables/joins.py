@@ -67,6 +67,7 @@ class Join:
     untold: set[str] = dataclasses.field(default_factory=set)  # traces whose row says that nobody can tell
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
+    declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
@@ -79,15 +80,18 @@ class Join:
         rewards: str | Path | Mapping[str, float] | None,
         groups: str | Path | Mapping[str, str] | None,
         limits: Limits = DEFAULT,
+        outcomes: Mapping[str, float] | None = None,
     ) -> Join:
         """Read the two tables within the limits; an ambiguous or malformed row becomes a problem.
+
+        Words of outcomes mean what `outcomes` says, or else what `OutcomeWords` knows.
 
         Raises:
           CreditError: neither a mapping nor the name of a file.
           TraceError: a named table cannot be read, lacks a column, or has no row. Without it the rewards would be those
             of the log.
         """
-        join = cls(channel, {}, {}, ProblemLog(), {})
+        join = cls(channel, {}, {}, ProblemLog(), {}, declared=outcomes or {})
         join._fill("reward", rewards, join.rewards, limits)
         join._fill("group", groups, join.groups, limits)
         return join
@@ -115,7 +119,7 @@ class Join:
         else:
             self.table_of_groups = name
         spoilt = self.spoilt[field]
-        outcomes = OutcomeWords() if field == "reward" and not isinstance(table, Mapping) else None
+        outcomes = OutcomeWords("row", self.declared) if field == "reward" and not isinstance(table, Mapping) else None
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(table, Mapping)
         for line, row in rows:
@@ -141,10 +145,10 @@ class Join:
                 self.problems.append(unnamed)
                 continue
             trace = id_text(trace)
-            untold: Mapping[str, int] = {}
+            untold: Mapping[str, tuple[str, int]] = {}
             if outcomes is not None:
-                value, untold = outcomes.as_number(trace, line, value), outcomes.untold
-            is_second = untold.get(trace, line) != line
+                value, untold = outcomes.as_number(trace, (name, line), value), outcomes.untold
+            is_second = untold.get(trace, (name, line)) != (name, line)
             problem = contradictory(row) or ambiguous(field, trace, into, (trace,) if is_second else spoilt)
             if problem is None and trace in untold:
                 self.untold.add(trace)
@@ -166,7 +170,7 @@ class Join:
         if columns:
             check_columns(field, name, columns)
             self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
-        for mixed in outcomes.problems(name) if outcomes is not None else ():
+        for mixed in outcomes.problems() if outcomes is not None else ():
             self.problems.append(mixed)
             if mixed.is_failure:
                 into.pop(mixed.trace, None)

@@ -867,9 +867,7 @@ def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.M
     assert f"for decisions: {shares[1].partition('; ')[2]}; most often" in alone
 
 
-def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command refused `c3` in groups of 4, which `measure` computes, and named no way out."""
     bias = importlib.import_module("credit.bench.bias")
     many = "c3: world 'relay-and' has 2,240 replay trees of 4 alternatives a context; expected at most"
@@ -883,7 +881,9 @@ def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(
         cells(["c3"], ["relay-and"], 4, 200)
 
 
-@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
+@pytest.mark.parametrize(
+    ("world", "lacking"), [("relay-and", {"answered"}), pytest.param("spawn-and", set(), marks=pytest.mark.slow)]
+)
 def test_all_scores_are_drawn_that_have_something_to_show(
     world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,8 +304,15 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(killed) + "\n")
     sides.write_text(sides.read_text() + "t9,old\n")
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    lost = "1 trace of old without an outcome cost 7;"
+    lost = "in other tasks, 1 trace of old without an outcome cost 7;"
     assert f"old 2, new 10, in the 1 task with outcomes on both sides {few}; {lost}" in printed
+    inside = trace("t10", "q", 0.0, events=events, edges=[], model="m") | {"rewards": {}, "system": "old"}
+    log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(inside) + "\n")
+    sides.write_text(sides.read_text() + "t10,old\n")
+    found = json.loads(run("metrics", log, "--sides", sides, "--prices", prices, "--json").stdout)
+    assert f"{few}; 1 trace of old without an outcome cost 7; {lost}" in f"{found['paid']};"  # each where it is
+    rows = [(row["unit"], row["cost"], row["unscored"], row["lost"], row["low"]) for row in found["paid_by_side"]]
+    assert (rows, found["paid_tasks"]) == ([("old", 2, 1, 7, None), ("new", 10, 0, 0, None)], 1)
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"q"' not in line))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
     assert f"old 50, new 1, over all traces with an outcome {few}; 1 trace of old" in printed

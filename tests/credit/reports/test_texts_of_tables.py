@@ -64,6 +64,25 @@ def test_a_column_that_is_shown_is_not_called_unread(tmp_path: Path) -> None:
         assert values == [repr(unread)] * bool(unread)
 
 
+@pytest.mark.parametrize("arguments", ['{"order": 7}', None])
+@pytest.mark.parametrize("name", ["error", "error_message", "output", "result"])
+def test_the_error_of_a_call_without_a_result_of_its_own_is_shown(
+    name: str, arguments: str | None, tmp_path: Path
+) -> None:
+    """A row or event a call showed its arguments alone, or nothing, and never why it failed."""
+    calls = [{"type": "tool_call", "tool": "refund", "status": status, name: WHY if status == "error" else "done"}
+             | ({} if arguments is None else {"arguments": arguments}) for status in ("error", "ok")]  # fmt: skip
+    failed = f"{WHY} ← {arguments}" if arguments else WHY
+    ended = arguments or ("done" if name in SAID else "")
+    rows: list[dict[str, object]] = [{"trace": "t", "group": "q", "reward": 1} | call for call in calls]
+    for form in ("csv", "jsonl", "parquet"):
+        assert event_texts(read(table(tmp_path, form, rows)), np.arange(2), 200) == [failed, ended]
+    events = [call | {"id": f"e{place}", "agent": "a"} for place, call in enumerate(calls)]
+    run = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1}, "events": events}
+    (path := tmp_path / "native.jsonl").write_text(json.dumps(run) + "\n")
+    assert event_texts(read(path), np.arange(2), 200) == [failed, ended]
+
+
 @pytest.mark.parametrize("name", ["error", "error_message"])
 def test_a_column_of_errors_is_the_text_of_what_failed(name: str, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [

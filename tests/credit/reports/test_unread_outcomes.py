@@ -62,6 +62,7 @@ def test_metrics_and_summary_say_what_was_not_read(logs: Path) -> None:
     """`credit metrics` printed a success of 0.61 in place of 0.5, and another stream called the rows unmatched."""
     assert SAID in run(logs, "metrics") and SAID in run(logs, "summary")
     numbers = {"side": "", "traces": 3, "succeeded": 1, "failed": 2, "failing": "", "kinds": ["failed", "succeeded"]}
+    numbers |= {"refused": 0, "stated": []}
     assert json.loads(run(logs, "metrics", "--json"))["unread"] == [numbers]
     told = json.loads(run(logs, "summary", "--json"))["failed_against_succeeded"]
     assert SAID in told["headline"] and told["unread"] == SAID and told["lines"][0] == f"{SAID}."
@@ -78,6 +79,37 @@ def test_sides_say_what_was_not_read_of_each(logs: Path, by: str) -> None:
     assert SIDES in said and "success" in said
     found = json.loads(run(logs, "metrics", "--sides", sides, "--json"))
     assert [row["side"] for row in found["unread"]] == ["before", "after"] and SIDES in found["but"]
+
+
+def test_refused_outcomes_stand_beside_the_share_of_successes(tmp_path: Path) -> None:
+    """With 29 "escalated" in a table success was 0.77 in place of 0.63, and "65 of these have no outcome" beside it."""
+    words = ("resolved", "escalated", "unresolved", "resolved", "", "Escalated")
+    log, table, sides = (tmp_path / name for name in ("log.jsonl", "outcomes.csv", "sides.csv"))
+    log.write_text("".join(json.dumps(native(f"t{i}-{i % 6}")) + "\n" for i in range(36)))
+    table.write_text("trace,reward\n" + "".join(f"t{i}-{i % 6},{words[i // 6]}\n" for i in range(36) if words[i // 6]))
+    sides.write_text("trace,side\n" + "".join(f"t{i}-{i % 6},{'old' if i < 12 else 'new'}\n" for i in range(36)))
+
+    def printed(*arguments: str, code: int = 3) -> str:
+        done = CliRunner().invoke(cli, [arguments[0], str(log), "--rewards", str(table), *arguments[1:]])
+        assert done.exit_code == code, done.output
+        return " ".join(done.stdout.split())
+
+    said = "were refused ('escalated', 'Escalated'), and counted as none: --outcomes says what words mean"
+    for command in ("summary", "metrics"):
+        assert f"12 outcomes {said}" in printed(command)
+        assert "refused" not in printed(command, "--outcomes", "escalated=0", code=0)
+    of_sides = json.loads(printed("metrics", "--sides", str(sides), "--json"))
+    assert [(row["side"], row["traces"], row["refused"]) for row in of_sides["unread"]] == [
+        ("old", 0, 6),
+        ("new", 0, 6),
+    ]
+    assert f"6 outcomes of old and 6 outcomes of new {said}" in of_sides["but"]
+    assert "12 outcomes were refused." in of_sides["caveats"]
+    found = json.loads(printed("metrics", "--outcomes", "escalated=0,resolved=1", "--json", code=0))["metrics"]
+    assert {row["metric"]: row["mean"] for row in found}["success"] == pytest.approx(0.4)
+    for wrong in ("escalated", "escalated=x", "=1", "a=1,A=2", str(table)):
+        done = CliRunner().invoke(cli, ["validate", str(log), "--outcomes", wrong])
+        assert done.exit_code == 1 and "WORD=NUMBER" in done.output
 
 
 def test_a_report_says_it_too(logs: Path) -> None:
@@ -118,7 +150,16 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
     said = "1 trace was not read; by --rewards their outcomes: 0 succeeded, 1 failed"
     assert f"\n{said}.\n" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
-        {"side": "", "traces": 1, "succeeded": 0, "failed": 1, "failing": "", "kinds": ["failed", "succeeded"]}
+        {
+            "side": "",
+            "traces": 1,
+            "succeeded": 0,
+            "failed": 1,
+            "failing": "",
+            "kinds": ["failed", "succeeded"],
+            "refused": 0,
+            "stated": [],
+        }
     ]
     run(logs, "report", "-o", str(logs / "page.html"))
     assert said in (logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0]

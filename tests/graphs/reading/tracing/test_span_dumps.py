@@ -120,7 +120,8 @@ def test_an_overridden_assessment_of_mlflow_is_no_reward(tmp_path: Path, old: di
     second = {"assessment_id": "b", "overrides": "a", "valid": True}
     by_number = read(assessed(tmp_path, first, second | {"feedback": {"value": 0.25}}))
     assert by_number.problems == () and float(by_number.reward[0]) == 0.25
-    assert np.isnan(read(assessed(tmp_path, first, second | {"feedback": {"value": "no"}})).reward[0])
+    by_word = read(assessed(tmp_path, first, second | {"feedback": {"value": "no"}}))
+    assert [p.kind for p in by_word.problems] == ["worded-outcomes"] and float(by_word.reward[0]) == 0
 
 
 def test_an_assessment_of_mlflow_that_is_not_valid_is_no_reward(tmp_path: Path) -> None:
@@ -134,7 +135,8 @@ def test_an_assessment_of_mlflow_with_another_number_is_named(tmp_path: Path, va
         read(assessed(tmp_path, {"feedback": {"value": value}}))
     (problem,) = caught.value.problems
     assert (problem.kind, problem.field) == ("bad-attribute", "trace.evaluations.0.evaluation.score")
-    assert np.isnan(read(assessed(tmp_path, {"feedback": {"value": "yes"}})).reward[0]), "a word is no number"
+    by_word = read(assessed(tmp_path, {"feedback": {"value": "yes"}}))
+    assert [p.kind for p in by_word.problems] == ["worded-outcomes"] and float(by_word.reward[0]) == 1
 
 
 def read_text(text: str) -> Traces:

@@ -26,7 +26,7 @@ def test_a_row_that_shares_names_with_the_header_is_a_row(tmp_path: Path) -> Non
     traces = read(tmp_path / "t.csv")
     assert not traces.problems and traces.traces["trace"].to_pylist() == ["a", "b", "trace"]
     (tmp_path / "t.jsonl").write_text('{"trace": "trace", "reward": "reward"}\n' + ROWS)
-    assert [problem.kind for problem in read(tmp_path / "t.jsonl").problems] == ["bad-type"]
+    assert [problem.kind for problem in read(tmp_path / "t.jsonl").problems] == ["bad-type", "some-without-group"]
 
 
 def test_equal_rows_without_an_id_are_two_events(tmp_path: Path) -> None:

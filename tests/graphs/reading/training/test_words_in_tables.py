@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from graphs.errors import CreditError, UnreadWarning
 from graphs.logs import read
 from graphs.reading.tables.outcome_words import PAIRS
 from graphs.traces.batch import Traces
@@ -28,17 +32,136 @@ def test_an_outcome_of_a_table_may_be_a_word(one: str, zero: str, tmp_path: Path
     assert not told.is_failure and f"{one} is read as 1 (2 traces) and {zero} as 0 (1 trace)" in told.expected
 
 
-@pytest.mark.parametrize(("outcomes", "kept"), [(("pass", "0.5", "no"), ["t1"]), (("pass", "yes", "1"), ["t2"])])
-def test_a_mixture_refuses_the_traces_with_words(outcomes: tuple[str, ...], kept: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("outcomes", "kept"), [(("pass", "0.5", "no"), 1), (("pass", "yes", "1"), 2)])
+def test_a_mixture_refuses_the_outcomes_that_are_words(outcomes: tuple[str, ...], kept: int, tmp_path: Path) -> None:
     traces = read_outcomes(tmp_path, *outcomes)
-    assert traces.traces["trace"].to_pylist() == kept
-    assert [p.kind for p in traces.problems if p.is_failure] == ["mixed-outcomes"] * 2
+    assert traces.traces["trace"].to_pylist() == ["t0", "t1", "t2"]
+    assert np.flatnonzero(np.isfinite(np.asarray(traces.reward)[:3])).tolist() == [kept]
+    assert [(p.kind, p.about) for p in traces.problems if p.is_failure] == [("mixed-outcomes", "reward")] * 2
 
 
 def test_a_word_of_no_pair_names_the_pairs(tmp_path: Path) -> None:
+    """It refused the trace, where in a table of rewards it refuses the outcome."""
     traces = read_outcomes(tmp_path, "1", "maybe", "cannot tell")
-    assert traces.traces["trace"].to_pylist() == ["t0"]
-    assert all(p.kind == "bad-type" and "success/failure" in p.expected for p in traces.problems if p.is_failure)
+    assert traces.traces["trace"].to_pylist() == ["t0", "t1", "t2"]
+    np.testing.assert_array_equal(np.asarray(traces.reward)[:3], np.array([1, np.nan, np.nan], np.float32))
+    assert [(p.kind, p.trace, p.about) for p in traces.problems if p.is_failure] == [("bad-type", "t1", "reward")]
+    assert all("success/failure" in p.expected and "--outcomes" in p.expected for p in traces.problems if p.is_failure)
+    assert "untold-outcomes" in {p.kind for p in traces.problems}
+
+
+def feedback(place: int, *, score: float | None, value: object, kind: str) -> list[dict[str, Any]]:
+    """A run of a model with what a tracing system has of its outcome."""
+    trace = f"t{place}"
+    if kind == "langsmith":
+        run = {"id": trace, "trace_id": trace, "name": "m", "run_type": "llm", "dotted_order": f"a{place}"}
+        return [run, {"key": "outcome", "score": score, "value": value, "run_id": trace, "trace_id": trace}]
+    if kind == "langsmith statistics":
+        stats = {"outcome": {"n": 1, "avg": score, "values": {value: 1}}}
+        return [{"id": trace, "trace_id": trace, "name": "m", "run_type": "llm", "dotted_order": f"a{place}",
+                 "feedback_stats": stats}]  # fmt: skip
+    if kind == "langfuse":
+        verdict = {"id": f"s{place}", "name": "outcome", "traceId": trace, "value": 0 if score is None else score,
+                   "dataType": "CATEGORICAL" if score is None else "NUMERIC", "stringValue": value}  # fmt: skip
+        call = {"id": f"g{place}", "type": "GENERATION", "traceId": trace, "startTime": "2026-01-01T00:00:00.000Z"}
+        record: dict[str, Any] = {
+            "id": trace,
+            "projectId": "p",
+            "name": "x",
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "scores": [verdict],
+        }
+        return [{"trace": record, "observations": [call]}]
+    stem = "gen_ai.evaluation"
+    stated: dict[str, object] = {f"{stem}.name": "reward", f"{stem}.score.label": value}
+    stated |= {} if score is None else {f"{stem}.score.value": score}
+    if kind == "openinference":
+        stem = "evaluations.0.evaluation"
+        stated = {f"{stem}.name": "reward", f"{stem}.label": value} | (
+            {} if score is None else {f"{stem}.score": score}
+        )
+    attributes: dict[str, object] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    if kind == "openinference":
+        attributes = {"openinference.span.kind": "LLM"} | stated
+
+    def wire(values: dict[str, object]) -> list[dict[str, object]]:
+        return [{"key": key, "value": {"stringValue": of} if isinstance(of, str) else {"doubleValue": of}}
+                for key, of in values.items()]  # fmt: skip
+
+    span = {"traceId": f"{place + 1:032x}", "spanId": f"{place + 1:016x}", "name": "chat m", "startTimeUnixNano": "1",
+            "endTimeUnixNano": "2", "attributes": wire(attributes), "events": [
+                {"name": "gen_ai.evaluation.result", "timeUnixNano": "2", "attributes": wire(stated)}
+            ] if kind == "otlp" else []}  # fmt: skip
+    return [{"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}]
+
+
+KINDS = ("langsmith", "langsmith statistics", "langfuse", "otlp", "openinference")
+
+
+def read_words_of(folder: Path, kind: str, stated: list[tuple[float | None, object]], **options: Any) -> Traces:
+    lines = [line for place, (score, value) in enumerate(stated)
+             for line in feedback(place, score=score, value=value, kind=kind)]  # fmt: skip
+    (path := folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadWarning)
+        return read(path, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_beside_an_empty_score_is_read_by_the_rule_of_tables(kind: str, tmp_path: Path) -> None:
+    """LangSmith's `"score": null, "value": "resolved"` was no outcome, without a word about it."""
+    words: list[tuple[float | None, object]] = [(None, "resolved"), (None, "Unresolved"), (None, "escalated")]
+    traces = read_words_of(tmp_path, kind, words)
+    np.testing.assert_array_equal(np.asarray(traces.reward)[:3], np.array([1, 0, np.nan], np.float32))
+    kinds = {problem.kind: problem for problem in traces.problems}
+    assert kinds.keys() == {"worded-outcomes", "bad-type"} and kinds["bad-type"].value == "'escalated'"
+    assert "resolved is read as 1 (1 trace) and unresolved as 0 (1 trace)" in kinds["worded-outcomes"].expected
+    declared = read_words_of(tmp_path, kind, words, outcomes={"Escalated": 0.25})
+    assert np.asarray(declared.reward)[:3].tolist() == [1, 0, 0.25]
+    (told,) = declared.problems
+    assert told.kind == "worded-outcomes" and "escalated is read as 0.25 (1 trace)" in told.expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_beside_scores_of_other_traces_are_refused_and_named(kind: str, tmp_path: Path) -> None:
+    """With a score on half of the traces, the other half had no outcome and no note."""
+    stated: list[tuple[float | None, object]] = [(1.0, "resolved"), (0.0, "unresolved"), (None, "resolved")]
+    traces = read_words_of(tmp_path, kind, stated)
+    np.testing.assert_array_equal(np.asarray(traces.reward)[:3], np.array([1, 0, np.nan], np.float32))
+    (problem,) = traces.problems
+    assert (problem.kind, problem.is_failure) == ("mixed-outcomes", True) and "--outcomes" in problem.expected
+    declared = read_words_of(tmp_path, kind, stated, outcomes={"resolved": 1})
+    assert np.asarray(declared.reward)[:3].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_category_is_named_once_and_no_channel(kind: str, tmp_path: Path) -> None:
+    traces = read_words_of(tmp_path, kind, [(None, "billing"), (None, "shipping")])
+    assert not np.isfinite(np.asarray(traces.reward)[:2]).any() and len(traces.reward_channels) == 0
+    (problem,) = traces.problems
+    assert (problem.kind, problem.count, problem.is_failure) == ("category-score", 2, False)
+    assert "billing, shipping, of the score" in problem.value and "--outcomes" in problem.expected
+
+
+@pytest.mark.parametrize("kind", ["log", "rewards"])
+def test_words_of_tables_mean_what_the_user_says(kind: str, tmp_path: Path) -> None:
+    words = ("resolved", "ESCALATED", "unresolved", "2")
+    (path := tmp_path / "log.csv").write_text(
+        "trace,group,reward\n" + "".join(f"t{i},q,{word if kind == 'log' else ''}\n" for i, word in enumerate(words))
+    )
+    (table := tmp_path / "outcomes.csv").write_text(
+        "trace,reward\n" + "".join(f"t{i},{w}\n" for i, w in enumerate(words))
+    )
+    meant = {"escalated": 0.5, "resolved": 1, "unresolved": 0}
+    traces = read(path, outcomes=meant, rewards=table if kind == "rewards" else None)
+    assert np.asarray(traces.reward)[:4].tolist() == [1, 0.5, 0, 2]
+    assert [problem.kind for problem in traces.problems] == ["worded-outcomes"]
+
+
+@pytest.mark.parametrize("outcomes", [{"": 0}, {"a": "x"}, {"a": float("nan")}, {"1": 0}, {"a": 0, "A": 1}, ["a"]])
+def test_what_words_mean_is_checked(outcomes: Any, tmp_path: Path) -> None:
+    with pytest.raises(CreditError, match="outcomes"):
+        read(tmp_path, outcomes=outcomes)
 
 
 @pytest.mark.parametrize("form", ["{} UTC", "{}+00:00", "{}Z"])

@@ -1,0 +1,100 @@
+"""Outcomes that logs state as words: the one rule of tables (`OutcomeWords`), for the records of each format.
+
+What a word means is known once all words of its channel are: traces wait from the first word on. Where they have no
+meaning, a trace is read without that outcome, and words and traces are named.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping
+
+from graphs.errors import Problem
+from graphs.reading.tables.outcome_words import MEANING_OPTION, WORDS, OutcomeWords
+from graphs.text import excerpt
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord, Word
+
+__all__ = ["read_words"]
+
+_NAMED = 3  # words of a category that are shown
+
+
+def read_words(
+    items: Iterable[TraceRecord | Part | Problem], declared: Mapping[str, float], *, by_file: bool
+) -> Iterator[TraceRecord | Part | Problem]:
+    """The items, with numbers in place of words, and behind them what was read as which number.
+
+    Args:
+      items: what one reader yields.
+      declared: what words mean, by the word in small letters.
+      by_file: whether each file has its own kind of outcome, as tables do.
+    """
+    waiting: list[TraceRecord | Part | Problem] = []
+    kinds: dict[tuple[str, str], OutcomeWords] = {}
+    numbers: set[tuple[str, str]] = set()
+    for item in items:
+        if isinstance(item, TraceRecord):
+            file = item.file if by_file else ""
+            numbers.update((channel, file) for channel in item.rewards)
+            for channel, word in _words(item):
+                kind = kinds.setdefault((channel, file), OutcomeWords("trace", declared))
+                kind.as_number(item.trace_id, word.place[:2], word.text)
+        if waiting or (isinstance(item, TraceRecord) and (item.words or item.event_words)):
+            waiting.append(item)
+        else:
+            yield item
+    for key, kind in kinds.items():
+        kind.has_numbers |= key in numbers
+    told = {key: list(kind.problems(_field(waiting, key, by_file))) for key, kind in kinds.items()}
+    mixed = {key for key, found in told.items() if any(problem.is_failure for problem in found)}
+    unknown: dict[tuple[str, str], list[tuple[TraceRecord, Word]]] = collections.defaultdict(list)
+    for item in waiting:
+        if isinstance(item, TraceRecord):
+            for channel, word in _words(item):
+                key = channel, item.file if by_file else ""
+                found = kinds[key].meaning(word.text)
+                if isinstance(found, str):
+                    unknown[key].append((item, word))
+                elif found is not None and (key not in mixed or kinds[key].is_declared(word.text)):
+                    _set(item, channel, word, found)
+                if not by_file and not kinds[key].is_told and word.position < 0:
+                    del item.words[channel]  # a category, which is no channel
+            if item.has_one_outcome and (item.words or item.rewards):
+                item.sole_channel()
+    for key, rows in unknown.items():
+        told[key] += _unknown(key[0], rows, is_sure=by_file or kinds[key].is_told)
+    yield from waiting
+    for found_problems in told.values():
+        yield from found_problems
+
+
+def _words(record: TraceRecord) -> list[tuple[str, Word]]:
+    return [*record.words.items(), *record.event_words]
+
+
+def _set(record: TraceRecord, channel: str, word: Word, amount: float) -> None:
+    if word.position >= 0:
+        record.add_reward(word.position, amount)
+        return
+    record.rewards[channel] = amount
+
+
+def _field(items: list[TraceRecord | Part | Problem], key: tuple[str, str], by_file: bool) -> str:
+    """What the format calls a word of a channel."""
+    records = (item for item in items if isinstance(item, TraceRecord) and (not by_file or item.file == key[1]))
+    return next((word.field for record in records for channel, word in _words(record) if channel == key[0]), "reward")
+
+
+def _unknown(channel: str, rows: list[tuple[TraceRecord, Word]], *, is_sure: bool) -> Iterator[Problem]:
+    """Words without a meaning: faults of an outcome that others state, else a category that is named once."""
+    expected = f"a number, or {WORDS}; {MEANING_OPTION}"
+    if is_sure and (channel == "team" or any(record.channels == [channel] for record, _ in rows)):
+        for record, word in rows:
+            place = "bad-type", *word.place[:2], word.field, excerpt(word.text), f"{expected}: the trace has no outcome"
+            yield Problem(*place, record.trace_id, about="reward")
+        return
+    record, word = rows[0]
+    texts = [*dict.fromkeys(word.text for _, word in rows)]
+    shown = excerpt(f"{', '.join(texts[:_NAMED] + ['…'] * (len(texts) > _NAMED))}, of the score {channel}")
+    yield Problem("category-score", *word.place[:2], word.field, shown, expected, record.trace_id, count=len(rows))
