@@ -247,8 +247,11 @@ class SideDifference:
         if self.stands_out:
             return self.why() or "beyond chance"
         if self.p is not None and not self.few:
-            known = self._beyond(self.p) and self.turned
-            return f"not sure, since {self._missing} are missing" if known else "within chance"
+            if self._beyond(self.p) and self.turned:
+                return f"not sure, since {self._missing} are missing"
+            if self.low is None or self.high is None:
+                return "within chance"
+            return f"undecided ({self.low:+z.3g} to {self.high:+z.3g})"
         return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
 
     @property

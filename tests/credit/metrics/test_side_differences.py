@@ -370,7 +370,7 @@ def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None
     assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few} | other metrics: x 0 to 1,500"
     assert changed(success=untested, errors=numbered(1500.0 * side)) == f"{few}; up: errors | errors 0 to 1,500"
     assert changed(success=untested) == f"{few} | "
-    assert changed(success=same) == "success 0.5 to 0.5, within chance | "
+    assert changed(success=same) == "success 0.5 to 0.5, undecided (-0.514 to +0.514) | "
 
 
 def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:

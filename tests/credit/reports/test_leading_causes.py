@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from credit.cli import cli
 from credit.page import Findings
 from credit.page.overview import overview
+from credit.reports.cause_evidence import LARGE, cause_evidence
+from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.leading_causes import leading_causes, told_causes
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
@@ -410,3 +412,29 @@ def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) 
     alike = drawn([4] * 40 + [8] * 40, [4] * 40 + [7] * 40, [1, 3] * 20 + [0] * 40)
     (one,) = leading_causes(logs(tmp_path, alike))
     assert "(no large effect: within " in one.told() and "chance" not in one.told(), one.told()
+
+
+@pytest.mark.parametrize(("having", "worlds"), [((0.4, 0.4), 150), ((0.48, 0.24), 150)])
+def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
+    having: tuple[float, float], worlds: int
+) -> None:
+    """Of pairs of one task in which one alone has it; without an effect this is half of them."""
+    random = np.random.default_rng(4)
+
+    def world(tasks: int) -> tuple[ComparedKinds, np.ndarray]:
+        task, every = np.repeat(np.arange(tasks), 8), np.ones(8 * tasks, bool)
+        failed = random.random(8 * tasks) < random.beta(2, 2, tasks)[task]
+        common = random.uniform(0.5, 1.5, tasks)[task]
+        has = random.random(8 * tasks) < np.where(failed, *having) * common
+        both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
+        return ComparedKinds(failed, every, task, task, both[task], True, 0 * task), has.astype(np.float64)
+
+    many = cause_evidence(*world(2000))
+    assert many.low is not None and many.high is not None and many.high - many.low < 0.05
+    truth = 0.5 if having[0] == having[1] else (many.low + many.high) / 2
+    found = [cause_evidence(*world(20)) for _ in range(worlds)]
+    known = [(one.low, one.high) for one in found if one.low is not None and one.high is not None]
+    assert len(known) > 0.95 * worlds
+    assert sum(low <= truth <= high for low, high in known) >= 0.92 * len(known)  # of 95 %: 1 in 20 such tests is lower
+    large = sum(high < LARGE for _, high in known)
+    assert large > 0.3 * worlds if truth == 0.5 else large < 0.03 * worlds
