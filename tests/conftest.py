@@ -67,12 +67,12 @@ for option, setting in COMPILED.items():
 
 # What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held
 # 3.5 GB in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a
-# process 65,530: a worker at that limit ends with a segmentation fault at its next compilation. To forget takes one
-# second, and what is used again is traced again: before it, workers may hold a quarter of the memory, up to 3 GB each.
+# process 65,530: a worker at that limit ends with a segmentation fault at its next compilation. To forget takes a
+# second for each GB, and what is used again is traced again: workers may hold a third of the memory, up to 4 GB each.
 COMPILATIONS_BETWEEN_LOOKS = 50
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else 0
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-MOST_RESIDENT = max(1_500_000_000, min(3_000_000_000, MACHINE // (4 * WORKERS)))
+MOST_RESIDENT = max(1_500_000_000, min(4_000_000_000, MACHINE // (3 * WORKERS)))
 MOST_MAPPED_REGIONS = 40_000
 compilations = 0
 times_forgotten = 0

@@ -38,7 +38,7 @@ import numpy as np
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.own_worlds import micro_world
-from credit.bench.refusals import UnmeasuredError, refused_share, why_refused
+from credit.bench.refusals import COUNTED, UnmeasuredError, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import ABOVE_0, FINITE, NotFiniteError
@@ -285,7 +285,8 @@ def refusals(rows: Sequence[Row], why: Mapping[tuple[str, str, int], str]) -> li
                 f"{where} ({met} of {number} worlds)")  # fmt: skip
         few = reason == REASONS[Reason.TOO_FEW] or not any(row.answered for row in of_reason)
         more = f"; --group-size {k + 1} has more" * (few and k == largest[name] > 1)
-        lines.append(f"{name}, size {k}, gave no number for decisions: {where}; most often: {reason}{more}")
+        counted = f"; they {COUNTED['bias']}" * any(row.answered for row in of_reason)
+        lines.append(f"{name}, size {k}, gave no number for decisions: {where}; most often: {reason}{counted}{more}")
     return lines
 
 

@@ -175,11 +175,11 @@ def main_reason(counts: np.ndarray) -> str:
 
 
 COUNTED = {
-    "bias": "which count as 0 in bias, cosine, variance and relative, and not in other scores",
-    "truth": "which scores leave out",
-    "robustness": "which count as 0",
-    "snr": "which count as 0",
-    "train": "which count as 0",
+    "bias": "count as 0 in bias, cosine, variance and relative, and not in other scores",
+    "truth": "stand in no score",
+    "robustness": "count as 0",
+    "snr": "count as 0",
+    "train": "count as 0",
 }
 """By the command of `credit bench`, what becomes of the decisions that have no number."""
 
@@ -192,8 +192,8 @@ def refused_lines(rows: Iterable[tuple[str, float, str]], counted: str = "") -> 
       counted: what becomes of the others, one of `COUNTED`.
 
     Examples:
-      >>> refused_lines([("rloo", 0.25, "no outcome"), ("rloo", 0.5, "no outcome"), ("grpo", 1.0, "")], "of no weight")
-      ['rloo gave no number for 50 to 75 % of the decisions, of no weight; most often: no outcome']
+      >>> refused_lines([("rloo", 0.25, "no outcome"), ("rloo", 0.5, "no outcome"), ("grpo", 1.0, "")], "count as 0")
+      ['rloo gave no number for 50 to 75 % of the decisions, which count as 0; most often: no outcome']
     """
     shares: dict[tuple[str, str], list[float]] = {}
     for name, answered, why in rows:
@@ -202,7 +202,7 @@ def refused_lines(rows: Iterable[tuple[str, float, str]], counted: str = "") -> 
     lines = []
     for (name, why), of in shares.items():
         share = " to ".join(dict.fromkeys(rounded(one, ends=(0, 100)) for one in (min(of), max(of))))
-        told = f"{share} % of the decisions{f', {counted}' if counted else ''}"
+        told = f"{share} % of the decisions{f', which {counted}' if counted else ''}"
         lines.append(f"{name} gave no number for {told}; most often: {why}")
     return lines
 

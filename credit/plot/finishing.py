@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from credit.plot.canvas import TEXT, grow
-from credit.plot.narrow import make_room
+from credit.plot.narrow import SMALL, make_room
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -48,7 +48,8 @@ def refine(
     """Change the size, the title and the type of a picture of this package.
 
     Text keeps its size in points when the figure shrinks, so a picture stays legible at the width of a column. Legends
-    that are too wide then stand below, and labels take several lines.
+    that are too wide then stand below, and labels take several lines. No text is smaller than 6 points, in a talk than
+    8.4, and none lies on another.
 
     Args:
       figure: of a function of `credit.plot`; it is changed.
@@ -60,7 +61,7 @@ def refine(
       The same figure.
 
     Raises:
-      CreditError: a size that is not positive, or an unknown style.
+      CreditError: a size that is not positive or has no room for the text, or an unknown style.
 
     Examples:
       >>> import credit
@@ -84,7 +85,7 @@ def refine(
     if size is None:
         grow(figure)
     if size is not None or style == "talk":
-        make_room(figure)
+        make_room(figure, SMALL * (TALK if style == "talk" else 1), chosen=size is not None)
     return figure
 
 

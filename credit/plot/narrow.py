@@ -1,4 +1,8 @@
-"""`make_room`: legends, labels and ticks of a picture whose width was chosen, so that none lies on another."""
+"""`make_room`: legends, labels and ticks of a picture whose width was chosen.
+
+One rule at every size: no text is smaller than the least of its style, and none lies on another or beyond the edge.
+What cannot be arranged so is refused, with a size that can.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import copy
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,27 +26,33 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-__all__ = ["make_room"]
+__all__ = ["SMALL", "make_room"]
 
 BESIDE = 0.35  # of the width: a legend that takes more stands below
-LEGEND, SMALL = 0.3, 6.0  # of the height: a legend below that takes more is set smaller, to so many points
-SMALLEST = 5.5  # points: what cannot be read smaller is left out
+LEGEND = 0.3  # of the height: a legend below that takes more is set smaller
+SMALL = 6.0  # points: the least type in print
 LEAST = 0.7  # inches: a panel that is less high shows nothing
+MIDDLE = 7 / 6  # of the least type: tried before it
 ROW, DOT = 9.5, 3.0  # points: from one row of markers to the next at least, and the smallest marker
 PAGE = (7.0, 9.0)  # inches: what a page of a paper has for a picture
 TITLE = 0.9  # of the width: the title of a legend below takes no longer lines, which at some resolutions are wider
 LINES = 4  # of a label along x: one that takes more has no room
-NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
+NAMES = 0.3  # of the width: names along an axis that take more are set smaller
 
 
-def make_room(figure: Figure) -> None:
+def make_room(figure: Figure, least: float = SMALL, *, chosen: bool = True) -> None:
     """Arrange a picture for its width: legends below, labels over several lines, fewer and smaller ticks.
 
     Text stays as it is where there is room for it. Panels that have no room side by side stand below each
     other in a picture that is higher than wide.
 
+    Args:
+      figure: it is changed.
+      least: the smallest type, in points.
+      chosen: whether somebody chose the size; another picture is made as large as it must be.
+
     Raises:
-      CreditError: the size leaves no room for the panels.
+      CreditError: the size leaves no room for the panels and their text.
 
     Examples:
       >>> from credit.plot.canvas import new_figure
@@ -53,18 +63,18 @@ def make_room(figure: Figure) -> None:
       True
     """
     before = copy.deepcopy(figure)  # what is tried changes texts
-    if not _arrange(figure):
+    if not _arrange(figure if chosen else copy.deepcopy(figure), least):
         width, height = figure.get_size_inches()
-        room = _size_with_room(before)
-        raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {room}")
-    figure.draw_without_rendering()  # which places ticks in the room that there is now
-    _thin_ticks([axes.xaxis for axes in figure.axes])
-    for axes in figure.axes:
-        _fit_cells(axes)
-        _fit_dots(axes)
+        room = _size_with_room(before, least)
+        if chosen or room is None:
+            larger = "a larger size, " + ("or fewer panels" if room is None else f"such as {room[0]:g}x{room[1]:g}")
+            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {larger}")
+        figure.set_size_inches(*room)
+    if not chosen:
+        _arrange(figure, least)
 
 
-def _arrange(figure: Figure) -> bool:
+def _arrange(figure: Figure, least: float) -> bool:
     """Move, wrap and shrink, at last with fewer panels in a row, until these have room, and say whether they have.
 
     The last ways take the least place that there is, so that a size with room has room in whatever is larger.
@@ -76,11 +86,11 @@ def _arrange(figure: Figure) -> bool:
                for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
     beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"])
               for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
-    if _fits(figure) and not _crowded(figure):
+    if _has_room(figure, least):
         return True
     most = max((spec.get_gridspec().ncols for spec, _ in beside.values()), default=1)
     ways = [(1, np.inf)] * bool(height > width)
-    ways += [(columns, SMALL) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
+    ways += [(columns, least) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
     for columns, points in ways:
         for axes, (spec, labelled) in (_in_columns(figure, columns) if columns < most else beside).items():
             axes.set_subplotspec(spec)
@@ -90,9 +100,63 @@ def _arrange(figure: Figure) -> bool:
             text.set_fontsize(min(points, size))
         for axis, sizes in numbers.items():
             axis.set_tick_params(labelsize=min([points, *sizes]))
-        if _fits(figure) and not _crowded(figure):
+        if _has_room(figure, least):
             return True
     return False
+
+
+def _has_room(figure: Figure, least: float) -> bool:
+    """Whether panels and texts have room; what does is finished."""
+    if not _fits(figure, least) or _crowded(figure):
+        return False
+    tried = copy.deepcopy(figure)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        _finish(tried, least)
+    if any("collapsed" in str(warning.message) for warning in caught) or not _texts_apart(tried):
+        return False
+    _finish(figure, least)
+    return True
+
+
+def _finish(figure: Figure, least: float) -> None:
+    """Leave out numbers and set markers smaller in the room that there is now."""
+    figure.draw_without_rendering()  # which places ticks
+    _thin_ticks([axes.xaxis for axes in figure.axes], least)
+    panels = list(figure.axes)
+    for axes in panels:
+        _fit_cells(axes, least)
+        _fit_dots(axes)
+    if len(figure.axes) > len(panels):  # a bar of colours takes room
+        _fits(figure, least)
+    for _ in range(2):  # a matrix of square cells follows the panels
+        figure.draw_without_rendering()
+
+
+def _texts_apart(figure: Figure) -> bool:
+    """Whether no text lies on another or beyond the edge; numbers along x are thinned later, and turned ones not seen.
+
+    A tenth of the height of a line has no ink.
+    """
+    shown: list[tuple[int, Any]] = []  # what has a box, and whose numbers along x it is one of
+    for place, axes in enumerate(axes for axes in figure.axes if axes.get_visible()):
+        shown += [(place, tick.label1) for tick in _ticks(axes.xaxis)]
+        names = [tick.label1 for tick in _ticks(axes.yaxis)]
+        texts = [text for text in (*names, axes.xaxis.label, axes.yaxis.label, axes.title) if text.get_text()]
+        shown += [(-1, part) for part in (*texts, axes.get_legend()) if part is not None]
+    shown += [(-1, legend) for legend in figure.legends]
+    if not shown:
+        return True
+    boxes, along = [part.get_window_extent() for _, part in shown], np.array([place for place, _ in shown])
+    low, high = np.array([(box.x0, box.y0) for box in boxes]), np.array([(box.x1, box.y1) for box in boxes])
+    edge = 0.02 * figure.dpi
+    if np.any(low < -edge) or np.any(high > [figure.bbox.x1 + edge, figure.bbox.y1 + edge]):
+        return False
+    ink = 0.1 * np.minimum(high - low, figure.dpi / 6) * [0, 1]
+    low, high = low + ink, high - ink
+    over = np.all((low[:, None] < high[None]) & (low[None] < high[:, None]), axis=2)
+    same = (along[:, None] == along[None]) & (along[:, None] >= 0)
+    return not np.any(np.triu(over & ~same, 1))
 
 
 def _labels(figure: Figure) -> list[list[Text]]:
@@ -102,16 +166,16 @@ def _labels(figure: Figure) -> list[list[Text]]:
     return [of_kind for of_kind in shown if of_kind]
 
 
-def _fits(figure: Figure) -> bool:
+def _fits(figure: Figure, smallest: float) -> bool:
     """Move and wrap what takes too much room, and say whether the panels have any left."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        changed = _place_legends(figure)
+        changed = _place_legends(figure, smallest)
         for _ in range(2):  # wrapping a label changes the room of other axes, and that of names
             for fit in (_shrink_names, _wrap_labels):
                 if changed:
                     lay_out(figure)
-                changed = any([fit(axes) for axes in figure.axes])
+                changed = any([fit(axes, smallest) for axes in figure.axes])
         for of_kind in _labels(figure):  # a long word in one of them
             for text in of_kind:
                 text.set_fontsize(min(float(other.get_fontsize()) for other in of_kind))
@@ -123,17 +187,17 @@ def _fits(figure: Figure) -> bool:
         return bool(least >= min(LEAST * figure.dpi, figure.bbox.height / 2))
 
 
-def _size_with_room(figure: Figure) -> str:
-    """A larger size that the picture fits, in words: as wide, or as wide as a page, and no higher than one."""
+def _size_with_room(figure: Figure, least: float) -> tuple[float, float] | None:
+    """A larger size that the picture fits: as wide, or as wide as a page, and no higher than one."""
     width, height = figure.get_size_inches()
     sizes = [(width, factor * height) for factor in (1.25, 1.5, 2, 3)]
     sizes += [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
     for size in sizes:
         tried = copy.deepcopy(figure)
         tried.set_size_inches(*size)
-        if (size[1] <= PAGE[1] or height > PAGE[1]) and _arrange(tried):
-            return f"a larger size, such as {size[0]:g}x{size[1]:g}"
-    return "a larger size, or fewer panels"
+        if (size[1] <= PAGE[1] or height > PAGE[1]) and _arrange(tried, least):
+            return size
+    return None
 
 
 def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, bool]]:
@@ -147,7 +211,7 @@ def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, b
             for place, axes in enumerate(panels)}  # fmt: skip
 
 
-def _place_legends(figure: Figure) -> bool:
+def _place_legends(figure: Figure, least: float) -> bool:
     """Move legends that are too wide below the panels, in as many columns as fit, smaller where they are high."""
     lay_out(figure)
     whole, high, moved = figure.bbox.width, LEGEND * figure.bbox.height, False
@@ -157,8 +221,9 @@ def _place_legends(figure: Figure) -> bool:
             continue
         moved = True
         figure.legends.remove(legend)  # `legend.remove` of a copy looks in the original
-        lowest = (np.inf, 1, SMALL)
-        for columns, points in _arrangements(len(legend.get_texts()), float(legend.get_texts()[0].get_fontsize())):
+        lowest = (np.inf, 1, least)
+        size = float(legend.get_texts()[0].get_fontsize())
+        for columns, points in _arrangements(len(legend.get_texts()), size, least):
             below = _below(figure, legend, columns, points)
             taken = below.get_window_extent()
             if taken.width <= whole and taken.height <= high:
@@ -180,18 +245,18 @@ def _below(figure: Figure, legend: Legend, columns: int, points: float) -> Legen
     )  # fmt: skip
     for text in (*below.get_texts(), below.get_title()):
         text.set_fontfamily(legend.get_texts()[0].get_fontfamily())
-    _wrap(below.get_title(), TITLE * figure.bbox.width, "width")  # not as beside the panels
+    _wrap(below.get_title(), TITLE * figure.bbox.width, "width", points)  # not as beside the panels
     return below
 
 
-def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
+def _arrangements(labels: int, size: float, least: float) -> Iterator[tuple[int, float]]:
     """Columns and type sizes to try for a legend, the most readable first."""
-    for points in (size, 7.0, SMALL):
-        if points <= max(size, SMALL):
+    for points in (size, MIDDLE * least, least):
+        if points <= max(size, least):
             yield from ((columns, points) for columns in range(min(4, labels), 0, -1))
 
 
-def _shrink_names(axes: Axes) -> bool:
+def _shrink_names(axes: Axes, least: float) -> bool:
     """Set names along the y axis smaller that are long, or higher than the distance from one to the next."""
     labels = [label for label in axes.get_yticklabels() if label.get_visible() and label.get_text()]
     if not labels or axes.figure is None:
@@ -203,11 +268,11 @@ def _shrink_names(axes: Axes) -> bool:
     )
     if share < 1:
         size = float(labels[0].get_fontsize())
-        axes.tick_params(axis="y", which="major", labelsize=max(6.0, size * share))
+        axes.tick_params(axis="y", which="major", labelsize=min(size, max(least, size * share)))
     return bool(share < 1)
 
 
-def _wrap_labels(axes: Axes) -> bool:
+def _wrap_labels(axes: Axes, least: float) -> bool:
     """Break the labels of the axes, and the title, into lines that are no longer than there is room."""
     room = axes.get_window_extent()
     gap = 0.08 * room.width
@@ -216,7 +281,7 @@ def _wrap_labels(axes: Axes) -> bool:
         (axes.yaxis.label, room.height, "height"),
         (axes.title, max(room.width + gap, _slot(axes)), "width"),
     )
-    return any([_wrap(*of_text) for of_text in lengths])
+    return any([_wrap(*of_text, least) for of_text in lengths])
 
 
 def _slot(axes: Axes) -> float:
@@ -230,7 +295,7 @@ def _slot(axes: Axes) -> float:
     return float(min(0.95 * whole / columns, 1.96 * middle, 1.96 * (whole - middle)))
 
 
-def _wrap(text: Text, length: float, along: str) -> bool:
+def _wrap(text: Text, length: float, along: str, least: float) -> bool:
     lines = text.get_text().split("\n")
     taken = getattr(text.get_window_extent(), along)
     if not text.get_text() or taken <= length:
@@ -241,18 +306,19 @@ def _wrap(text: Text, length: float, along: str) -> bool:
     text.set_text("\n".join(broken))
     taken = getattr(text.get_window_extent(), along)
     if taken > length:  # a long word
-        text.set_fontsize(max(6.0, float(text.get_fontsize()) * length / taken))
+        size = float(text.get_fontsize())
+        text.set_fontsize(min(size, max(least, size * length / taken)))
     return True
 
 
-def _thin_ticks(every: Sequence[Axis]) -> None:
+def _thin_ticks(every: Sequence[Axis], least: float) -> None:
     """Leave out numbers along axes that would overlap the one before, in the largest type that leaves three on most."""
     known = [(axis, found) for axis in every if (found := _ticks(axis))]
     if not known:
         return
     before = min(float(found[0].label1.get_fontsize()) for _, found in known)
     tried = {}
-    for points in (before, *(points for points in (7.0, SMALL) if points < before)):
+    for points in (before, *(points for points in (MIDDLE * least, least) if points < before)):
         for axis, _ in known if points < before else ():
             axis.set_tick_params(labelsize=points)
         tried[points] = [_apart(found) for _, found in known]
@@ -320,7 +386,7 @@ def _cells(axes: Axes) -> Iterator[Text]:
     yield from axes.texts if axes.images else ()
 
 
-def _fit_cells(axes: Axes) -> None:
+def _fit_cells(axes: Axes, least: float) -> None:
     """Set the numbers in the cells of a matrix as large as a cell allows; a bar of colours replaces those too small."""
     cells = [text for text in _cells(axes) if text.get_text()]
     if not cells:
@@ -331,10 +397,10 @@ def _fit_cells(axes: Axes) -> None:
     if widest > room:
         size = float(cells[0].get_fontsize()) * room / widest
         for text in cells:
-            text.set_fontsize(max(size, SMALLEST))
-            text.set_visible(size >= SMALLEST or text.get_text() == "–")  # a colour does not say that there is none
-        if size < SMALLEST and axes.figure is not None:
+            text.set_fontsize(max(size, least))
+            text.set_visible(size >= least or text.get_text() == "–")  # a colour does not say that there is none
+        if size < least and axes.figure is not None:
             bar = axes.figure.colorbar(axes.images[0], ax=axes, shrink=0.8, aspect=12, ticks=[-1, 0, 1])
             family = cells[0].get_fontfamily()
-            bar.ax.tick_params(labelsize=7, labelfontfamily=family)
+            bar.ax.tick_params(labelsize=MIDDLE * least, labelfontfamily=family)
             bar.outline.set_visible(False)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_texts import event_texts
@@ -56,8 +57,8 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       close: whether it narrowly misses that.
-      pairs: of a failed and a succeeded trace of one task, which that rests on where there are any, and of how many
-        tasks.
+      wider: whether traces of one model and system alone are compared, which `--group-by task` changes.
+      evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
@@ -82,7 +83,8 @@ class LeadingCause:
     untold: int = 0
     beyond_chance: bool | None = None
     close: bool = False
-    pairs: tuple[int, int] = (0, 0)
+    wider: bool = False
+    evidence: CauseEvidence | None = None
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
 
@@ -100,15 +102,15 @@ class LeadingCause:
             but = " without an outcome" if self.others else ""
             return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
         bad, good = self.kinds
-        pairs, tasks = self.pairs
-        either = ", of either side," if self.of_sides else ""
-        rests = f"{counted(pairs, 'pair')} of a {bad} and a {good} trace{either} in {counted(tasks, 'task')}"
-        within = f"within tasks, {rests}, it is no more than chance" if pairs else "no task has both"
-        there = f", or what else differs in {self.more_often}, which has it more often," if self.more_often else ""
-        chance = f" ({within}: harder tasks{there} may be why)" if self.beyond_chance is False else ""
-        if self.close:
-            of = f"within tasks, {rests}," if pairs else "between tasks"
-            chance = f" (undecided: {of} it is just short of beyond chance; more runs would tell)"
+        chance = ""
+        if self.evidence is not None:
+            side = ", of either side," if self.of_sides else ""
+            there = f" or what else differs in {self.more_often}, which has it more often" if self.more_often else ""
+            sure = bool(self.beyond_chance)
+            chance = self.evidence.told(
+                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
+            )
+            chance = chance and f" ({chance})"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
@@ -179,11 +181,9 @@ def leading_causes(
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
     kinds, close = compared_kinds(traces, judged) if judged.both else None, [False] * len(every)
+    values = [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)]
     if kinds is not None:
-        sure, near = _beyond_chance(
-            kinds,
-            [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)],
-        )
+        sure, near = _beyond_chance(kinds, values)
         size: list[tuple[float, ...]] = [
             (1, chance) if chance else (0, more) if (more := _more_failed(*some, *of_all)) >= 2 else ()
             for chance, some, of_all in zip(sure, has, of, strict=True)
@@ -241,7 +241,8 @@ def leading_causes(
             more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             close=close[i],
-            pairs=(0, 0) if kinds is None else kinds.pairs(),
+            wider=kinds is not None and judged.unit is not None and bool(kinds.unit.max() > judged.stratum.max()),
+            evidence=None if kinds is None else cause_evidence(kinds, values[i], len(every)),
         )
         for i, row, text in zip(named, first, said, strict=True)
     )

@@ -114,6 +114,8 @@ class OutcomeDifferences:
       mixed: whether those of several models or systems are, each beside its own (`credit.reports.compared_kinds`).
       pairs: how many pairs of a failed and a succeeded trace are compared within tasks.
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
+      between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
+        all failed and all succeeded traces.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
@@ -158,6 +160,7 @@ class OutcomeDifferences:
     mixed: bool = False
     pairs: int = 0
     wider: tuple[int, int] = (0, 0)
+    between: tuple[tuple[str, float, float], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -215,7 +218,7 @@ class OutcomeDifferences:
                     means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
                     names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
-        words += [] if words else self._verdict()
+        words += [] if words else [*self._verdict(), *self._between()]
         return [*words, *self._by_model(3, 1), *self._of_these()]
 
     @property
@@ -256,7 +259,7 @@ class OutcomeDifferences:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._by_model()]
+            return [*taken, *self._verdict(), *self._between(), *self._by_model()]
         kinds = self._taken()
         if self.within and not self._crossed:
             bad, good = self.kinds
@@ -278,7 +281,7 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-        return [kinds, *self._verdict(), *self._by_model(), *self._by_agent(), *owned]
+        return [kinds, *self._verdict(), *self._between(), *self._by_model(), *self._by_agent(), *owned]
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
@@ -299,10 +302,9 @@ class OutcomeDifferences:
                 "differs between sides is no sign of what differs between outcomes."
             ]
         if not self.rows:
-            alike = (
-                f"{' and '.join(self.kinds).capitalize()} traces have the same length, agents, errors, tools and ends"
-            )
-            nothing = "only models or systems differ" if self._by_model() else "nothing to compare"
+            both = f"{'within tasks, ' * self.within}{' and '.join(self.kinds)} traces"
+            alike = f"{both[0].upper()}{both[1:]} have the same length, agents, errors, tools and ends"
+            nothing = "only models or systems differ" if self._by_model() else "nothing to compare there"
             return [f"{alike}: {nothing}."] if self.failed and self.succeeded else []
         once = [row for row in self.rows if not row.same_as]
         verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
@@ -328,6 +330,14 @@ class OutcomeDifferences:
                 f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
+
+    def _between(self) -> list[str]:
+        """What differs between all failed and all succeeded traces, and in no task, which cannot tell why."""
+        told = [f"{what} ({_against(failed, succeeded)})" for what, failed, succeeded in self.between]
+        than = f"{' and '.join(self.kinds)} traces"
+        return [
+            f"Within no task, but over all tasks, {than} differ in {'; '.join(told)}: harder tasks may be why."
+        ] * bool(told)
 
     def same(self) -> list[str]:
         """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
@@ -452,6 +462,7 @@ def outcome_differences(
     failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
+    between: dict[bytes, tuple[str, float, float]] = {}
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls) if kept.any() else ():
@@ -468,6 +479,9 @@ def outcome_differences(
         numbers = compared.test(value)
         *_, least, differing = numbers
         if not differing and least >= 1:  # one number in each task
+            bad, good = (float(value[used & told & kind].mean()) for kind in (failed, ~failed))
+            if within and what in FIRST and bad != good:
+                between.setdefault(fact_of(value), (what, bad, good))
             continue
         facts[what] = fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
@@ -519,7 +533,7 @@ def outcome_differences(
         unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing,
+        failing="" if of_task else judged.failing, between=tuple(between.values()),
     )  # fmt: skip
 
 
@@ -649,4 +663,7 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
         longest = np.zeros(len(found.wall))
         np.fmax.at(longest, trace, seconds)
         unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
-        yield name, np.where(unknown, np.nan, longest)
+        dust = [
+            rounds_away(*of) for of in zip(longest.tolist(), found.wall.tolist(), strict=True)
+        ]  # of rounded seconds
+        yield name, np.where(unknown, np.nan, np.where(dust, 0.0, longest))

@@ -52,13 +52,19 @@ class Failures:
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
     """Whether an event is a call of a tool, by the team unless that is False, or a spawn by one: bool [real events].
 
+    In a trace whose tools have results and no calls, each is both: one event for a call and what it gave.
+
     Args:
       traces: a batch.
       of_team: whether calls outside the team are left out.
     """
     kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
     by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    called = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    called = kind == int(EventType.TOOL_CALL)
+    calls = np.bincount(trace[called], minlength=traces.sizes.traces)
+    called |= (kind == int(EventType.SPAWN)) & by_tool
+    called |= (kind == int(EventType.TOOL_RESULT)) & by_tool & (calls == 0)[trace]
     mask: np.ndarray = called & ~outside_team(traces) if of_team else called
     return mask
 
@@ -91,7 +97,8 @@ class ToolCalls:
         self._agent = np.asarray(graph.agent_ids)[:n]
         inside = ~outside_team(traces) if of_team else np.ones(n, bool)
         self.errors = error_mask(traces) & inside
-        is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
+        is_call = call_mask(traces, of_team=of_team)
+        is_result = (kind == int(EventType.TOOL_RESULT)) & inside & ~is_call
         self._edges = senders, receivers = real_edges(graph)
         answers = np.flatnonzero(is_call[senders] & is_result[receivers])
         calls, results, self._loose = self._without_edges(is_call, is_result, senders[answers])

@@ -107,11 +107,15 @@ class SideComparison:
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
 
+    def _next(self) -> list[SideDifference]:
+        return [row for row in self.rows if row.metric in ASKED_NEXT]
+
     def _head(self) -> str:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer: success, then what else changed beyond chance: one metric each way, more up to `MOST_WORDS`."""
+        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric each way,
+        more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
@@ -120,12 +124,13 @@ class SideComparison:
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
-            rose = [row for row in asked if row.worth_telling and row.metric not in FIRST and row.rises == up]
+            rose = [row for row in (*asked, *self._next())
+                    if row.worth_telling and row.metric not in FIRST and row.rises == up]  # fmt: skip
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
             tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
-            plain = tools + [ASKED[row.metric] for row in rose]
-            whose = tools + [" ".join([ASKED[row.metric], " and ".join(who[row.metric])]).strip() for row in rose]
+            plain = tools + [_name(row.metric) for row in rose]
+            whose = tools + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
             for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
@@ -152,13 +157,13 @@ class SideComparison:
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
         others = [row for row in self.rows if row.worth_telling and row.is_other]
-        next_ = [row for row in self.rows if row.worth_telling and row.metric in ASKED_NEXT]
+        next_ = [row for row in self._next() if row.worth_telling]
         of_others: list[str] = []
         said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
             if row.metric in FIRST:
                 continue
-            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            name = _name(row.metric)
             if row.worth_telling:
                 (of_others if row.is_other else told).append(f"{name} {row.told()}")
                 if row not in said_before:
@@ -220,7 +225,7 @@ class SideComparison:
         more: dict[tuple[str, bool], list[str]] = {}
         for row in self.rows:
             key = (whose := row.owners.told()), row.metric in OWNED
-            name = ASKED.get(row.metric, row.metric.replace("_", " "))
+            name = _name(row.metric)
             if key in told:
                 more.setdefault(key, []).append(name)
             elif whose:
@@ -302,7 +307,9 @@ class SideComparison:
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
-            said.append(f"{judged.metric.capitalize()} is of {judged.part().partition(':')[0]}{judged.span()}.")
+            of = f"{judged.metric} is of {judged.part().partition(':')[0]}"
+            of = judged.bound(self.sides.heads) or of
+            said.append(f"{of[0].upper()}{of[1:]}.")
         said += [f"{self.not_told[0].upper()}{self.not_told[1:]}."] if self.not_told else []
         of_part: dict[str, list[str]] = {}
         for row in self._partial():
@@ -410,6 +417,11 @@ class SideComparison:
         none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
         return lines + ([f"no number {'; '.join(none)}"] if none else [])
+
+
+def _name(metric: str) -> str:
+    """What a sentence calls a metric."""
+    return ASKED.get(metric, metric.replace("_", " "))
 
 
 def _least_tasks(rows: int) -> int:

@@ -8,7 +8,7 @@ import math
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.owners import Owners
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
-from credit.sides.side_words import first_to_second, short, signed
+from credit.sides.side_words import first_to_second, short
 from graphs.task_means import LEAST_TASKS, LEVEL, alike
 from graphs.text import rounds_away
 
@@ -185,21 +185,19 @@ class SideDifference:
         """The means, or their difference, whatever the traces without an outcome had; "" where all have one."""
         if self.least_rest is None or self.most_rest is None:
             return ""
-        as_least, as_most = (
-            ("as failures", "as successes") if self.metric == "success" else ("at the least", "at the greatest")
-        )
-        of = "" if self.metric == "success" else " of the others"
+        as_least, as_most = ("failures", "successes") if self.metric == "success" else ("the least", "the greatest")
         judged = self.metric in FIRST
         counts = self.lacking if judged else self.untold
         lost = [f"{count} of {head}" for count, head in zip(counts, heads, strict=True) if count]
-        who = f"with the {' and '.join(lost)} {'that have no outcome' if judged else 'whose task is not known'}"
         if not judged:
+            who = f"with the {' and '.join(lost)} whose task is not known"
             return f"{who}, {ASKED[self.metric]} are {first_to_second(*self.least_rest)}"
+        who = f"with the missing outcomes ({', '.join(lost)}) as"
         if all(self.lacking):
             least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
-            return f"{who} {as_least} or {as_most}{of}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
+            return f"{who} {as_least} or {as_most}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
         ends = [f"{first_to_second(first, second)}" for first, second in (self.least_rest, self.most_rest)]
-        return f"{who} {as_least}{of}, {self.metric} is {ends[0]}; {as_most}, {ends[1]}"
+        return f"{who} {as_least}, {self.metric} is {ends[0]}; as {as_most}, {ends[1]}"
 
     @property
     def without(self) -> str:
@@ -222,13 +220,6 @@ class SideDifference:
             place = "in the typical task" if self.paired else "by geometric means over tasks"
             times = f" ({but}×{short(self.ratio.value)} {place})"
         return f"{first_to_second(self.first, self.second)}{times}" + (f": {why}" if why else "")
-
-    def span(self) -> str:
-        """What the difference is whatever the traces without an outcome had; "" where all have one."""
-        if self.least_rest is None or self.most_rest is None:
-            return ""
-        least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
-        return f"; with all outcomes, it differs by {signed(least)} to {signed(most)}"
 
     def part(self) -> str:
         """Of how many traces the means are, and why not of others; "" where that is all."""

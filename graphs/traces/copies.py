@@ -134,6 +134,10 @@ def _columns(trace: Part) -> Iterator[tuple[str, np.ndarray | pa.Array]]:
             yield "sums_of_squares", sums
 
 
+_NUMBERED = ("native", "table")
+"""Formats of logs that one writes oneself, whose ids may be numbers of the traces of a step."""
+
+
 def _copy(heading: Heading, original: Heading) -> Problem:
     value = f"the run of {excerpt(original.file, 200)}, line {original.line} again"
     expected = "each run once, so it is read from there alone"
@@ -143,6 +147,8 @@ def _copy(heading: Heading, original: Heading) -> Problem:
 def _contradiction(heading: Heading, other: Heading) -> Problem:
     place = f"{other.file}:{other.line}"
     expected = f"an id with one content: {place} is disputed or has another, so neither is read"
+    if heading.format in _NUMBERED and heading.file != other.file:
+        expected += ". Where ids begin again in each file, join its name or step to them, as in 3-0"
     if other.format != heading.format:
         why = f"{place} has it as {other.format}, so neither is read"
         expected = f"a run in one format: {why}. Read the files of one format alone"

@@ -141,7 +141,8 @@ def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
 def test_a_step_that_overflows_is_refused_and_forgotten() -> None:
     state, (x, reward) = learned(WORTH, 0.3, 3), drawn(np.random.default_rng(5), WORTH, 0.3)
     columns, values = arrays(x)
-    _, after = posterior_advantage(GRAPH, padded(reward), state, columns, values * np.float32(1e25))
+    learn = jax.jit(posterior_advantage)
+    _, after = learn(GRAPH, padded(reward), state, columns, values * np.float32(1e25))
     jax.tree.map(np.testing.assert_array_equal, after, state)
     with pytest.raises(CreditError, match="with J 1 or more"):
         posterior_advantage(GRAPH, padded(reward), state, columns[:, :0], values[:, :0])

@@ -266,7 +266,6 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 ]
 
 
-@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(
     ("name", "columns", "options", "expected"),
     [

@@ -134,6 +134,10 @@ def test_replays_are_tried_on_a_method_of_many_others() -> None:
     """It passed: groups of four were too few for it, so nothing of it was looked at."""
     with pytest.raises(LawError, match="replays"):
         check(against(5, third_best_of_each_trace, replays=False), skip=only("replays"))
+
+
+@pytest.mark.slow
+def test_a_method_of_many_others_passes_the_law_of_replays() -> None:
     assert check(against(5, third_best), skip=only("replays")).passed
 
 

@@ -49,6 +49,7 @@ PRINTED = {
     "ledger/receipts/receipt": "",
     "ledger/training": HERE,
     "ledger_summary": "credit/bench/test_noise.py::test_errors_of_what_is_explained_cover",
+    "metrics/success_costs": "credit/reports/test_interval_coverage.py::test_what_a_success_costs_is_covered",
     "plot/nested_bars": "",
     "plot/snr_curves": "credit/bench/test_bench_snr.py::test_bands_cover_and_slopes_have_intervals",
     "plot/training_curves": "credit/reports/test_interval_coverage.py::"

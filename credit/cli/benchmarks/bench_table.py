@@ -105,31 +105,17 @@ def table(
         key: of_all_sizes([n for n in shown if _key(n) == key] or [n for n in found if _key(n) == key])
         for key in chosen
     }
-    caption, notes = [], []
-    columns: list[Column] = []
-    of_bench: dict[str, set[str]] = {}
-    for bench in dict.fromkeys(bench for bench, *_ in chosen):
-        run = [n for key in chosen if key[0] == bench for n in of_key[key][0]]
-        of_bench[bench] = shared_conditions(run)
-        listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
-        of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], of_bench[bench])]))
-        methods_there = {name for n in run for name in (n.method, n.less)}
-        given = said((n for n in found if n.bench == bench and n.method in methods_there), "given")
-        caption.append(f"{listed} ({'; '.join([of_run, *given])})")
-    for key, (of, _) in of_key.items():
-        shared = shared_conditions(of)
-        columns += columns_of(of, shared, heads[key])
-        marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
-        meaning = LEGENDS.get((key[0], "less" if key[2] else key[1]), "")
-        about = [meaning, condition(of[0], shared - of_bench[key[0]]), *brackets(of), *marks]
-        notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
-    notes += dict.fromkeys(line for _, alone in of_key.values() for line in alone)
+    columns = [
+        column for key, (of, _) in of_key.items() for column in columns_of(of, shared_conditions(of), heads[key])
+    ]
     absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
-    runs = set(map(_run, shown))
+    runs = {_run(n._replace(less="")) for n in shown}
     answered = [n for n in found if n.quantity == "answered" and _run(n) in runs]
-    notes += dict.fromkeys(refused(answered))
-    for bench in of_bench:
-        notes += [f"{bench}: {line}" for line in said((n for n in shown if n.bench == bench), "caveats")]
+    caption, notes = _legend(of_key, heads, found)
+    for bench in dict.fromkeys(bench for bench, *_ in chosen):
+        caveats = said((n for n in shown if n.bench == bench), "caveats")
+        lines = [*refused(n for n in answered if n.bench == bench), *caveats]
+        notes += [f"{bench}: {line}" for line in lines]
     written = table_of([*shown, *(n for n in answered if _key(n) not in chosen)])
     if output is not None and output.suffix == ".tex":
         told = [absent_caption(Absent(*one) for one in absent)] if absent else []
@@ -156,6 +142,28 @@ def table(
     ]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
+
+
+def _legend(
+    of_key: Mapping[Key, tuple[Sequence[Measured], list[str]]], heads: Mapping[Key, str], found: Sequence[Measured]
+) -> tuple[list[str], list[str]]:
+    """By benchmark what its runs share, and by quantity what it means; methods of one trace at last."""
+    caption, notes = [], []
+    of_bench: dict[str, set[str]] = {}
+    for bench in dict.fromkeys(bench for bench, *_ in of_key):
+        run = [n for key, (of, _) in of_key.items() if key[0] == bench for n in of]
+        of_bench[bench] = shared_conditions(run)
+        listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
+        of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], of_bench[bench])]))
+        methods_there = {name for n in run for name in (n.method, n.less)}
+        given = said((n for n in found if n.bench == bench and n.method in methods_there), "given")
+        caption.append(f"{listed} ({'; '.join([of_run, *given])})")
+    for key, (of, _) in of_key.items():
+        marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
+        meaning = LEGENDS.get((key[0], "less" if key[2] else key[1]), "")
+        about = [meaning, condition(of[0], shared_conditions(of) - of_bench[key[0]]), *brackets(of), *marks]
+        notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
+    return caption, notes + list(dict.fromkeys(line for _, alone in of_key.values() for line in alone))
 
 
 def _title(column: Column) -> str:

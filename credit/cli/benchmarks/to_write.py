@@ -48,7 +48,8 @@ def to_write(numbers: Sequence[Measured]) -> str:
     here = [n for n in numbers if n.method in (last.method, told[-1].method) and _run(n) == _run(last)]
     less = [n for n in found if n in here and n.less == told[-1].method and not {*"†‡"} & {*n.mark}]
     values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
-    values += "".join(f", and the difference {n._replace(mark='').cell}" for n in less)
+    cells = (n._replace(mark="").cell for n in less)
+    values += "".join(", the same but for rounding" if c == "equal" else f", and the difference {c}" for c in cells)
     about = [condition(last, shared_conditions([last])), *_counts(told), *brackets(told + less), *said(told, "given")]
     about += [*refused(here), f"`credit bench {last.bench}` of orchestration-credit {__version__}"]
     return f"to write: {subject} is {values} ({'; '.join(filter(None, about))})"

@@ -150,7 +150,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
-                        yield problem
+                        yield _with_part(problem, content, row)
                     elif content.names:
                         content.add(id_text(row[column_of["trace"]]), row)
         except TraceError as error:  # traces that a broken table shows may lack rows
@@ -214,6 +214,14 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
+
+
+def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
+    """The problem of a row, with the column of which each part may have its own traces of these ids."""
+    if problem.kind != "inconsistent-reward" or not (name := content.part(problem.trace, row)):
+        return problem
+    expected = f"{problem.expected}; where ids of traces begin again in each {name!r}, join it to them, as in 3-0"
+    return dataclasses.replace(problem, expected=expected)
 
 
 def _settle(trace: TraceRecord) -> None:

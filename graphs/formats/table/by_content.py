@@ -48,6 +48,7 @@ class ColumnsByContent:
         self._of_trace: dict[tuple[str, str], float] = {}
         self._varies: set[str] = set()  # between rows of a trace
         self._counts = {*self.names}  # whose numbers may be versions
+        self._parts: set[str] = set()  # in which ids of traces begin again
 
     def add(self, trace: str, row: Row) -> None:
         """Take in a row of a trace."""
@@ -61,6 +62,13 @@ class ColumnsByContent:
             if _version(number) is None:
                 self._counts.discard(name)
 
+    def part(self, trace: str, row: Row) -> str:
+        """The first column in which a row differs from its trace's first, whose id may be that of another trace."""
+        numbers = {name: moment(row.get(name)) for name in self.names}
+        apart = [name for name in numbers if self._of_trace.get((name, trace), numbers[name]) != numbers[name]]
+        self._parts.update(apart)
+        return next(iter(apart), "")
+
     def version(self) -> str:
         """The first column with one version of the policy for each trace; "" where there is none."""
         alike = self._counts - self._varies
@@ -72,5 +80,5 @@ class ColumnsByContent:
 
     def likely(self) -> dict[str, str]:
         """Our name to the first column that may be it, of those whose numbers differ between the rows of a trace."""
-        varying = [name for name in self.names if name in self._varies]
+        varying = [name for name in self.names if name in self._varies - self._parts]
         return {self._may_be[name][-1]: name for name in reversed(varying)}

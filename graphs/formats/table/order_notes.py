@@ -62,7 +62,8 @@ def notes_of_order(
         trace, row = behind[0]
         field, cells = ("turn", trace.turns) if trace.turns else ("agent", trace.agents)
         place = trace.lines[row], column_of.get(field, field), excerpt(cells[row])
-        expected = f"a time, or turns numbered along the trace{named}: who of several agents acted first is not told"
+        expected = f"a time, or turns numbered along the trace{named}, of a pipeline too: "
+        expected += "who of several agents acted first is not told"
         yield _of_traces("turns-by-agent", trace, *place, expected, len(behind))
     untold = [trace for trace in untold if not trace.turns and _lacks_time(trace)]
     if scattered and untold:

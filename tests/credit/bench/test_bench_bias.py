@@ -867,25 +867,23 @@ def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.M
     assert f"for decisions: {shares[1].partition('; ')[2]}; most often" in alone
 
 
-@pytest.mark.sampled(others="slow")
-@pytest.mark.parametrize(("size", "trees"), [(3, "648"), (4, "2,240")])
-def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(
-    size: int, trees: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command refused `c3` in groups of 4, which `measure` computes, and named no way out."""
     bias = importlib.import_module("credit.bench.bias")
-    many = f"c3: world 'relay-and' has {trees} replay trees of {size} alternatives a context; expected at most"
+    many = "c3: world 'relay-and' has 2,240 replay trees of 4 alternatives a context; expected at most"
     monkeypatch.setattr(bias, "MOST_BATCHES", 100)
-    command = ["bench", "bias", "-m", "c3", "--world", "relay-and", "--group-size", str(size), "--json"]
+    command = ["bench", "bias", "-m", "c3", "--world", "relay-and", "--group-size", "4", "--json"]
     refused = CliRunner().invoke(cli, command)
     assert refused.exit_code == 1 and re.search(rf"{many} 100 \(--most-batches\)", refused.stderr), refused.stderr
     found = CliRunner().invoke(cli, [*command, "--most-batches", "4000"])
-    assert json.loads(found.stdout)["rows"] == as_lists([measure("c3", "relay-and", size)])
+    assert json.loads(found.stdout)["rows"] == as_lists([measure("c3", "relay-and", 4)])
     with pytest.raises(CreditError, match=f"{many} 200"):
-        cells(["c3"], ["relay-and"], size, 200)
+        cells(["c3"], ["relay-and"], 4, 200)
 
 
-@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
+@pytest.mark.parametrize(
+    ("world", "lacking"), [("relay-and", {"answered"}), pytest.param("spawn-and", set(), marks=pytest.mark.slow)]
+)
 def test_all_scores_are_drawn_that_have_something_to_show(
     world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

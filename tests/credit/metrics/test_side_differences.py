@@ -340,7 +340,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     least = "with one trace a side, 6 must differ, and 7 in one of 2 rows"
     assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
     assert (
-        "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: money, tokens generated.\n"
+        "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: "
+        "loops of tool x, money, tokens generated, tool calls.\n"
         "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides "
         "(an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
@@ -410,7 +411,7 @@ def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
         assert answer.startswith("What changed from a to b: success 0.") and len(answer.split()) <= 25, answer
         assert "beyond chance" in answer and answer.endswith("…." if many else "beyond chance.")
         assert buts[0] == "But success is of 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome."
-        assert buts[1].startswith("But with the 10 of b") and len(buts) == 3
+        assert buts[1].startswith("But with the missing outcomes (10 of b)") and len(buts) == 3
         assert max(len(line.split()) for line in buts) <= 65, "one thing a line"
         assert sum("too high if these failed more often" in line for line in buts) == 1
 
@@ -425,7 +426,7 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     assert (row.traces, row.asked) == ((15, 20), (20, 20))
     said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).but()
     assert said[0] == "success is of 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome"
-    assert said[1].startswith("with the 5 of a that have no outcome")
+    assert said[1].startswith("with the missing outcomes (5 of a) as")
 
 
 def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
@@ -461,7 +462,7 @@ def test_traces_of_tasks_without_an_outcome_on_the_other_side_are_not_said_to_la
     compared, row = of_outcomes("??? 101 010", "101 100 111")
     assert (row.asked, row.traces, row.lacking) == ((9, 9), (6, 6), (3, 0))
     why = "3 and 0 have no outcome, 0 and 3 are of tasks that have none on the other side"
-    bound = "with the 3 of a that have no outcome as failures, success is 0.333 to 0.667; as successes, 0.667 to 0.667"
+    bound = "with the missing outcomes (3 of a) as failures, success is 0.333 to 0.667; as successes, 0.667 to 0.667"
     assert compared.but() == [f"success is of 6 of 9 and 6 of 9 traces: {why}", bound]
     assert "(6 and 6: the trace has no outcome, or its task has none on the other side)" in compared.lines()[-2]
 
@@ -470,10 +471,10 @@ def test_killed_runs_of_one_side_have_a_bound() -> None:
     """A warning stood there without a number; where all known runs succeeded, killed ones counted as successes."""
     compared, row = of_outcomes("111 111 111", "11? 1?? ???")
     assert (row.least_rest, row.most_rest) == ((1, pytest.approx(1 / 3)), (1, 1))
-    bound = "with the 6 of b that have no outcome as failures, success is 1 to 0.333; as successes, 1 to 1"
+    bound = "with the missing outcomes (6 of b) as failures, success is 1 to 0.333; as successes, 1 to 1"
     assert compared.but()[-1] == bound
     compared, _ = of_outcomes("11? 1?0", "10? 000")
-    both = "with the 2 of a and 1 of b that have no outcome as failures or as successes, success differs by"
+    both = "with the missing outcomes (2 of a, 1 of b) as failures or successes, success differs by"
     assert compared.but()[-1].endswith(f"{both} -0.667 to -0.167")
 
 
@@ -1418,13 +1419,11 @@ def test_in_which_tasks_success_rose_and_fell_is_told(tmp_path: Path) -> None:
 
 
 def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
-    """They were one sentence of 100 words, which stood on the page twice."""
+    """They were one sentence of 100 words, which stood on the page twice; then a bound, worded as a result."""
     told = json.loads(run("metrics", halves(tmp_path, dated=True), "--sides", "system=new,old", "--json").stdout)
-    part = "Success is of 19 of 20 and 19 of 20 traces; with all outcomes, it differs by "
-    assert told["caveats"][0].startswith(part) and told["but"].startswith("success is of 19 of 20")
-    low, high = map(float, told["caveats"][0].removeprefix(part).removesuffix(".").split(" to "))
-    ends = re.search(r"success differs by (\S+) to ([-+0-9.]+)", told["but"])
-    assert ends and (low, high) == (float(ends[1]), float(ends[2])) and low < high
+    bound = re.escape("with the missing outcomes (1 of new, 1 of old) as failures or successes, success differs by ")
+    (said,) = re.findall(f"{bound}[-+0-9.]+ to [-+0-9.]+(?=;|$)", told["but"])
+    assert told["caveats"][0] == f"W{said[1:]}." and told["but"].startswith("success is of 19 of 20")
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 

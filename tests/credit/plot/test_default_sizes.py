@@ -18,6 +18,7 @@ from credit.plot import Curve, draw_calibration, draw_comparison, draw_methods, 
 from credit.plot.canvas import SHARE, lay_out
 from credit.plot.finishing import refine
 from credit.plot.training_curves import draw_training
+from graphs.errors import CreditError
 
 NAMES = ("rloo", "grpo", "dr_grpo", "mt_grpo", "c3", "coma", "dr_mas", "gae", "module_of_mine:a_long_estimator")
 ABSENT = [
@@ -115,6 +116,60 @@ def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
         heights.append(figure.axes[0].get_window_extent().height)
         assert figure.legends[0].get_window_extent().height < 0.4 * figure.bbox.height
     assert heights == pytest.approx([heights[0]] * 3, rel=0.1)
+
+
+def shown(figure: Any) -> dict[str, Any]:
+    """All texts of a picture but numbers along x, which are thinned or turned, by what they are."""
+    figure.draw_without_rendering()
+    found = {}
+    for number, axes in enumerate(axes for axes in figure.axes if axes.get_visible()):
+        low, high = sorted(axes.get_ylim())
+        names = [tick.label1 for tick in axes.yaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        legend = axes.get_legend()
+        keyed = legend.get_texts() if legend else []
+        for text in (*names, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts, *keyed):
+            if text.get_visible() and text.get_text().strip():
+                found[f"{number} {len(found)} {text.get_text()}"] = text
+    for legend in figure.legends:
+        for text in (*legend.get_texts(), legend.get_title()):
+            if text.get_text():
+                found[f"legend {len(found)} {text.get_text()}"] = text
+    return found
+
+
+SIZES = ((3.4, 2.6), (5, 3), (7, 3), (7, 5))
+
+
+@pytest.mark.parametrize(
+    ("draw", "methods", "size", "style"),
+    [
+        (training, 7, (7, 3), "talk"), (comparison, 7, (5, 3), "plain"), (snr, 4, (7, 3), "talk"),
+        *(pytest.param(draw, methods, size, style, marks=pytest.mark.slow if methods > 2 else pytest.mark.study)
+          for draw in (training, bias, truth, snr, comparison) for methods in (2, 7)
+          for size in SIZES for style in ("plain", "talk")),
+        *(pytest.param(draw, 7, None, "talk", marks=pytest.mark.slow) for draw in (training, truth, comparison)),
+    ],
+)  # fmt: skip
+def test_no_text_is_smaller_than_the_least_of_its_style_or_lies_on_another(
+    draw: Any, methods: int, size: Any, style: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Talks of 7x3 inches had legends of 7 points, and a comparison of 5x3 inches had names of rows on each other."""
+    monkeypatch.setattr("credit.plot.narrow._size_with_room", lambda *_: None)
+    figure, least = draw(methods, 1, []), 6.0 if style == "plain" else 8.4
+    try:
+        refine(figure, size=size, style=style)
+    except CreditError as refused:
+        assert "leaves no room; expected a larger size" in str(refused) and size is not None
+        assert size == (3.4, 2.6) or (size[0] == 5 and style == "talk") or draw is comparison, size
+        return
+    texts = shown(figure)
+    assert all(text.get_fontsize() >= least - 1e-6 for text in texts.values()), texts
+    boxes = [(name, text.get_window_extent()) for name, text in texts.items()]
+    for place, (name, box) in enumerate(boxes):
+        for other, another in boxes[:place]:
+            across = min(box.x1, another.x1) - max(box.x0, another.x0)
+            along = min(box.y1, another.y1) - max(box.y0, another.y0)
+            assert across < 1 or along < 0.35 * min(box.height, another.height, figure.dpi / 6), (name, other)
 
 
 @pytest.mark.slow

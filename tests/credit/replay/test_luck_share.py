@@ -95,17 +95,17 @@ def test_repeats_that_agree_give_a_bound_and_too_few_give_words() -> None:
 def test_from_a_plan_to_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, luck: float, words: str) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / f"luck_{int(10 * luck)}.py").write_text(DRIVER.replace("LUCK", str(luck)))
-    source = log(tmp_path / "log.jsonl", tasks=20)
+    source = log(tmp_path / "log.jsonl", tasks=8)
     assert "no last action was drawn again" in command("choose", source)
-    command("plan", source, "--for", "luck", "--budget", 320, "-o", "plan.jsonl")
+    command("plan", source, "--for", "luck", "--budget", 128, "-o", "plan.jsonl")
     jobs = [json.loads(line) for line in Path("plan.jsonl").read_text().splitlines()[1:]]
-    assert {(job["event"], job["runs"]) for job in jobs} == {("e2", 4)} and len(jobs) == 80
+    assert {(job["event"], job["runs"]) for job in jobs} == {("e2", 4)} and len(jobs) == 32
     driver = f"luck_{int(10 * luck)}:rerun"
     shown = command("replay", "plan.jsonl", "--driver", driver, "--results", "runs.jsonl", "--log", source, "-o",
                     "with.jsonl")  # fmt: skip
-    assert "of the variance of outcomes within tasks, given all decisions but the last: 320 outcomes" in shown
+    assert "of the variance of outcomes within tasks, given all decisions but the last: 128 outcomes" in shown
     found = luck_of_log(credit.read("with.jsonl"))
-    assert (found.traces, found.tasks, found.outcomes) == (80, 20, 400)  # the logged outcomes are draws, too
+    assert (found.traces, found.tasks, found.outcomes) == (32, 8, 160)  # the logged outcomes are draws, too
     assert words in command("choose", "with.jsonl")
 
 

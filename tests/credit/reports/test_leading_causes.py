@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +106,13 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
             close = [one for one in others if one.close]
             assert len(close) <= 1 and close in ([], others[-1:])
             met[part > 0.3] += len(close)
-            assert all("(undecided: within tasks, 60 pairs" in one.told() for one in close)
+            assert all("(undecided: within " in one.told() and not one.wider for one in close)
+            assert all(
+                re.search(r", just short of beyond chance; about [\d,]+ such tasks would tell\)$", one.told())
+                for one in close
+            )
+            told = dataclasses.replace(first, close=True, beyond_chance=False, wider=True).told()
+            assert told.endswith(" such tasks, or `--group-by task`, would tell)")
     assert met[0] <= 1 < 3 <= met[1]
 
 
@@ -216,11 +224,13 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
     assert cause.beyond_chance is False
     assert cause.told() == (
         "failed calls of index by coder that never succeeded (such as: index is down) in 8 of 28 failed traces and 0 "
-        "of 20 succeeded ones (within tasks, 40 pairs of a failed and a succeeded trace in 10 tasks, it is no more "
-        "than chance: harder tasks may be why)"
+        "of 20 succeeded ones (within 10 tasks, in none of 40 pairs of a failed and a succeeded trace has one alone "
+        "it: tasks cannot tell it from harder tasks; of 2 tasks with it 8 of 8 traces failed, of 10 without 20 of 40)"
     )
     (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) % 2)  # beside numbers of one side each
-    assert "40 pairs of a failed and a succeeded trace, of either side, in 10 tasks" in of_sides.told()
+    assert (
+        "within 10 tasks, in none of 40 pairs of a failed and a succeeded trace, of either side, has" in of_sides.told()
+    )
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
     cause = leading_causes(logs(tmp_path, rows))[0]
@@ -364,5 +374,39 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
         rows.append(run(0, ["index"] * (is_new and task < 3)) | more)
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert cause.beyond_chance is False
-    why = f": harder tasks, or what else differs in {named} v2, which has it more often, may be why)"
-    assert cause.told().endswith(why), cause.told()
+    why = f": tasks cannot tell it from harder tasks or what else differs in {named} v2, which has it more often; of 3"
+    assert why in cause.told(), cause.told()
+
+
+def drawn(having: list[int], failing: list[int], alone: list[int] = ()) -> list[dict[str, Any]]:  # type: ignore[assignment]
+    """Tasks of 8 runs: of each, how many of the first ones have the cause, and how many of these, and others, fail."""
+    rows = []
+    for task, (has, failed) in enumerate(zip(having, failing, strict=True)):
+        apart = alone[task] if alone else 0
+        for k in range(8):
+            won = float(not apart <= k < apart + failed)
+            more = {"trace_id": f"t{task}-{k}", "task_id": f"q{task}", "rewards": {"team": won}}
+            rows.append(run(0, ["index"] * (k < has)) | more)
+    return rows
+
+
+def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) -> None:
+    """All were "no more than chance: harder tasks may be why", also without a pair in which one alone had it."""
+    of_all = drawn([8] * 8 + [0] * 8, [7, 6, 7, 6, 6, 7, 7, 6, 1, 2, 1, 2, 1, 1, 2, 2])
+    (one,) = leading_causes(logs(tmp_path, of_all))
+    assert one.told().endswith(
+        "52 of 64 failed traces and 12 of 64 succeeded ones (within 16 tasks, in none of 152 pairs of a failed and a "
+        "succeeded trace has one alone it: tasks cannot tell it from harder tasks; of 8 tasks with it 52 of 64 traces "
+        "failed, of 8 without 12 of 64, beyond chance between tasks)"
+    )
+    of_one = drawn([8] * 7 + [2] + [0] * 8, [7] * 7 + [2] + [1] * 8)
+    (one,) = leading_causes(logs(tmp_path, of_one))
+    few = "(undecided: within 1 task, in 12 pairs of a failed and a succeeded trace one alone has it, in 12 the failed"
+    assert one.told().endswith(f"{few} one, too few tasks to tell)")
+    undecided = drawn([4] * 9 + [8] * 6 + [0] * 6, [4] * 9 + [7] * 6 + [1] * 6, [0, 1, 4, 1, 3, 1, 3, 1, 0] + [0] * 12)
+    (one,) = leading_causes(logs(tmp_path, undecided))
+    assert one.evidence is not None and one.evidence.low is not None and one.evidence.high is not None
+    assert one.evidence.low < 0.5 < 0.71 < one.evidence.high and "(undecided: within " in one.told()
+    alike = drawn([4] * 40 + [8] * 40, [4] * 40 + [7] * 40, [1, 3] * 20 + [0] * 40)
+    (one,) = leading_causes(logs(tmp_path, alike))
+    assert "(no large effect: within " in one.told() and "chance" not in one.told(), one.told()

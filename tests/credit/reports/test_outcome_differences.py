@@ -286,6 +286,23 @@ def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(t
     )
 
 
+def test_what_differs_between_tasks_alone_is_told_as_such(tmp_path: Path) -> None:
+    """An error in all runs of 8 tasks, 52 of 64 failed, and in none of 8 was "the same errors: nothing to compare"."""
+    lines = []
+    for task in range(16):
+        for k in range(8):
+            events = [{"id": "m", "type": "message", "agent": "a", "status": "error" if task < 8 else "ok"}]
+            won = float(k >= (6 + task % 2 if task < 8 else 1 + task % 2))
+            lines.append({"trace_id": f"t{task}-{k}", "task_id": f"q{task}", "events": events, "edges": [],
+                          "rewards": {"team": won}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+    alike = "Within tasks, failed and succeeded traces have the same length, agents, errors, tools and ends"
+    tasks = "Within no task, but over all tasks, failed and succeeded traces differ in errors (0.812 against 0.188)"
+    assert found.lines() == [f"{alike}: nothing to compare there.", f"{tasks}: harder tasks may be why."]
+    assert all(line in found.headline() for line in found.lines()) and found.between == (("errors", 0.8125, 0.1875),)
+
+
 def test_no_star_stands_beside_an_interval_that_holds_an_equal_chance() -> None:
     """ "24 to 53 %" had a star, which was of another test than the interval."""
     row = Difference("tokens generated", 292, 326, 0.385, 0.24, 0.53, 0.02, 0.001, 12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import datetime
 import json
+import random
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -239,6 +240,33 @@ def test_a_model_that_takes_long_is_no_wait(stated: bool, tmp_path: Path) -> Non
         assert rows["longest event in seconds"] == (300, 10) and rows["longest wait in seconds"] == (2, 3.5)
     else:  # the time before a message is that of its model
         assert rows["longest event in seconds"] == (302, 13.5) and "longest wait in seconds" not in rows
+
+
+def test_what_rounded_seconds_leave_between_events_is_no_wait(tmp_path: Path) -> None:
+    """A "longest wait" of 3.87e-05 against 3.37e-05 ranked third: seconds of four decimals, times of six."""
+    lines, rng = [], random.Random(7)
+    for number in range(24):
+        events: list[dict[str, Any]] = []
+        at = 0.0
+        for i in range(6):
+            took = rng.uniform(1, 9)
+            events.append(
+                {"id": f"m{i}", "t": round(at, 6), "type": "message", "agent": "a", "seconds": round(took, 4)}
+            )
+            at += took + (2 * (number % 3) if i == 3 else 0)
+        links = [{"src": f"m{i}", "dst": f"m{i + 1}", "type": "temporal"} for i in range(5)]
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "events": events, "edges": links,
+                      "rewards": {"team": float(number % 2)}})  # fmt: skip
+    waits = []
+    for few in (False, True):
+        kept = [line for i, line in enumerate(lines) if not few or i % 3 == 0]
+        for i, line in enumerate(kept):
+            line |= {"task_id": f"q{i // 2}", "rewards": {"team": float(i % 2)}}
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+        found = outcome_differences(read(tmp_path / "log.jsonl")).rows
+        assert {"wall clock in seconds", "longest event in seconds"} <= {row.what for row in found}
+        waits.append([round(row.failed + row.succeeded, 3) for row in found if row.what == "longest wait in seconds"])
+    assert waits == [[4.0], []], "without a gap there is only what rounding leaves"
 
 
 def all_seconds(traces: Traces) -> list[float | None]:

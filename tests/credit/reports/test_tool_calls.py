@@ -39,6 +39,25 @@ def read(folder: Path, *traces: list[Step], answered: bool = True) -> Traces:
     return credit.read(log)
 
 
+def test_a_result_without_a_call_is_its_own_call(tmp_path: Path) -> None:
+    """36 errors of a tool stood beside "calls 0", without a retry or a loop: the log wrote one row for both."""
+    steps: list[Step] = [("a", "test", "make", "1 failed"), ("a", "test", "make", None)]
+    steps += [("a", "look", "x", None)] * 4 + [("b", "edit", "y", "no such file")]
+    read(tmp_path, steps, steps[:2])
+    alike = []
+    for one in (False, True):
+        rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+        for row in rows if one else ():
+            calls = {event["id"][1:]: event for event in row["events"] if event["type"] == "tool_call"}
+            row["events"] = [calls[event["id"][1:]] | event for event in row["events"] if event["id"][0] == "r"]
+            row["edges"] = []
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = ToolCalls(traces := credit.read(tmp_path / "log.jsonl"))
+        alike.append([(row.agent, row.calls, row.errors, row.retries, row.loops) for row in triage(traces).agents])
+        assert (len(found.rows), int(found.counted.sum()), endings(traces)) == (9, 3, ())
+    assert alike[0] == alike[1] == [("a", 8, 2, 2, 1), ("b", 1, 1, 0, 0)]
+
+
 def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path) -> None:
     steps: list[Step] = [
         ("a", "test", "make", "1 failed"),

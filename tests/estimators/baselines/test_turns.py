@@ -205,7 +205,11 @@ def drawn(seed: int) -> Batch:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("plain", "options"),
-    [("grpo", {"eps": 1e-6}), pytest.param("grpo", {"eps": 0.1, "ddof": 0}, marks=pytest.mark.slow), ("dr_grpo", {})],
+    [
+        ("grpo", {"eps": 1e-6}),
+        pytest.param("grpo", {"eps": 0.1, "ddof": 0}, marks=pytest.mark.slow),
+        pytest.param("dr_grpo", {}, marks=pytest.mark.slow),
+    ],
 )
 def test_without_rewards_at_turns_it_is_the_normalised_outcome(plain: str, options: dict, seed: int) -> None:
     """The outcome was the last turn's reward, and was compared with turns of that number."""

@@ -214,8 +214,10 @@ def test_a_support_above_1_is_none() -> None:
     """It hid that the alternatives that were drawn do not hold what the target may choose."""
     graph, reward, _ = small_log()
     given = rest_elsewhere(evidence(small_log(), critic=False))
-    without = policy_value(graph, reward, Alternatives(**given | {"target_support": None}), **UNIT)
-    above = Alternatives(**given | {"target_support": np.full_like(given["target_support"], 1.5)})
+    unknown, above = (
+        Alternatives(**given | {"target_support": np.full_like(given["target_support"], x)}) for x in (np.nan, 1.5)
+    )
+    without = policy_value(graph, reward, unknown, **UNIT)
     told = policy_value(graph, reward, above, **UNIT)
     np.testing.assert_array_equal(told.covered[:CONTEXTS], without.covered[:CONTEXTS])
     np.testing.assert_array_equal(told.reason, without.reason)

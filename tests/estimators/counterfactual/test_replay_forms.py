@@ -294,13 +294,8 @@ TREES = ("context+node", "context+node+alternative", "situation+node+alternative
     ],
 )
 def test_siblings_are_compared_where_the_ids_say(method: str, form: str, seed: int, tmp_path: Path) -> None:
-    """At every door: columns, rows of a trainer, native lines and a table."""
-    drawn = Drawn(100 + seed)
-    evidence = columns_of(drawn, form)
-    tree = Tree(drawn, situation if form.startswith("situation") else frozen)
-    wanted = [getattr(tree, method)(t, k) for t, k, _ in drawn.rows]
-    if "fan" in form:
-        wanted = [x if c is not None else None for x, c in zip(wanted, evidence["context"], strict=True)]
+    """At every door of logs: columns, native lines and a table."""
+    drawn, evidence, wanted = siblings_of(method, form, seed)
     for traces in (
         from_columns(drawn, evidence),
         from_lines(drawn, evidence, tmp_path),
@@ -308,6 +303,24 @@ def test_siblings_are_compared_where_the_ids_say(method: str, form: str, seed: i
     ):
         assert clusters_in(traces) == drawn.clusters()
         same(found(traces, method), wanted)
+
+
+def siblings_of(method: str, form: str, seed: int) -> tuple[Drawn, dict[str, list[Any]], list[float | None]]:
+    """A world, what the form tells of it, and what its rows should get."""
+    drawn = Drawn(100 + seed)
+    evidence = columns_of(drawn, form)
+    tree = Tree(drawn, situation if form.startswith("situation") else frozen)
+    wanted = [getattr(tree, method)(t, k) for t, k, _ in drawn.rows]
+    if "fan" in form:
+        wanted = [x if c is not None else None for x, c in zip(wanted, evidence["context"], strict=True)]
+    return drawn, evidence, wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("method", "form"), [*itertools.product(("c3", "magrpo"), TREES), ("c3", "fan+fan_node")])
+def test_siblings_of_rows_of_a_trainer_are_compared_where_the_ids_say(method: str, form: str, seed: int) -> None:
+    drawn, evidence, wanted = siblings_of(method, form, seed)
     given = table(drawn)
     order = np.random.default_rng(seed).permutation(len(drawn.rows))
     shuffled = {name: [column[i] for i in order] for name, column in (given | evidence).items()}

@@ -1138,22 +1138,25 @@ def test_numbers_of_numpy_and_jax_are_numbers() -> None:
         RowAdvantages("spiral_rae", initial=np.inf)
 
 
-def test_an_outcome_that_is_paid_twice_is_named_once() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(
+    ("method", "options"), [("rloo", {"population": "agent", "by": "task,agent"}), ("spiral_rae", {})]
+)
+def test_an_outcome_that_is_paid_twice_is_named_once(method: str, options: dict[str, Any]) -> None:
     """The team's outcome beside the agents' own doubled an agent's average, without a word."""
     rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": ["p0", "p1"] * 2, "reward": np.array([1.0, 1, 0, 0])}
     own = {"agent_reward": [1.0, 0.0, 0.0, 1.0]}
-    for method, options in (("spiral_rae", {}), ("rloo", {"population": "agent", "by": "task,agent"})):
-        credit_of = RowAdvantages(method, **options)
-        with pytest.warns(MissingColumnWarning, match="adds 'agent_reward' to 'reward'.* in 1 of 4 rows.*reward of 0"):
-            credit_of(**rows, evidence=own)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            credit_of(**rows, evidence=own)
-            RowAdvantages(method, **options)(**{**rows, "reward": np.zeros(4)}, evidence=own)
-            TrainerCredit(RowAdvantages("rloo", population="agent"), trainer="T", on_cpu=False)(
-                **rows,
-                agent_reward=own["agent_reward"],  # in the place of the reward
-            )
+    credit_of = RowAdvantages(method, **options)
+    with pytest.warns(MissingColumnWarning, match="adds 'agent_reward' to 'reward'.* in 1 of 4 rows.*reward of 0"):
+        credit_of(**rows, evidence=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit_of(**rows, evidence=own)
+        RowAdvantages(method, **options)(**{**rows, "reward": np.zeros(4)}, evidence=own)
+        TrainerCredit(RowAdvantages("rloo", population="agent"), trainer="T", on_cpu=False)(
+            **rows,
+            agent_reward=own["agent_reward"],  # in the place of the reward
+        )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import credit
+from graphs.errors import UnreadWarning
 from graphs.traces.batch import Traces
 
 ACTS = ("a plan 0 0 1", "b plan 0 0 1", "a code 1 0 2", "a code 2 1 3", "b code 1 0 3", "b plan 2 1 5")
@@ -157,3 +158,20 @@ def test_a_step_of_each_trace_is_the_version_of_its_policy(
         assert "--columns policy_version=global_step" in notes["unread-columns"].expected
     left = credit.read(tmp_path, columns={"policy_version": ""})
     assert "policy_version" not in left.evidence
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_ids_that_begin_again_in_each_step_are_told_with_the_remedy(files: int, tmp_path: Path) -> None:
+    """Of one table the step was called a turn; of two, each with its trace 0, 16 refusals named no remedy."""
+    steps = [[f"{k},q,{step},{int(k == 0) ^ step}\n" for k in range(4)] for step in range(2)]
+    for file in range(files):
+        rows = steps[file] if files == 2 else [*steps[0], *steps[1]]
+        (tmp_path / f"{file}.csv").write_text("trace,group,step,reward\n" + "".join(rows) + "u,r,2,1\n" * (1 - file))
+    with pytest.warns(UnreadWarning):
+        problems = credit.read(tmp_path).problems
+    assert {problem.kind for problem in problems if problem.is_failure} == {
+        "duplicate-trace" if files == 2 else "inconsistent-reward"
+    }
+    said = "join its name or step to them" if files == 2 else "where ids of traces begin again in each 'step', join it"
+    assert all(said in problem.expected for problem in problems if problem.is_failure)
+    assert not any("turn=step" in problem.expected for problem in problems)

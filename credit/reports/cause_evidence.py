@@ -1,0 +1,147 @@
+"""What tasks say of a cause: of pairs of a failed and a succeeded trace of one task, in how many one alone has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from credit.reports.compared_kinds import ComparedKinds
+from graphs.dealing import dealt
+from graphs.task_means import LEAST_TASKS, LEVEL
+from graphs.text import amount, counted, percent
+
+__all__ = ["CauseEvidence", "cause_evidence"]
+
+LARGE = 0.71
+"""Part of the pairs in which one alone has a cause from which the failed one has it much more often: a large effect by
+Vargha and Delaney 2000, A critique and improvement of the CL common language effect size statistics."""
+POWERED = 1 + 0.84 / 1.96
+"""Half intervals that a difference must have to be found in 4 of 5 cases."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CauseEvidence:
+    """What traces of one task, and tasks, say of a cause.
+
+    Attributes:
+      within: whether traces of one task are compared; tasks of one kind are else.
+      pairs: of a failed and a succeeded trace that are compared, and of how many tasks: the log tells of both traces.
+      differing: in how many pairs one alone has it, and in how many tasks there are such.
+      failed_alone: in how many of these the failed one has it.
+      low, high: 95 % interval, over tasks, of what part that is; None without one.
+      needed: about how many tasks would show the part that was seen, by one test; 0 where that is no more than half.
+      with_it, without: how many tasks have it in half their traces or more, or in fewer, and how many of their traces
+        failed, of how many: (tasks, failed, traces).
+      p: of the test that both kinds of task fail alike, corrected; None with fewer than `LEAST_TASKS` of either.
+    """
+
+    within: bool
+    pairs: tuple[int, int]
+    differing: tuple[int, int]
+    failed_alone: int
+    low: float | None
+    high: float | None
+    needed: int
+    with_it: tuple[int, int, int]
+    without: tuple[int, int, int]
+    p: float | None
+
+    def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
+        """What it says of a cause that is not beyond chance, or is so between tasks, in one of four sentences.
+
+        Args:
+          kinds: what failed and succeeded traces are called.
+          sure: whether it is beyond chance.
+          close: whether the test narrowly misses.
+          wider: as of `LeadingCause`.
+          side: of which sides a pair's traces are.
+          there: what else may be behind it.
+        """
+        bad, good = kinds
+        pairs, tasks = self.pairs
+        if sure:
+            return "" if self.within else f"harder tasks{there} may be why{self._between(bad)}"
+        if not self.differing[0]:
+            none = f"in none of {counted(pairs, 'pair')} of a {bad} and a {good} trace{side} has one alone it"
+            within = f"within {counted(tasks, 'task')}, {none}" if pairs else "no task has both"
+            return f"{within}: tasks cannot tell it from harder tasks{there}{self._between(bad)}"
+        differ = f"{counted(self.differing[0], 'pair')} of a {bad} and a {good} trace{side} one alone has it"
+        found = f"within {counted(self.differing[1], 'task')}, in {differ}, in {self.failed_alone} the {bad} one"
+        if self.low is None or self.high is None:
+            found += ", too few tasks to tell"
+        else:
+            found += f", by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)}"
+            if self.high < LARGE:
+                return f"no large effect: {found}"
+        found += ", just short of beyond chance" if close else ""
+        more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
+        tell = f"; {more}{', or `--group-by task`,' * wider} would tell" if self.needed or close or wider else ""
+        return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
+
+    def _between(self, bad: str) -> str:
+        """How many traces failed of tasks with it and of others; "" where no task is of one of these."""
+        (some, lost, of), (others, rest, of_rest) = self.with_it, self.without
+        if not some or not others:
+            return ""
+        did = "did worse" if bad == "worse" else bad
+        with_it = f"of {counted(some, 'task')} with it {lost} of {counted(of, 'trace')} {did}"
+        beyond = ", beyond chance between tasks" if self.p is not None and self.p < LEVEL else ""
+        return f"; {with_it}, of {others} without {rest} of {of_rest}{beyond}"
+
+
+def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1) -> CauseEvidence:
+    """The evidence on a cause.
+
+    Args:
+      kinds: which traces are compared.
+      has: whether each of them has it, 0 or 1; NaN where its log does not tell.
+      looked: how many causes were looked at, by which a p is corrected.
+
+    Examples:
+      >>> import credit
+      >>> from credit.reports.compared_kinds import compared_kinds
+      >>> from credit.reports.judged_traces import judged_traces
+      >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+      >>> found = cause_evidence(compared_kinds(rows.traces, judged_traces(rows.traces)), np.array([1.0, 1.0, 0.0]))
+      >>> found.pairs, found.differing, found.failed_alone
+      ((2, 1), (1, 1), 1)
+    """
+    known = np.isfinite(has) & kinds.told
+    failed, yes = kinds.failed[known], has[known] > 0
+    _, first, unit = np.unique(kinds.unit[known], return_index=True, return_inverse=True)
+    bad, good, bad_has, good_has = (
+        np.bincount(unit, rows, len(first)).astype(np.int64) for rows in (failed, ~failed, failed & yes, ~failed & yes)
+    )
+    pairs, alone, other = bad * good, bad_has * (good - good_has), (bad - bad_has) * good_has
+    task = kinds.task[known][first]
+    chance, low, high, *_ = kinds.test(has)
+    tested = kinds.within and math.isfinite(low) and bool((alone + other).any())
+    needed = 0
+    if tested:
+        usable = pairs > 0
+        _, of = np.unique(task[usable], return_inverse=True)
+        shares = np.bincount(of, ((alone + other) / np.maximum(pairs, 1))[usable]) / np.bincount(of)
+        if chance > 0.5:
+            needed = math.ceil(len(shares) * (POWERED * (high - low) / 2 / (chance - 0.5)) ** 2)
+        low, high = (float(np.clip(0.5 + (end - 0.5) / shares.mean(), 0, 1)) for end in (low, high))
+    _, of_task = np.unique(kinds.task[known], return_inverse=True)
+    size, lost = np.bincount(of_task), np.bincount(of_task, failed)
+    most = 2 * np.bincount(of_task, yes) >= size
+    sums = [(int(some.sum()), int(lost[some].sum()), int(size[some].sum())) for some in (most, ~most)]
+    p = None
+    if min(sums[0][0], sums[1][0]) >= LEAST_TASKS:
+        p = dealt(lost / size, most, np.zeros(len(size), np.int64)).p * looked
+    return CauseEvidence(
+        within=kinds.within,
+        pairs=(int(pairs.sum()), len(np.unique(task[pairs > 0]))),
+        differing=(int((alone + other).sum()), len(np.unique(task[alone + other > 0]))),
+        failed_alone=int(alone.sum()),
+        low=low if tested else None,
+        high=high if tested else None,
+        needed=needed,
+        with_it=sums[0],
+        without=sums[1],
+        p=p,
+    )
