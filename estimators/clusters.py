@@ -12,6 +12,7 @@ Without `cluster_ids` every trace is a cluster of its own, and nothing here is c
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -130,10 +131,16 @@ def independent_groups(graph: EventGraph) -> jax.Array:
       >>> independent_groups(replayed)[:3].tolist()
       [0, 1, 0]
     """
-    group, num = jnp.asarray(graph.group_ids), graph.num_traces
+    group = jnp.asarray(graph.group_ids)
     if graph.cluster_ids is None:
         return group
-    cluster, trace_mask = jnp.asarray(graph.cluster_ids), jnp.asarray(graph.trace_mask)
+    samples: jax.Array = _joined(group, jnp.asarray(graph.cluster_ids), jnp.asarray(graph.trace_mask))
+    return samples
+
+
+@functools.partial(jax.jit, inline=True)  # called by itself, a loop is compiled at each call
+def _joined(group: jax.Array, cluster: jax.Array, trace_mask: jax.Array) -> jax.Array:
+    num = len(group)
 
     def wider(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         label, _ = state  # of each group

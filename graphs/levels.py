@@ -63,6 +63,13 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     if num_first is None:
         consecutive: jax.Array = _sorted_pairs(first, second, mask)
         return consecutive
+    ids: jax.Array = _placed_pairs(first, second, mask, num_first=num_first)
+    return ids
+
+
+@functools.partial(jax.jit, static_argnames="num_first", inline=True)  # by itself, `cond` is compiled at each call
+def _placed_pairs(first: jax.Array, second: jax.Array, mask: jax.Array, *, num_first: int) -> jax.Array:
+    """`pair_ids` without a sort where ranges fit side by side."""
     size = first.shape[0]
     bounds = np.iinfo(np.int32)
     least = jax.ops.segment_min(jnp.where(mask, second, bounds.max), first, num_segments=num_first)

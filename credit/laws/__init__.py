@@ -49,7 +49,8 @@ def check(
         "trace", for evidence of your own (floats in (0, 1), NaN where absent).
       scope: whose rewards can change a trace's numbers: "trace" its own only, "group", "batch", or "sequence" (those of
         earlier traces).
-      unbiased: whether `fn` is to have no bias, so that nothing which follows an action may move its baseline.
+      unbiased: whether `fn` is to have no bias, so that no reward or evidence which follows an action may move its
+        baseline. Later actions may not either, which no law tries: `credit bench bias` finds it.
       skip: names in `LAWS` that are left out.
       seed: seed of the batches.
       group_size: traces of a group, from 4 to 15. None: 4, or the least that is not TOO_FEW for `fn`; the report says
@@ -70,7 +71,7 @@ def check(
       laws of rloo
       finite         holds
       equal_rewards  holds
-      bias: no law measures it; `unbiased=True` tries what follows an action; `credit bench bias` computes it
+      bias: no law measures it; `unbiased=True` tries later rewards and evidence alone; `credit bench bias` computes it
     """
     method, shaped, nonnegative = fn, False, False
     if isinstance(method, Method):

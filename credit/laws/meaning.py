@@ -122,9 +122,9 @@ def declared(s: Subject) -> str:
 
     With `own_outcome` False no trace's amount moves with its own outcome. With estimand "total" it moves by as much.
     With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1, and of outcomes alone
-    it is 0 on average. Of a method that is declared unbiased, nothing that follows an action moves the action's
-    baseline, its scale or whether it has a number; and without evidence the amounts "return" and "total" rise by as
-    much as each reward that follows.
+    it is 0 on average. Of a method that is declared unbiased, no reward or evidence that follows an action
+    moves the action's baseline, its scale or whether it has a number; and without evidence the amounts "return" and
+    "total" rise by as much as each reward that follows. Later actions stay as they are.
     """
     batch = s.regular()
     result = jax.eval_shape(s.direct, s.padded(batch))

@@ -10,7 +10,9 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
-UNMEASURED = "bias: no law measures it; `unbiased=True` tries what follows an action; `credit bench bias` computes it"
+UNMEASURED = (
+    "bias: no law measures it; `unbiased=True` tries later rewards and evidence alone; `credit bench bias` computes it"
+)
 OFF_CENTRE = "centred: a rise of all rewards and values was tried, but not that the mean under the policy is 0"
 
 

@@ -328,9 +328,10 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
         for key, entry in (run.feedback_stats or {}).items() for value in _values(entry)
     ]  # fmt: skip
     for entry, place in trace.feedback:
-        value = entry.value if entry.score is None else float(entry.score)
-        if value is not None and value != "":
-            value = value if isinstance(value, float) and entry.score is not None else str(value)
+        value: float | str | None = None if entry.score is None else float(entry.score)
+        if value is None and isinstance(entry.value, str | bool | int | float):
+            value = str(entry.value)
+        if value not in (None, ""):
             scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or ""))
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()

@@ -206,6 +206,7 @@ def _join(
     graph = dataclasses.replace(graph, group_ids=pad_array(_codes(groups), to.traces))
     evidence |= evidence_of_traces(headings, to.traces)
     outcome = evidence.get(f"rewards.{channel}")
+    took = evidence.get("seconds")
     names = team["name"].unique().to_pylist()
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
@@ -223,7 +224,7 @@ def _join(
         problems=(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens)),
-            *time_notes(headings, times, event_counts),
+            *time_notes(headings, times, event_counts, None if took is None else took.array[: n.events]),
         ),
         ignored=ignored,
         tokens=tokens,

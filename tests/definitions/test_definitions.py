@@ -51,8 +51,8 @@ def test_a_log_of_each_format_means_what_is_written_beside_it(name: str, tmp_pat
     sample = SAMPLES[name]
     traces = read(sample.write(tmp_path))
     earlier = {"earlier-outcome"} if name in ("agent-lightning", "inspect-ai") else set()
-    notes = {"codex-fork": {"lone-subagent"}, "table": {"some-without-event-reward"}}.get(name, earlier)
-    assert {problem.kind for problem in traces.problems} == notes
+    notes = {"codex-fork": {"lone-subagent"}, "table": {"some-without-event-reward"}, "weave": {"category-score"}}
+    assert {problem.kind for problem in traces.problems} == notes.get(name, earlier)
     assert set(traces.traces["format"].to_pylist()) == {sample.format}
     assert meaning(traces) == sample.meaning
 

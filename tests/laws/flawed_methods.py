@@ -174,6 +174,16 @@ def is_among_the_rows_of_its_role(graph: Any, reward: Any, *, event_reward: Any 
     return replaced(out, baseline=jnp.where(out.valid, out.baseline + mean, 0), unit="event")
 
 
+def is_among_traces_of_its_length(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """The median of the others of the group with as many actions, which later actions change."""
+    acts = segment_count(graph.trace_ids, graph.num_traces, graph.event_mask & graph.action_mask, jnp.int32)
+    key = (graph.group_ids * graph.num_events + acts)[graph.trace_ids]
+    m = members(graph, reward, event_reward, by=key, population="trace", aggregate="sum")
+    median, others = median_of_others(m)
+    out = rloo(graph, reward, event_reward=event_reward)
+    return replaced(out, baseline=jnp.where(out.valid & (others > 0), median, out.baseline))
+
+
 def divides_by_its_own_return(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = rloo(graph, reward, event_reward=event_reward)
     return replaced(out, scale=jnp.where(out.valid, 1 + jnp.abs(out.credit), 1))

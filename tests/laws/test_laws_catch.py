@@ -103,6 +103,13 @@ def test_who_moves_with_what_follows_an_action_is_not_unbiased(
     assert check(method, needs=needs, skip=others, strict=False).results[0].passed is not False
 
 
+def test_a_report_says_which_bias_no_law_tries() -> None:
+    """Nothing later was to move a baseline: the median of traces of equal length passed, with a bias of 0.54."""
+    others = [law for law in LAWS if law != "declared"]
+    report = check(flawed.is_among_traces_of_its_length, unbiased=True, skip=others)
+    assert "tries later rewards and evidence alone; `credit bench bias` computes it" in str(report)
+
+
 def test_a_report_says_of_a_centre_that_its_mean_was_not_tried() -> None:
     """`centred=True` passed without a word where evidence makes the amounts."""
     others, words = [law for law in LAWS if law != "declared"], "but not that the mean under the policy is 0"

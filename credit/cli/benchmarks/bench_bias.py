@@ -13,7 +13,7 @@ import click
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, said, with_absent
-from credit.cli.benchmarks.to_write import to_write
+from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, by_commas, several_methods
@@ -150,11 +150,10 @@ def bias(
 
         told_absent = [one._asdict() for one in left_out.absent]
         print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent,
-                    "caveats": caveats})  # fmt: skip
+                    "caveats": caveats, "to_write": to_write(numbers)})  # fmt: skip
     else:
         _print(rows, score, group_size, left_out.absent, lines, all_methods=not methods)
-        for line in filter(None, [to_write(numbers)]):
-            stdout().print(words(line), soft_wrap=True)
+        print_to_write(numbers)
     if plot is not None:
         save_picture(_drawn(rows, score, left_out.absent), plot)
 

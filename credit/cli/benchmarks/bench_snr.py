@@ -13,7 +13,7 @@ import click
 from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import Measured, of_run, said
-from credit.cli.benchmarks.to_write import to_write
+from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -172,7 +172,7 @@ def snr(
     )
     save_numbers(numbers, table, _notes(report, few))
     if as_json:
-        print_json(report.json())
+        print_json(report.json() | {"to_write": to_write(numbers)})
     else:
         for group in sizes:
             stdout().print(_table(report, group))
@@ -185,8 +185,9 @@ def snr(
         lines = [*report.refusals(), *some, *NOTES, *said(numbers, "caveats"), *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
-        for line in filter(None, [*lines, to_write(numbers)]):
+        for line in lines:
             stdout().print(words(line), soft_wrap=True)
+        print_to_write(numbers)
     if output is not None and report.fits:  # one point a scheme is no curve
         _draw(report, output, values)
     if plot is not None:

@@ -15,7 +15,7 @@ import click
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import Measured, of_run, said, with_absent
-from credit.cli.benchmarks.to_write import to_write
+from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
@@ -214,7 +214,8 @@ def train(
     caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
-        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats})
+        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats,
+                    "to_write": to_write(numbers)})  # fmt: skip
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
@@ -228,8 +229,9 @@ def train(
         stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    for line in filter(None, (_values(rows), *caveats, to_write(numbers))):
+    for line in filter(None, (_values(rows), *caveats)):
         stdout().print(words(line), soft_wrap=True)
+    print_to_write(numbers)
     for line in _refused(compared):
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size, rates, left_out.absent)

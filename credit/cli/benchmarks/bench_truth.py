@@ -14,7 +14,7 @@ import click
 from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, with_absent
-from credit.cli.benchmarks.to_write import to_write
+from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, by_commas, several_methods
@@ -160,7 +160,8 @@ def truth(
         team = {**team, "traces": traces, "group_size": group_size}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}
-        print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent]})
+        print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent],
+                    "to_write": to_write(numbers)})  # fmt: skip
     else:
         for world in todo:
             absent = dict.fromkeys(n.method for n in numbers if n.world == world and n.shown == LEFT_OUT)
@@ -169,8 +170,9 @@ def truth(
                 stdout().print(_differences(of_world))
         lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
         notes = [note for note in NOTES if less or not note.startswith("less")]
-        for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values, to_write(numbers)]):
+        for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values]):
             stdout().print(words(line), soft_wrap=True)
+        print_to_write(numbers)
     if plot is not None:
         save_picture(picture(rows, absent=left_out.absent), plot)
 

@@ -400,7 +400,7 @@ class _Table:
         if reward is not None:
             constant("reward", "", reward)
         if word:
-            record.words["team"] = Word(word, column_of["reward"], (self.file, line, -1))
+            record.words.setdefault("team", Word(word, column_of["reward"], (self.file, line, -1)))
         elif reward is not None:
             record.rewards["team"] = reward
         for name in TRACE_EVIDENCE:

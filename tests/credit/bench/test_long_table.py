@@ -26,6 +26,7 @@ from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, of_run, with_absent
+from credit.cli.benchmarks.to_write import to_write
 
 
 @pytest.mark.slow
@@ -228,6 +229,29 @@ def test_every_caveat_of_a_benchmark_stands_in_every_form(
         assert text in alone.output and text in shown.stdout and all(text in one for one in typeset), text
     assert all(line in alone.output and line in shown.stdout for line in kept)
     _is_of_the_rows(alone.stdout.splitlines()[-1], rows, bench)
+
+
+def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
+    """One sentence was of the last own method in the first world, where the biased one was exact."""
+    values = {"rloo": (0.0, 0.0), "mine:a": (0.0, 0.54), "grpo": (0.1, 0.1), "mine:b": (0.3, 0.2)}
+    rows = [
+        Measured(name, "bias", value, world=world, group_size=2, bench="bias")
+        for name, of in values.items()
+        for world, value in zip(("one", "two"), of, strict=True)
+    ]
+    first, second = to_write(rows)
+    assert " is 0.54 for mine:a and 0 for rloo (two, groups of 2; of 2 conditions that of the larg" in first
+    assert " is 0.3 for mine:b and 0 for rloo (one, groups of 2; of 2 conditions that of the larg" in second
+    (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
+    assert " is 0.2 for mine:a and 0.2 for rloo (one, groups of 2; equal under all 2 conditions; `" in same
+    (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
+    assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
+
+
+def test_json_has_the_sentences() -> None:
+    call = ["bench", "bias", "-m", "rloo,dr_grpo", "--world", "relay-and", "--group-size", "2"]
+    shown, plain = (CliRunner().invoke(cli, [*call, *more]).stdout for more in ([], ["--json"]))
+    assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
 
 
 def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> None:
