@@ -334,10 +334,9 @@ class OutcomeDifferences:
     def _between(self) -> list[str]:
         """What differs between all failed and all succeeded traces, and in no task, which cannot tell why."""
         told = [f"{what} ({_against(failed, succeeded)})" for what, failed, succeeded in self.between]
-        than = f"{' and '.join(self.kinds)} traces"
-        return [
-            f"Within no task, but over all tasks, {than} differ in {'; '.join(told)}: harder tasks may be why."
-        ] * bool(told)
+        kinds = " and ".join(self.kinds)
+        said = f"Within no task, but over all tasks, {kinds} traces differ in {'; '.join(told)}"
+        return [f"{said}: harder tasks, or chance, may be why."] if told else []
 
     def same(self) -> list[str]:
         """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
