@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from credit.tables.batch_rows import Rows
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
-from graphs.traces.repeated_rows import APART, MEASURED, repeated_rows
+from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
 from graphs.traces.repeated_traces import contents, repeated_traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -24,21 +24,20 @@ class Copied(NamedTuple):
       rows: how many.
       twice: in words, where they surely are copies, as of `repeated_rows`; else "".
       filling: in words, where they seem to fill up the batch; else "".
-      whole: whether all rows of a group, or of the batch, stand equally often and more than once, as where it was
-        passed twice, or where each agent made as many calls.
+      untold: in words, where whole traces, groups or the batch stand more than once, as where they were passed twice,
+        and calls that nothing tells apart would look the same; else "".
     """
 
     rows: int
     twice: str = ""
     filling: str = ""
-    whole: bool = False
+    untold: str = ""
 
 
 def copied_rows(
     rows: Rows,
     places: np.ndarray | None = None,
-    beside: Iterable[np.ndarray] = (),
-    wrote: np.ndarray | None = None,
+    beside: Mapping[str, np.ndarray] | None = None,
 ) -> Copied:
     """The rows of a batch that equal an earlier one.
 
@@ -49,35 +48,51 @@ def copied_rows(
     Args:
       rows: of `credit.from_columns`.
       places: of the rows in the batch, [N]. Default: they are the batch.
-      beside: what is known of each row besides, numbers [N].
-      wrote: how many tokens each row wrote, [N], as far as that is known.
+      beside: what is known of each row besides, numbers [N] by name: `order`, `policy_version`, and what is measured,
+        NaN where it is not: `tokens` that it wrote and `log_ratio`.
     """
+    beside = beside or {}
+    lengths = {name: column for name, column in beside.items() if name in ("tokens", "log_ratio")}
     count, graph = len(rows.event), rows.names.graph
     turn, agent = (np.asarray(ids)[rows.event] for ids in (graph.turn_ids, graph.agent_ids))
-    if count and (copied := _again_under_other_ids(rows, places, wrote)):
+    if count and (copied := _again_under_other_ids(rows, places, lengths)):
         return copied
     if count == 0 or int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
         return Copied(0)
     kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
     of_rows = {name: column[rows.event] for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE}
-    lengths = [] if wrote is None else [wrote]
-    content = contents(turn, kinds[rows.event], *of_rows.values(), *beside, *lengths)
+    content = contents(turn, kinds[rows.event], *of_rows.values(), *beside.values())
     order = np.arange(count) if places is None else np.argsort(places)
     _, first, which, times = np.unique(content[order], return_index=True, return_inverse=True, return_counts=True)
     again = first[which] < np.arange(count)
     copies = int(np.count_nonzero(again))
     if copies == 0:
         return Copied(0)
-    if twice := _said_of_twice(rows, places, content, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths]):
+    if twice := _said_of_twice(
+        rows, places, content, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
+    ):
         return Copied(copies, twice)
-    whole = _is_whole(np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]][order][first], times)
-    if copies < 2 or not again[-copies:].all() or len(distinct(agent[order][~again])) + copies == count:
-        return Copied(copies, whole=whole)
-    filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
-    return Copied(copies, filling=filling, whole=whole)
+    if copies >= 2 and again[-copies:].all() and len(distinct(agent[order][~again])) + copies < count:
+        filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
+        return Copied(copies, filling=filling)
+    trace = np.asarray(graph.trace_ids)[rows.event]
+    group = np.asarray(graph.group_ids)[trace]
+    in_whole = again & _in_whole(
+        trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
+    )
+    if not in_whole.any():
+        return Copied(copies)
+    place = np.arange(count) if places is None else places[order]
+    copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
+    where = f"row {place[copy]} is row {place[first[which[copy]]]} again"
+    return Copied(
+        copies,
+        untold=f"{counted(int(in_whole.sum()), 'row')} that equal earlier ones in every column ({where}), those of "
+        "whole traces or groups, and count twice if they are no calls of their own, which turn= or order= tell",
+    )
 
 
-def _again_under_other_ids(rows: Rows, places: np.ndarray | None, wrote: np.ndarray | None) -> Copied | None:
+def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]) -> Copied | None:
     """The rows of `repeated_traces`, which compares those of groups; None where there are none."""
     graph, of_event, outcome = rows.names.graph, rows.names.rows, rows.names.reward
     n = len(rows.names.traces)
@@ -86,8 +101,8 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, wrote: np.ndar
         for name, column in rows.evidence.items()
         if name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind != "id"
     }
-    stated |= {} if wrote is None else {"tokens": wrote[of_event]}
-    measured = [column for name, column in stated.items() if name in MEASURED]
+    stated |= {name: column[of_event] for name, column in lengths.items()}
+    measured = [column for name, column in stated.items() if name in MEASURED or name in lengths]
     again, first = repeated_traces(graph, np.asarray(outcome)[:n], stated.values(), measured)
     if not len(again):
         return None
@@ -103,13 +118,42 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, wrote: np.ndar
     )
 
 
-def _is_whole(group: np.ndarray, times: np.ndarray) -> bool:
-    """`Copied.whole`, of the group of each unlike row and how often that stands; of `APART` unlike rows or more."""
-    by_group = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[by_group], prepend=-1))
-    often = np.gcd.reduceat(times[by_group], starts)
-    sizes = np.diff([*starts, len(group)])
-    return bool((len(group) >= APART and (often > 1).all()) or ((often > 1) & (sizes >= APART)).any())
+def _in_whole(
+    trace: np.ndarray,
+    group: np.ndarray,
+    agent: np.ndarray,
+    turn: np.ndarray,
+    first: np.ndarray,
+    which: np.ndarray,
+    *,
+    placed: bool,
+) -> np.ndarray:
+    """Whether each row is of a trace, a group or a batch all of whose rows stand equally often, more than once.
+
+    Without turns, a trace whose rows are together made as many calls. With turns, two unlike rows are enough where an
+    agent returns to a turn that it has left.
+
+    Args:
+      trace, group, agent, turn: int [N], in the order of the batch.
+      first, which: of the unlike rows, where each stands first, and int [N], the one that each row is.
+      placed: whether the place of each row in its trace is stated.
+    """
+    has_turns = len(np.unique(turn)) > len(np.unique(agent))
+    left = apart(np.zeros_like(trace), trace, np.arange(len(trace)), first, which)
+    of_turns = apart(agent, turn, np.arange(len(trace)), first, which)
+    times = np.bincount(which)
+
+    def whole(part: np.ndarray, least: int, told: np.ndarray) -> np.ndarray:
+        _, of = np.unique(part[first], return_inverse=True)
+        often = np.zeros(int(of.max()) + 1, np.int64)
+        np.gcd.at(often, of, times)
+        found: np.ndarray = ((often > 1) & (np.bincount(of, told) >= least))[of][which]
+        return found
+
+    every = np.ones(len(first), bool)
+    told = every if placed or has_turns else left
+    in_group: np.ndarray = whole(0 * group, APART, told) | whole(group, APART, told)
+    return in_group | whole(trace, 2, every if placed else of_turns) if placed or has_turns else in_group
 
 
 def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, measured: Iterable[np.ndarray]) -> str:

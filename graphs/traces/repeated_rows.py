@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "repeated_rows"]
+__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "apart", "repeated_rows"]
 
 REPEATED_ROWS = "repeated-rows"
 """The kind of the note that a table has rows again."""
@@ -129,16 +129,28 @@ def _all_again(
         return False
     _, own = np.unique(_pairs(trace, turn[:, 0]), return_inverse=True)
     turns = _pairs(own, turn[:, 1])
+    is_apart = apart(own, turns, place, first, which)
+    has_several = np.bincount(own[np.unique(turns, return_index=True)[1]]) > 1
+    enough = np.count_nonzero(is_apart) >= max(APART, np.count_nonzero(has_several[own[first]]) / 4)
+    return bool(enough and len(np.unique(trace[first[is_apart]])) > 1)
+
+
+def apart(own: np.ndarray, turn: np.ndarray, place: np.ndarray, first: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Whether each unlike row stands in several stays of its agent in its turn, which was left between: bool.
+
+    Args:
+      own, turn, place: int [N], the agent of each row, its turn, and where it stands.
+      first: where each unlike row stands first.
+      which: int [N], the unlike row that each is.
+    """
     order = np.lexsort((place, own))
     stay = np.empty_like(order)  # of an agent in a turn, until its next one
-    stay[order] = np.cumsum(np.diff(turns[order], prepend=-1) != 0)
+    stay[order] = np.cumsum((np.diff(turn[order], prepend=-1) != 0) | (np.diff(own[order], prepend=-1) != 0))
     begins, ends = stay[first], stay[first]
     np.minimum.at(begins, which, stay)
     np.maximum.at(ends, which, stay)
-    apart = begins < ends
-    has_several = np.bincount(own[np.unique(turns, return_index=True)[1]]) > 1
-    enough = np.count_nonzero(apart) >= max(APART, np.count_nonzero(has_several[own[first]]) / 4)
-    return bool(enough and len(np.unique(trace[first[apart]])) > 1)
+    is_apart: np.ndarray = begins < ends
+    return is_apart
 
 
 def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:

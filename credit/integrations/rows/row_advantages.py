@@ -19,7 +19,7 @@ import inspect
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -33,6 +33,7 @@ from credit.integrations.rows.row_columns import (
     as_numbers,
     give_back,
     of_entered,
+    of_rows,
     on_host,
     spread,
     taken,
@@ -54,7 +55,7 @@ from credit.integrations.rows.row_versions import trained_versions, version_metr
 from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import in_range, nulls
-from credit.tables.copied_rows import copied_rows
+from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.row_order import (
     order_of_turns,
     rounds_at_once,
@@ -403,17 +404,15 @@ class RowAdvantages:
             once = not again[0] if again else None
             metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered, paid_once=once)
             metrics |= version_metrics(batch, None if trained is None else trained[places])
-            tokens = None if wrote is None else np.asarray(on_host(wrote.sum(1)))[places]
-            copied = copied_rows(batch.rows, take, _beside(batch, order, places), tokens)
+            copied = copied_rows(batch.rows, take, _beside(batch, n, order, wrote, log_ratio, places))
             metrics["credit/copied"] = copied.rows / len(batch.rows.event)
             if "event_reward" in batch.columns:
                 metrics["credit/unpaid"] = np.count_nonzero(unpaid[places]) / len(batch.rows.event)
-            self._warn({"copied": f"{copied.filling} pass where="} if copied.filling else {}, stacklevel=3)
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
             untold = "" if order is not None or falls else self._untold(batch)
-            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied.twice, untold)
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -443,7 +442,7 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or copied.twice or copied.filling or copied.whole) or self._numbers_rounds(
+            doubted = bool(apart or copied.twice or copied.filling or copied.untold) or self._numbers_rounds(
                 batch, at, falls
             )
             doubted |= bool(untold)
@@ -663,7 +662,7 @@ class RowAdvantages:
         falls: str,
         again: str,
         lost: int,
-        copies: str,
+        copied: Copied,
         untold: str,
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
@@ -700,8 +699,10 @@ class RowAdvantages:
             texts["unpaid"] = f"adds 'event_reward', which is {counted_as_nothing(round(unpaid * rows), rows)}"
         if again:
             texts["again"] = f"gets the outcome again as 'event_reward' {again}, so it counts twice: leave that out"
-        if copies:
+        if copies := copied.twice or copied.untold:
             texts["copies"] = f"gets {copies}: leave them out, or pass where="
+        if copied.filling:
+            texts["copied"] = f"gets what seem copies: {copied.filling} pass where="
         if lost:
             texts["lost"] = (
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
@@ -868,11 +869,17 @@ _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
 
 
-def _beside(batch: Batch, order: Any, places: Any) -> Iterator[np.ndarray]:
-    """What is known of the rows of a batch beside their labels and evidence: numbers."""
-    yield from (batch.columns[name] for name in ("policy_version",) if name in batch.columns)
+def _beside(batch: Batch, n: int, order: Any, wrote: Any, log_ratio: Any, places: Any) -> dict[str, np.ndarray]:
+    """What is known of the rows of a batch beside their labels and evidence, for `copied_rows`."""
+    known = {name: batch.columns[name] for name in ("policy_version",) if name in batch.columns}
     if order is not None:
-        yield np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
+        known["order"] = np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
+    if wrote is not None:
+        known["tokens"] = np.asarray(on_host(wrote.sum(1)))[places]
+    if log_ratio is not None:
+        ratio = of_rows(log_ratio, (n,) if wrote is None else tuple(wrote.shape))[places]
+        known["log_ratio"] = np.where(np.abs(ratio) < SAME, np.nan, ratio)  # of the policy that acted
+    return known
 
 
 def _words(names: Any) -> list[str]:

@@ -20,6 +20,7 @@ __all__ = [
     "as_numbers",
     "give_back",
     "of_entered",
+    "of_rows",
     "on_host",
     "spread",
     "taken",
@@ -194,6 +195,28 @@ def of_entered(log_ratio: Any, wrote: Any, trace: np.ndarray) -> np.ndarray:
     return ratio[of_part >= 0]
 
 
+def of_rows(log_ratio: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The ratio of each row, its tokens together: [N].
+
+    Args:
+      log_ratio: of `weighted`.
+      shape: of the rows, or of their tokens.
+
+    Raises:
+      ColumnError: another shape.
+    """
+    ratio = _stated(log_ratio, shape)
+    return ratio if ratio.ndim == 1 else np.nan_to_num(ratio).sum(1)
+
+
+def _stated(log_ratio: Any, shape: tuple[int, ...]) -> np.ndarray:
+    ratio = np.asarray(on_host(log_ratio), np.float64)
+    if ratio.shape not in (shape, shape[:1]):
+        tokens = f", its tokens together, or {shape}, one for each token of `mask`" if len(shape) > 1 else ""
+        raise ColumnError("log_ratio", [], f"has shape {ratio.shape}; expected {shape[:1]}, one number a row{tokens}")
+    return ratio
+
+
 def _parts(log_ratio: Any, wrote: Any, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The ratio and the trace of each row, or of each token that the policy wrote."""
     ratio = np.asarray(on_host(log_ratio), np.float64)
@@ -214,11 +237,8 @@ def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, f
     Raises:
       ColumnError: another shape; NaN or +inf where an advantage is not 0. The weight of -inf is 0.
     """
-    ratio = np.asarray(on_host(log_ratio), np.float64)
     shape = tuple(values.shape)
-    if ratio.shape not in (shape, shape[:1]):
-        tokens = f", its tokens together, or {shape}, one for each token of `mask`" if len(shape) > 1 else ""
-        raise ColumnError("log_ratio", [], f"has shape {ratio.shape}; expected {shape[:1]}, one number a row{tokens}")
+    ratio = _stated(log_ratio, shape)
     ratio = np.broadcast_to(ratio if ratio.shape == shape else ratio[:, None], shape)
     trained = np.asarray(on_host(values)) != 0
     for bad, what in ((np.isnan(ratio), "NaN"), (np.isposinf(ratio), "infinite")):
