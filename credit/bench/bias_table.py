@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from credit.bench.bias import Row
 from credit.bench.rounding import rounded
-from graphs.worlds.micro.examples import MICRO
 
 __all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown", "worlds_of"]
 
@@ -29,9 +28,8 @@ def cell(rows: Iterable[Row], score: str) -> str:
 
 
 def worlds_of(rows: Sequence[Row]) -> list[str]:
-    """The worlds of rows: those of the package in its order, then your own."""
-    found = {row.world for row in rows}
-    return [world for world in dict.fromkeys([*MICRO, *(row.world for row in rows)]) if world in found]
+    """The worlds of rows, in their order."""
+    return list(dict.fromkeys(row.world for row in rows))
 
 
 def grid(rows: Sequence[Row], score: str) -> tuple[list[str], list[list[str]]]:

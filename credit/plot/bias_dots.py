@@ -85,7 +85,7 @@ def draw_methods(
     for row in chosen:
         by_method.setdefault(row.method, []).append(row)
     order = list(by_method)
-    worlds = list(dict.fromkeys(row.world for row in chosen))
+    worlds = [world for world in dict.fromkeys(world for world, _ in asked) if any(r.world == world for r in chosen)]
     lines = -(-len(scores) // ABREAST)
     across = -(-len(scores) // lines)
     figure = new_figure(2.4 + 2.4 * across, 0.75 + (0.75 + 0.2 * len(order)) * lines)

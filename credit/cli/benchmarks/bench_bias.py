@@ -131,6 +131,7 @@ def bias(
 
     too_many = beyond(methods, worlds, group_size, most_batches)
     rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
+    rows = _as_named(rows, methods, worlds)
     why = reasons(rows) if methods else {}
     lines = [*absent_lines(left_out.absent), *too_many]
     for line, of in too_many.items():
@@ -158,24 +159,27 @@ def bias(
         save_picture(_drawn(rows, score, left_out.absent), plot)
 
 
+def _as_named(rows: list[Row], methods: Sequence[str], worlds: Sequence[str]) -> list[Row]:
+    """Rows by method and by world, each in the order of the call, which all tables and figures keep."""
+    from graphs.worlds.micro.examples import MICRO
+
+    of, at = methods or list(dict.fromkeys(row.method for row in rows)), worlds or [*MICRO]
+    return sorted(rows, key=lambda row: (of.index(row.method), at.index(row.world)))
+
+
 def _all_numbers(
     rows: list[Row], absent: Sequence[Absent], refused: Mapping[tuple[str, str, int], str]
 ) -> list[Measured]:
-    """The scores of rows, worlds in the order of the printed table, and a line for each that is left out.
+    """The scores of rows, in their order, and a line for each that is left out.
 
     Args:
       rows, absent: as printed.
       refused: of `reasons`.
     """
-    from credit.bench.bias_table import worlds_of
-
-    places = {world: place for place, world in enumerate(worlds_of(rows))}
-    methods = list(dict.fromkeys(row.method for row in rows))
-    ordered = sorted(rows, key=lambda row: (methods.index(row.method), places[row.world]))
     left_out = {(one.method, one.place, one.size): one.why for one in absent}
     numbers = [
         number._replace(why=left_out.get(at, refused.get(at, "")))
-        for row in ordered
+        for row in rows
         for at in ((row.method, row.world, row.k),)
         for number in _numbers(row)
     ]

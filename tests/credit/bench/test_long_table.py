@@ -248,6 +248,21 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
 
 
+def test_worlds_have_the_order_in_which_they_were_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and figures had that of the package, and own worlds last; what has too many batches came first in none."""
+    monkeypatch.chdir(tmp_path)
+    names = ["stop-rewards", "relay-and"]
+    for asked in (names, names[::-1]):
+        call = ["bench", "bias", "-m", "rloo,c3", "--group-size", "2", "--world", ",".join(asked), "-o", "of.csv"]
+        shown = CliRunner().invoke(cli, [*call, "--plot", "of.svg", "--most-batches", "10"])
+        assert shown.exit_code == 0, shown.output
+        assert shown.stdout.split()[:3] == ["bias", *asked]
+        of_rloo = [row["world"] for row in pyarrow.csv.read_csv("of.csv").to_pylist() if row["method"] == "rloo"]
+        assert list(dict.fromkeys(of_rloo)) == asked
+        comments = re.findall(r"<!-- (.*?) -->", Path("of.svg").read_text())
+        assert [text for text in comments if text in names] == asked, comments
+
+
 def test_json_has_the_sentences() -> None:
     call = ["bench", "bias", "-m", "rloo,dr_grpo", "--world", "relay-and", "--group-size", "2"]
     shown, plain = (CliRunner().invoke(cli, [*call, *more]).stdout for more in ([], ["--json"]))
