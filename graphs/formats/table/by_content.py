@@ -53,6 +53,7 @@ class ColumnsByContent:
         self._of_trace: dict[tuple[str, str], float] = {}
         self._varies: dict[str, dict[str, int]] = {}  # a column -> traces in which it differs, and the line that tells
         self._begins: dict[str, tuple[str, str]] = {}  # the agent and turn of a trace's first row
+        self._again: dict[str, set[str]] = {}  # a column -> traces whose first row's turn has several numbers
         self._left: set[str] = set()  # traces in which that agent had another turn
         self._counts = {*self.names}  # whose numbers may be versions
         self._parts: set[str] = set()  # in which ids of traces begin again
@@ -70,7 +71,7 @@ class ColumnsByContent:
             if self._of_trace.setdefault((name, trace), number) != number:
                 self._varies.setdefault(name, {}).setdefault(trace, line)
                 if begins == (agent, turn) and (name in self._of_training or trace in self._left):
-                    self._parts.add(name)
+                    self._again.setdefault(name, set()).add(trace)
             if _version(number) is None:
                 self._counts.discard(name)
 
@@ -87,7 +88,11 @@ class ColumnsByContent:
         return next((name for name in self.names if name in alike and "policy_version" in self._may_be[name]), "")
 
     def reused(self) -> tuple[str, dict[str, int]]:
-        """The first column in each number of which ids of traces begin again, and those, with their first such line."""
+        """The first column in each number of which ids of traces begin again, and those, with their first such line.
+
+        Most of those in which it differs do, or rewards say so.
+        """
+        self._parts |= {name for name, traces in self._again.items() if 2 * len(traces) >= len(self._varies[name])}
         of_versions = [name for name in self.names if "policy_version" in self._may_be[name] and name in self._parts]
         return next(((name, self._varies.get(name, {})) for name in of_versions), ("", {}))
 
