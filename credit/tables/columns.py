@@ -130,7 +130,7 @@ def from_columns(
         rows stand twice, by numbers that hardly come twice, or end the batch as copies, where columns tell rows of one
         agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without turns; or
         `event_reward` is the outcome again; or a row stands behind a later turn, or has a null `event_reward`; or no
-        trace has an outcome; or ids differ only in case, blanks or Unicode's form.
+        trace has an outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as

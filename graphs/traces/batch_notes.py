@@ -21,11 +21,12 @@ from graphs.traces.repeated_traces import repeated_traces
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import Tokens
 
-__all__ = ["OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
+__all__ = ["BY_VERSION", "OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
 
+BY_VERSION = ". `--by task,policy_version` compares those of one"
 OF_VERSIONS = (
     "a loss that weighs each trace by its ratio to the policy that is trained; the mean of other traces is an "
-    "unbiased baseline, whatever their versions. `--by task,policy_version` compares those of one"
+    f"unbiased baseline, whatever their versions{BY_VERSION}"
 )
 """What several versions of the policy in a group ask for: nothing of the method, and a weight of the loss."""
 

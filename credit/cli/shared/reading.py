@@ -360,5 +360,12 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
 
 def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
     """List refusals on standard error, and exit with the code that tells whether there were any."""
-    list_problems(read.problems, stderr(), all_=False)
+    problems = read.problems
+    if "policy_version" in str(ctx.params.get("by")):  # which the note on versions would advise
+        from graphs.traces.batch_notes import BY_VERSION
+
+        problems = tuple(
+            dataclasses.replace(problem, expected=problem.expected.removesuffix(BY_VERSION)) for problem in problems
+        )
+    list_problems(problems, stderr(), all_=False)
     ctx.exit(exit_code(read, allow_bad))

@@ -51,7 +51,7 @@ from credit.integrations.rows.row_metrics import (
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rewards_left_out, rows_named, used_rows
-from credit.integrations.rows.row_versions import trained_versions, version_metrics
+from credit.integrations.rows.row_versions import traces_used_again, trained_versions, version_metrics
 from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import in_range, nulls
@@ -445,7 +445,7 @@ class RowAdvantages:
             doubted = bool(apart or copied.twice or copied.filling or copied.untold) or self._numbers_rounds(
                 batch, at, falls
             )
-            doubted |= bool(untold)
+            doubted |= bool(untold or traces_used_again(batch))
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -703,6 +703,11 @@ class RowAdvantages:
             texts["copies"] = f"gets {copies}: leave them out, or pass where="
         if copied.filling:
             texts["copied"] = f"gets what seem copies: {copied.filling} pass where="
+        if used := traces_used_again(batch):
+            texts["used"] = (
+                f"gets rows of several 'policy_version' in the first turn of {counted(used, 'trace')}: where ids are "
+                "used again at each step, join the step to them"
+            )
         if lost:
             texts["lost"] = (
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "

@@ -15,7 +15,7 @@ from graphs.argument_kinds import is_whole
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["trained_versions", "version_metrics"]
+__all__ = ["traces_used_again", "trained_versions", "version_metrics"]
 
 
 def trained_versions(trained: Any, agent: Any, version: np.ndarray | None, drawn: np.ndarray) -> np.ndarray | None:
@@ -84,3 +84,28 @@ def version_metrics(batch: Batch, trained: np.ndarray | None) -> dict[str, float
     ages = {"policy_age": age.max(), "policy_age_mean": age.mean()}
     several = {"groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
     return unknown | {f"credit/{name}": float(value) for name, value in {**ages, **several}.items()}
+
+
+def traces_used_again(batch: Batch) -> int:
+    """How many traces have several versions in their first turn, as where ids are used again at a later step.
+
+    A trace may go on under a later policy, and begins under one. 0 where most of those of several versions do.
+    """
+    if "policy_version" not in batch.columns or "turn" not in batch.columns:
+        return 0
+    event, graph = batch.rows.event, batch.graph
+    trace, agent, turn = (np.asarray(ids)[event] for ids in (graph.trace_ids, graph.agent_ids, graph.turn_ids))
+    order = np.argsort(event)
+    ids, begin = np.unique(trace[order], return_index=True)
+    first = order[begin[np.searchsorted(ids, trace)]]
+    version = batch.columns["policy_version"]
+    known = ~np.isnan(version)
+
+    def several(rows: np.ndarray) -> int:
+        least, most = np.full(len(graph.trace_mask), np.inf), np.full(len(graph.trace_mask), -np.inf)
+        np.minimum.at(least, trace[rows], version[rows])
+        np.maximum.at(most, trace[rows], version[rows])
+        return int(np.count_nonzero(most > least))
+
+    again = several(known & (agent == agent[first]) & (turn == turn[first]))
+    return again if 2 * again >= several(known) else 0

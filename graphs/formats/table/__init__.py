@@ -43,7 +43,7 @@ from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
-from graphs.text import excerpt, one_of
+from graphs.text import counted, excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord, Word
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
@@ -131,6 +131,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
+    differs: dict[str, str] = {}  # of these, steps of training that differ within traces, in words
     without_arguments = False  # calls of a table that has no column of them
     for source in sources:
         table = _Table(source.name)
@@ -141,7 +142,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 table.groups = groups
             column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
-            content = ColumnsByContent(names, column_of.values(), {*column_of, *columns})
+            version = column_of.get("policy_version", "")
+            content = ColumnsByContent(names, column_of.values(), {*column_of, *columns}, version)
             content.names = flat_columns(source, content.names)
             wanted = {*column_of.values(), *content.names}
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
@@ -151,14 +153,19 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     problem = table.add(line, row, column_of)
                     if problem is not None:
                         yield _with_part(problem, content, row)
-                    elif content.names:
-                        content.add(id_text(row[column_of["trace"]]), row)
+                    elif content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
+                        turn = trace.turns[-1] if trace.turns else None
+                        content.add(trace.trace_id, row, line, trace.agents[-1], turn)
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         except OSError as error:
             yield unreadable(source, error)
         else:
+            yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
+            name, lines = content.several()
+            if name and name != version:
+                differs.setdefault(name, f"{name!r} differs within {counted(len(lines), 'trace')}: {_REUSED}")
             if name := content.version():
                 column_of["policy_version"] = name
                 table.set_versions(content.of_traces(name))
@@ -196,7 +203,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 trace.trace_id: table.several[trace.trace_id] for trace in kept if trace.trace_id in table.several
             }:
                 trace_id, line = next(iter(several.items()))
-                shown, expected = "another than in the trace's first row", "one a trace: that of its first row counts"
+                shown = "another than in the trace's first row"
+                expected = f"one a trace: that of its first row counts; {_REUSED}"
                 place = "several-versions", source.name, line, column_of["policy_version"]
                 yield Problem(*place, shown, expected, trace_id, count=len(several))
             if "id" not in column_of:
@@ -207,6 +215,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     if unread:
         option = columns_option(likely) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
+        expected += "".join(f"; {words}" for words in differs.values())
         if without_arguments:
             expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
@@ -214,6 +223,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
+
+
+_REUSED = "where ids of traces begin again in each, join it to them, as in 3-0"
 
 
 def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
@@ -323,6 +335,17 @@ class _Table:
         self.traces[trace_id] = None
         for ours in ("group", "reward", "system", "topology", *TRACE_EVIDENCE):  # a refused trace keeps no memory
             self.stated.pop((trace_id, ours, ""), None)
+
+    def refuse_reused(self, column: str, lines: Mapping[str, int], of_trace: str) -> Iterator[Problem]:
+        """Refuse the traces in which a column differs, in each number of which ids begin again, also as rewards agree.
+
+        What remained of a step would be chosen by its outcomes.
+        """
+        for trace_id, line in lines.items():
+            if self.traces[trace_id] is not None:
+                self._refuse(trace_id)
+                expected = f"an id of one trace: {column!r} differs within {counted(len(lines), 'trace')}; {_REUSED}"
+                yield Problem("duplicate-trace", self.file, line, of_trace, excerpt(trace_id), expected, trace_id)
 
     def unless_taken(self, trace: TraceRecord) -> Problem | None:
         """The problem of a trace without a group, whose id is the group of other traces: it would join them."""

@@ -1,6 +1,8 @@
 """Columns under names that may mean several things: what their numbers say, a step of training or an order of rows.
 
 A `step` is that of training where each trace has one, and an action's where it differs between the rows of a trace.
+A trace may go on under a later policy. Where it begins again in each step, at the turn of its first row or with another
+reward, its id is that of several traces.
 """
 
 from __future__ import annotations
@@ -33,32 +35,43 @@ class ColumnsByContent:
       names: of those that nothing reads, the columns that may be a version of the policy, a time or a turn.
     """
 
-    def __init__(self, names: Iterable[str], read: Collection[str], told: Collection[str]) -> None:
+    def __init__(self, names: Iterable[str], read: Collection[str], told: Collection[str], version: str = "") -> None:
         """Look at columns.
 
         Args:
           names: of the table.
           read: those of them that are read.
           told: our names of columns that the table has, or that the user leaves out.
+          version: the column that is read as the version of the policy, if one is.
         """
         like = {name: [ours for words, ours in _LIKE.items() if words.search(snake_case(name))] for name in names}
         may_be = {name: [one for one in ours[0] if one not in told] for name, ours in like.items() if ours}
         self._may_be = {name: ours for name, ours in may_be.items() if ours and name not in read}
+        self._may_be |= {version: ["policy_version"]} if version else {}
+        self._of_training = {name for name in self._may_be if name == version or like[name][0] == ("policy_version",)}
         self.names = [*self._may_be]
         self._of_trace: dict[tuple[str, str], float] = {}
-        self._varies: set[str] = set()  # between rows of a trace
+        self._varies: dict[str, dict[str, int]] = {}  # a column -> traces in which it differs, and the line that tells
+        self._begins: dict[str, tuple[str, str]] = {}  # the agent and turn of a trace's first row
+        self._again: dict[str, set[str]] = {}  # a column -> traces whose first row's turn has several numbers
+        self._left: set[str] = set()  # traces in which that agent had another turn
         self._counts = {*self.names}  # whose numbers may be versions
         self._parts: set[str] = set()  # in which ids of traces begin again
 
-    def add(self, trace: str, row: Row) -> None:
-        """Take in a row of a trace."""
+    def add(self, trace: str, row: Row, line: int = 0, agent: str = "", turn: str | None = None) -> None:
+        """Take in a row of a trace, of an agent in a turn, if that is stated."""
+        begins = None if turn is None else self._begins.setdefault(trace, (agent, turn))
+        if begins is not None and agent == begins[0] and turn != begins[1]:
+            self._left.add(trace)
         for name in self.names:
             number = moment(row.get(name))
             if number is None:  # a text, or nothing: no column of ours
                 self.names = [other for other in self.names if other != name]
                 continue
             if self._of_trace.setdefault((name, trace), number) != number:
-                self._varies.add(name)
+                self._varies.setdefault(name, {}).setdefault(trace, line)
+                if begins == (agent, turn) and (name in self._of_training or trace in self._left):
+                    self._again.setdefault(name, set()).add(trace)
             if _version(number) is None:
                 self._counts.discard(name)
 
@@ -71,8 +84,22 @@ class ColumnsByContent:
 
     def version(self) -> str:
         """The first column with one version of the policy for each trace; "" where there is none."""
-        alike = self._counts - self._varies
+        alike = self._counts - self._varies.keys()
         return next((name for name in self.names if name in alike and "policy_version" in self._may_be[name]), "")
+
+    def reused(self) -> tuple[str, dict[str, int]]:
+        """The first column in each number of which ids of traces begin again, and those, with their first such line.
+
+        Most of those in which it differs do, or rewards say so.
+        """
+        self._parts |= {name for name, traces in self._again.items() if 2 * len(traces) >= len(self._varies[name])}
+        of_versions = [name for name in self.names if "policy_version" in self._may_be[name] and name in self._parts]
+        return next(((name, self._varies.get(name, {})) for name in of_versions), ("", {}))
+
+    def several(self) -> tuple[str, dict[str, int]]:
+        """The first column of steps of training that differs within traces, which may be reused ids, and those."""
+        of_training = [name for name in self.names if name in self._of_training & self._varies.keys() - self._parts]
+        return next(((name, self._varies[name]) for name in of_training), ("", {}))
 
     def of_traces(self, name: str) -> dict[str, float]:
         """The number of each trace in a column."""
@@ -80,5 +107,5 @@ class ColumnsByContent:
 
     def likely(self) -> dict[str, str]:
         """Our name to the first column that may be it, of those whose numbers differ between the rows of a trace."""
-        varying = [name for name in self.names if name in self._varies - self._parts]
+        varying = [name for name in self.names if name in self._varies.keys() - self._parts]
         return {self._may_be[name][-1]: name for name in reversed(varying)}

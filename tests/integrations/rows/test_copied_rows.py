@@ -296,7 +296,7 @@ def test_a_continuous_log_ratio_proves_copies_and_tells_calls_apart() -> None:
     again = {name: column[take] for name, column in columns.items()}
     again["log_ratio"][:40] += 0.01
     named_where_not_unbiased(again, False)
-    with pytest.raises(credit.CreditError, match="log_ratio.*has shape"):
+    with pytest.raises(credit.CreditError, match=r"log_ratio.*has shape"):
         RowAdvantages("rloo")(**{**columns, "log_ratio": np.zeros(3)})
 
 

@@ -1249,6 +1249,19 @@ def test_a_trace_that_spans_versions_has_its_first_as_in_a_log(tmp_path: Path) -
     assert np.asarray(logged.advantage)[:6].tolist() == result.advantages.tolist()
 
 
+def test_ids_used_again_at_a_later_version_are_named_and_a_trace_that_goes_on_is_not() -> None:
+    """Rollouts of two steps under one id were one trace without a word where their outcomes agree."""
+    rows = {"group": ["q"] * 8, "trace": list("aaaabbbb"), "reward": np.array([1.0] * 4 + [0.0] * 4)}
+    again = rows | {"turn": [0, 1, 0, 1] * 2, "policy_version": [10, 10, 12, 12] * 2}
+    said = "rows of several 'policy_version' in the first turn of 2 traces: where ids are used again"
+    with pytest.warns(MissingColumnWarning, match=said):
+        assert "credit/condition/unbiased" not in RowAdvantages("rloo")(**again, trained_version=12).metrics
+    with pytest.raises(CreditError, match=said):
+        RowAdvantages("rloo", strict=True)(**again)
+    with warnings.catch_warnings(action="error"):
+        RowAdvantages("rloo", strict=True)(**again | {"turn": [0, 1, 2, 3] * 2})
+
+
 @pytest.mark.parametrize(
     ("by", "how"), [("policy_version", "policy_version="), ("stage", r"evidence=\{'stage': ...\}")]
 )

@@ -74,10 +74,12 @@ def test_the_note_on_versions_asks_for_a_weight_and_no_other_comparison(tmp_path
     assert problem.value == "several in 2 groups" and problem.expected == OF_VERSIONS and not problem.is_failure
     assert OF_VERSIONS in CHECKS["mixed_groups"].advice
     call = ["assign", str(path), "--method", "rloo", "-o", str(tmp_path / "a.csv")]
-    assert "1 several-versions" in CliRunner().invoke(cli, call).stderr
+    said = CliRunner().invoke(cli, call).stderr
+    assert "1 several-versions" in said and said.count("--by task,policy_version") == 1
     for more, without in ([], [2, 7]), (["--option", "singleton=raw"], []):
         done = CliRunner().invoke(cli, [*call, "--by", "task,policy_version", *more])
         assert done.exit_code == 0 and "1 several-versions" in done.stderr, done.stderr
+        assert "--by task,policy_version" not in done.stderr  # which compares so
         valid = pacsv.read_csv(tmp_path / "a.csv")["valid"].to_pylist()
         assert [i for i, ok in enumerate(valid) if not ok] == without
 
@@ -231,6 +233,15 @@ def test_ids_that_a_person_takes_for_one_are_named(tmp_path: Path, other: str) -
     assert noted(path)[0][0] == "look-alike-ids" and noted(path)[0][1].startswith("'Q1', ")
     done = CliRunner().invoke(cli, ["validate", str(path)])
     assert done.exit_code == 0 and done.stdout.count("[look-alike-ids]") == 1
+
+
+@pytest.mark.parametrize("other", ["searcher_0", "searcher 0", "Searcher--0"])
+@pytest.mark.parametrize("trace", "ab")
+def test_agents_renamed_by_a_joint_are_named(tmp_path: Path, other: str, trace: str) -> None:
+    """A renamed agent was another without a word, also beside itself; a sign and another number are no joint."""
+    rows = f"trace,group,agent,reward\na,q,searcher-0,1\n{trace},q,{other},1\nb,q,searcher0,1\nc,q,-1,0\nd,q,1,0\n"
+    path = written(tmp_path, "rows.csv", rows)
+    assert noted(path) == [("look-alike-ids", f"'searcher-0', '{other}'")]
 
 
 def test_numbers_that_pandas_wrote_as_floats_are_named(tmp_path: Path) -> None:

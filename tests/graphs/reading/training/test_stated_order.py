@@ -175,3 +175,66 @@ def test_ids_that_begin_again_in_each_step_are_told_with_the_remedy(files: int, 
     said = "join its name or step to them" if files == 2 else "where ids of traces begin again in each 'step', join it"
     assert all(said in problem.expected for problem in problems if problem.is_failure)
     assert not any("turn=step" in problem.expected for problem in problems)
+
+
+def epochs(seed: int, turns: bool, name: str, alike: bool = False) -> str:
+    """Rollouts of four tasks at two steps of training, under the same ids, each with its own outcome."""
+    draw = np.random.default_rng([81, seed])
+    rows = [f"trace,group,agent,{name}{',turn' * turns},reward\n"]
+    outcome = draw.integers(0, 2, (2, 12))
+    for step in range(2):
+        for k in range(12):
+            for turn in range(1 + draw.integers(3)):
+                of = outcome[0 if alike else step, k]
+                rows.append(f"q{k // 3}-r{k},q{k // 3},solver,{10 + 2 * step}{f',{turn}' * turns},{of}\n")
+    return "".join(rows)
+
+
+@pytest.mark.parametrize("name", ["global_step", "policy_version", "step"])
+@pytest.mark.parametrize("turns", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_ids_used_again_at_a_later_step_are_refused_also_where_outcomes_agree(
+    seed: int, turns: bool, name: str, tmp_path: Path
+) -> None:
+    """Those that agree by chance were merged and the others refused: a choice by outcome."""
+    path = tmp_path / "rows.csv"
+    path.write_text(epochs(seed, turns, name) + "u,r,solver,9," + "0," * turns + "1\n")
+    with pytest.warns(UnreadWarning):
+        traces = credit.read(path)
+    assert traces.traces["trace"].to_pylist() == ["u"]
+    failures = [problem for problem in traces.problems if problem.is_failure]
+    assert {problem.kind for problem in failures} == {"duplicate-trace", "inconsistent-reward"}
+    assert all("begin again in each" in problem.expected and "join it" in problem.expected for problem in failures)
+    merged = [problem for problem in failures if problem.kind == "duplicate-trace"]
+    assert all(f"'{name}' differs within " in problem.expected for problem in merged)
+    assert not any("policy_version=" in problem.expected for problem in traces.problems)
+
+
+@pytest.mark.parametrize("name", ["global_step", "policy_version"])
+def test_steps_that_differ_within_traces_are_named_where_nothing_tells_what_they_are(name: str, tmp_path: Path) -> None:
+    """Without turns and with equal outcomes, a note on the name of the column was all."""
+    path = tmp_path / "rows.csv"
+    path.write_text(epochs(0, False, name, alike=True))
+    (note,) = credit.read(path).problems
+    assert note.kind == ("several-versions" if name == "policy_version" else "unread-columns")
+    assert name == "policy_version" or "; 'global_step' differs within 12 traces" in note.expected
+    assert "where ids of traces begin again in each, join it" in note.expected
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("name", ["global_step", "policy_version"])
+def test_a_trace_that_goes_on_under_a_later_policy_is_one(name: str, shuffled: bool, tmp_path: Path) -> None:
+    draw = np.random.default_rng(82)
+    rows = [(k, turn, 10 + (turn >= k % 6)) for k in range(12) for turn in range(5)]
+    rows = [rows[i] for i in draw.permutation(len(rows))] if shuffled else rows
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        f"trace,group,turn,{name},reward\n" + "".join(f"t{k},q{k // 4},{t},{v},{k % 2}\n" for k, t, v in rows)
+    )
+    traces = credit.read(path)
+    assert traces.graph.num_traces >= 12 and not any(problem.is_failure for problem in traces.problems)
+    steps = "trace,group,turn,step,reward\n" + "".join(
+        f"t{k},q{k // 4},{step // 2},{step},{k % 2}\n" for k in range(8) for step in range(6)
+    )
+    path.write_text(steps)  # a turn of two steps
+    assert not any(problem.is_failure for problem in credit.read(path).problems)
