@@ -97,22 +97,22 @@ class Row:
 
 
 def cells(
-    methods: Sequence[str] = (), worlds: Sequence[str] = (), group_size: int | None = None, most: int | None = None
+    methods: Sequence[str] = (), worlds: Sequence[str] = (), group_sizes: Sequence[int] = (), most: int | None = None
 ) -> list[tuple[str, str, int]]:
     """Method (or variant), world and size of each row of the table, by default of all.
 
     Args:
       methods, worlds: names; empty for all.
-      group_size: instead of 2 and 3, of groups of traces and of the alternatives of a context. Rows of one trace stay
+      group_sizes: instead of 2 and 3, of groups of traces and of the alternatives of a context. Rows of one trace stay
         as they are, and rows with too many batches (`beyond`) are left out.
       most: batches of a row; None for `MOST_BATCHES`. `measure` takes as many as there are.
 
     Raises:
       CreditError: all rows have more than `most` batches of that size.
     """
-    too_many = beyond(methods, worlds, group_size, most)
+    too_many = beyond(methods, worlds, group_sizes, most)
     out = {cell for of in too_many.values() for cell in of}
-    found = [cell for cell in _asked(methods, worlds, group_size) if cell not in out]
+    found = [cell for cell in _asked(methods, worlds, group_sizes) if cell not in out]
     if not found:
         lines = "; ".join(too_many)
         raise CreditError(f"{lines}: choose a smaller group_size, or another world")
@@ -120,16 +120,16 @@ def cells(
 
 
 def beyond(
-    methods: Sequence[str], worlds: Sequence[str], group_size: int | None, most: int | None = None
+    methods: Sequence[str], worlds: Sequence[str], group_sizes: Sequence[int] = (), most: int | None = None
 ) -> dict[str, list[tuple[str, str, int]]]:
     """The rows with too many batches, by a line for each world and kind of batch.
 
     Args:
-      methods, worlds, group_size, most: as of `cells`.
+      methods, worlds, group_sizes, most: as of `cells`.
     """
     most = most or MOST_BATCHES
     rows: dict[str, list[tuple[str, str, int]]] = {}
-    for name, world, k in _asked(methods, worlds, group_size):
+    for name, world, k in _asked(methods, worlds, group_sizes):
         if (many := _number(name, world, k)) > most:
             of = "replay trees" if setting(name).way in ("replays", "nested") else "groups in any order"
             each = f"{k} alternatives a context" if of == "replay trees" else f"{k} traces"
@@ -138,11 +138,11 @@ def beyond(
     return {f"{', '.join(name for name, _, _ in of)}: {line}": of for line, of in rows.items()}
 
 
-def _asked(methods: Sequence[str], worlds: Sequence[str], group_size: int | None) -> Iterator[tuple[str, str, int]]:
+def _asked(methods: Sequence[str], worlds: Sequence[str], group_sizes: Sequence[int]) -> Iterator[tuple[str, str, int]]:
     for name in methods or SETTINGS:
         usual = sizes(setting(name).way)
         for world in worlds or MICRO:
-            yield from ((name, world, k) for k in (usual if group_size is None or usual == (1,) else (group_size,)))
+            yield from ((name, world, k) for k in (usual if not group_sizes or usual == (1,) else group_sizes))
 
 
 def _number(name: str, world: str, k: int) -> int:

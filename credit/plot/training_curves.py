@@ -24,7 +24,7 @@ __all__ = ["draw_training"]
 DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 APART = 0.008
 """Of the height, about the width of a line: curves that are nowhere so far apart are drawn as one."""
-EDGE = "‡ rate at edge on some task"
+RATES = {"†": "† not the rate of the first on some task", "‡": "‡ rate at edge on some task"}
 BANDS = 3
 """Bands of more curves than these mix to one grey: then the first curve and the first of your own have one."""
 EVERY = 6  # points of a curve from one of its markers to the next; those of the next curve lie between them
@@ -53,7 +53,8 @@ def draw_training(
       columns: the most panels beside each other.
       group_size: traces of a group in training, to be stated; None to leave it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
-      rates: the learning rates that were tried; a signal whose rate is the smallest or the largest of them is marked.
+      rates: the learning rates that were tried; a signal is marked whose rate is the smallest or the largest of them,
+        or not that of the first signal.
       absent: methods that were left out, to be stated.
 
     Raises:
@@ -98,15 +99,16 @@ def draw_training(
         panel.tick_params(labelbottom=True)
     of = "their" if len(banded) == len(signals) else ", ".join(map(shown_name, banded))
     drawn = _drawn(len({row["seed"] for row in rows}), of)
-    edge = _at_edge(rows, rates)
+    marks = {name: _marks(rows, name, signals[0], rates) for name in signals}
+    found = "".join(marks.values())
     size = "" if group_size is None else f"groups of {group_size}"
     lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART)
     refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
     left_out = absent_caption(absent, shown_name)
-    stated = (size, drawn, values, refused, left_out, *lying, EDGE if edge & set(signals) else "")
+    stated = (size, drawn, values, refused, left_out, *lying, *(text for mark, text in RATES.items() if mark in found))
     title = "; ".join(filter(None, stated))
     title = textwrap.fill(title, int(15 * figure.get_figwidth()))  # as wide as the figure
-    labels = [names[number] + " ‡" * (signals[number] in edge) for number in handles]
+    labels = [f"{names[number]} {marks[signals[number]]}".rstrip() for number in handles]
     above = key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
                 title=title, columnspacing=1.0, handletextpad=0.5)  # fmt: skip
     figure.set_figheight(figure.get_figheight() + above.get_window_extent().height / figure.dpi)  # not from the panels
@@ -114,10 +116,11 @@ def draw_training(
     return figure
 
 
-def _at_edge(rows: Sequence[dict[str, Any]], rates: Sequence[float]) -> set[str]:
-    """Signals that had the smallest or the largest of several rates on some task."""
-    ends = {min(rates), max(rates)} if len(rates) > 1 else set()
-    return {row["signal"] for row in rows if row.get("learning_rate") in ends}
+def _marks(rows: Sequence[dict[str, Any]], signal: str, first: str, rates: Sequence[float]) -> str:
+    """Those of `RATES` that a signal has: of several rates one unlike that of the first, and the least or largest."""
+    of, of_first = ({(r["task"], r.get("learning_rate")) for r in rows if r["signal"] == s} for s in (signal, first))
+    at_edge = any(rate in (min(rates), max(rates)) for _, rate in of) if len(rates) > 1 else False
+    return "†" * (len(rates) > 1 and not of <= of_first) + "‡" * at_edge
 
 
 def _banded(signals: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, said, wit
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, by_commas, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -90,8 +90,9 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
 )
 @click.option(
     "--group-size",
-    type=click.IntRange(2),
-    metavar="K",
+    "group_sizes",
+    callback=whole_numbers,
+    metavar="K,...",
     help="Traces of a group or alternatives of a context, instead of 2 and 3. A median differs from a mean from 4 on.",
 )
 @click.option(
@@ -107,7 +108,7 @@ def bias(
     methods: tuple[str, ...],
     worlds: tuple[str, ...],
     score: str,
-    group_size: int | None,
+    group_sizes: tuple[int, ...] | None,
     most_batches: int | None,
     table: Path | None,
     plot: Path | None,
@@ -121,22 +122,25 @@ def bias(
     from credit.bench.bias_settings import setting
     from credit.bench.refusals import Absent, LeftOut, absent_lines
 
+    group_sizes = group_sizes or ()
+    if group_sizes and min(group_sizes) < 2:
+        raise click.BadParameter(f"{min(group_sizes)}; expected 2 or more", param_hint="'--group-size'")
     left_out = LeftOut()
     methods = left_out.keep(methods, "every world", setting)
     if plot is not None:
-        stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_size, most_batches)]
+        stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_sizes, most_batches)]
         check_room(lambda: _drawn(stand_ins, score))
     tell_unchecked(methods)
-    rows = _measured(cells(methods, worlds, group_size, most_batches), left_out)
+    rows = _measured(cells(methods, worlds, group_sizes, most_batches), left_out)
 
-    too_many = beyond(methods, worlds, group_size, most_batches)
+    too_many = beyond(methods, worlds, group_sizes, most_batches)
     rows += [Row(*cell, *[math.nan] * len(SCORES)) for of in too_many.values() for cell in of]
     rows = _as_named(rows, methods, worlds)
     why = reasons(rows) if methods else {}
     lines = [*absent_lines(left_out.absent), *too_many]
     for line, of in too_many.items():
         left_out.absent += [Absent(name, world, line.partition(": ")[2], k) for name, world, k in of]
-    of_own = _of_own(rows, group_size)
+    of_own = _of_own(rows, group_sizes)
     numbers = of_run(
         _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
         lambda number: of_own.get(number.method, ()),
@@ -153,7 +157,7 @@ def bias(
         print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent,
                     "caveats": caveats, "to_write": to_write(numbers)})  # fmt: skip
     else:
-        _print(rows, score, group_size, left_out.absent, lines, all_methods=not methods)
+        _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
         print_to_write(numbers)
     if plot is not None:
         save_picture(_drawn(rows, score, left_out.absent), plot)
@@ -229,7 +233,7 @@ def _measured_scores(rows: Sequence[Row]) -> list[str]:
 def _print(
     rows: list[Row],
     score: str,
-    group_size: int | None,
+    group_sizes: Sequence[int],
     absent: Sequence[Absent],
     lines: Sequence[str],
     *,
@@ -240,7 +244,7 @@ def _print(
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
     for line in lines:
         stdout().print(words(line), soft_wrap=True)
-    stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
+    stdout().print(words(_sizes(rows, group_sizes)) if group_sizes else PAIR, soft_wrap=True)
     if values := _values(rows):
         stdout().print(f"{values}.", soft_wrap=True)
     if all_methods:
@@ -272,22 +276,23 @@ def _variants(methods: tuple[str, ...]) -> list[str]:
     return [f"{name} has variants: {', '.join(map(repr, variants))}" for name, variants in of.items() if variants]
 
 
-def _sizes(rows: list[Row], group_size: int) -> str:
-    """The size that was asked for, and the methods that are enumerated at others, such as those of one trace."""
+def _sizes(rows: list[Row], group_sizes: Sequence[int]) -> str:
+    """The sizes that were asked for, and the methods that are enumerated at others, such as those of one trace."""
     from credit.bench.bias_settings import setting
 
     other: dict[str, list[str]] = {}
     for name in dict.fromkeys(row.method for row in rows):
         found = sorted({row.k for row in rows if row.method == name})
-        if found != [group_size]:
+        if found != sorted(group_sizes):
             other.setdefault(" / ".join(map(str, found)), []).append(name)
-    trees = {setting(row.method).way in ("replays", "nested") for row in rows if row.k == group_size}
-    asked = [f"Groups of {group_size} traces."] * (False in trees)
-    asked += [f"{group_size} alternatives of a context."] * (True in trees)
+    trees = {setting(row.method).way in ("replays", "nested") for row in rows if row.k in group_sizes}
+    shown = " / ".join(map(str, sorted(group_sizes)))
+    asked = [f"Groups of {shown} traces."] * (False in trees)
+    asked += [f"{shown} alternatives of a context."] * (True in trees)
     return " ".join([*asked, *(f"Of size {k}: {'; '.join(names)}." for k, names in other.items())])
 
 
-def _of_own(rows: list[Row], group_size: int | None) -> dict[str, list[str]]:
+def _of_own(rows: list[Row], group_sizes: Sequence[int]) -> dict[str, list[str]]:
     """Caveats of own functions: of one without `event_reward`, to which logs give other rewards, and of one with the
     numbers of `rloo` or of an earlier one."""
     from credit.bench.bias import measure, same_as
@@ -304,11 +309,11 @@ def _of_own(rows: list[Row], group_size: int | None) -> dict[str, list[str]]:
         others = {"rloo": [measure("rloo", row.world, row.k) for row in of_method], **own}
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
-            of_sizes = "2 and 3" if group_size is None else str(group_size)
+            of_sizes = " and ".join(map(str, sorted(group_sizes or (2, 3))))
             worlds = {row.world for row in of_method}
             two = _of_two_values(worlds)
             told = f"{two} {_of_roles(worlds)}".strip()
-            larger = _larger(name, same[0], sorted(worlds), group_size or 3)
+            larger = _larger(name, same[0], sorted(worlds), max(group_sizes, default=3))
             lines[name].append(alike(name, same[0], of_sizes, larger, one_task=not two, worlds=told))
         own[name] = of_method
     return lines

@@ -16,7 +16,7 @@ from credit.cli.benchmarks.measured import Measured, of_run, said
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, each_once, several_methods
+from credit.cli.shared.commands import SEED, Command, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -56,16 +56,6 @@ APART = "drawn apart from the first scheme: their bands are independent, and no 
 FEW = "; without brackets: of fewer than 100 pairs, and without a band"
 
 
-def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    try:
-        numbers = [int(text) for text in value.split(",")]
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}; expected whole numbers with commas between, as 10,100,1000") from error
-    return each_once(ctx, param, numbers)
-
-
 @click.command(
     cls=Command,
     short_help="Measure signal to noise against trace length.",
@@ -80,11 +70,11 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     "names",
 )
 @click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
-@click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
+@click.option("--lengths", callback=whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
 @click.option(
     "--group-size",
     "sizes",
-    callback=_whole_numbers,
+    callback=whole_numbers,
     default="8",
     show_default=True,
     metavar="K,...",

@@ -21,6 +21,7 @@ from credit.cli.benchmarks.long_table import (
     table_or_latex,
 )
 from credit.cli.benchmarks.measured import (
+    EQUAL,
     LEFT_OUT,
     MARKS,
     OPTIONS,
@@ -287,8 +288,8 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
             number = number._replace(value=math.inf)
     if math.isnan(number.value):
         return number._replace(shown=LEFT_OUT * number.is_absent)
-    if number.less and not max(abs(number.value), abs(number.low), abs(number.high)) >= ROUNDING:
-        return number._replace(shown="equal")
+    if EQUAL in number.mark:
+        return number._replace(shown=EQUAL, mark=number.mark.removeprefix(EQUAL).lstrip())
     real = partial(rounded, form="+.3g" if number.less else ".3g", exact=ROUNDING)
     show = bench_train.count_text if number.quantity in COUNTS else real
     return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))

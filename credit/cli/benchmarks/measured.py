@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from credit.bench.refusals import Absent
 
 __all__ = [
+    "EQUAL",
     "LEFT_OUT",
     "MARKS",
     "OPTIONS",
@@ -39,6 +40,8 @@ __all__ = [
 CAVEAT = " | "
 INDEPENDENT = {"truth": "groups", "snr": "independent parts", "train": "seeds"}
 """What the independent samples of an interval are, by benchmark."""
+EQUAL = "equal"
+"""In the cells of differences that are 0 but for rounding, and in files their mark."""
 LEFT_OUT = "left out"
 """In the cells of a method that was not measured."""
 
@@ -216,7 +219,7 @@ def brackets(numbers: Sequence[Measured]) -> list[str]:
     half = "" if any(" to " in number.cell for number in numbers) else "half of the "
     found: dict[tuple[float, str], set[int]] = {}
     for number in numbers:
-        if number.confidence and not math.isnan(number.low):
+        if number.confidence and "(" in number.cell:
             of = found.setdefault((number.confidence, number.bench), set())
             of |= {number.independent} if number.independent else set()
     lines = []
@@ -266,12 +269,21 @@ def _conditions(number: Measured) -> list[str]:
     ]
 
 
+def _marked(number: Measured) -> Measured:
+    """A number with the mark `EQUAL` if it is a difference of no more than rounding leaves."""
+    from graphs.task_means import ROUNDING
+
+    if not number.less or not abs(number.value) < ROUNDING or max(abs(number.low), abs(number.high)) >= ROUNDING:
+        return number
+    return number._replace(mark=f"{EQUAL} {number.mark}".rstrip())
+
+
 def table_of(numbers: Iterable[Measured]) -> pa.Table:
     """The numbers in one table; NaN and what a benchmark has no word for are null."""
     import pyarrow as pa
 
     kinds = dict.fromkeys(Measured._fields[:-1], pa.string())  # without what the screen showed
     kinds |= dict.fromkeys(REAL, pa.float64()) | dict.fromkeys(WHOLE, pa.int64())
-    sure = (n._replace(confidence=None, independent=None) if math.isnan(n.low) else n for n in numbers)
+    sure = (n._replace(confidence=None, independent=None) if math.isnan(n.low) else n for n in map(_marked, numbers))
     rows = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in n._asdict().items()} for n in sure]
     return pa.Table.from_pylist(rows, pa.schema(kinds))

@@ -25,6 +25,7 @@ __all__ = [
     "shared_sections",
     "success_option",
     "takes_prices",
+    "whole_numbers",
 ]
 
 READING = "Reading logs"
@@ -100,6 +101,17 @@ def each_once(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
         if value in values[:place]:
             raise click.BadParameter(f"{value!r} is given twice", ctx, param)
     return tuple(values)
+
+
+def whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """The whole numbers of an option, with commas between, each once."""
+    if value is None:
+        return None
+    try:
+        numbers = [int(text) for text in value.split(",")]
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}; expected whole numbers with commas between, as 10,100,1000") from error
+    return each_once(ctx, param, numbers)
 
 
 def several_methods(words: str, name: str = "methods") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

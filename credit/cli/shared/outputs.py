@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import stderr, words
+from graphs.errors import CreditError
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -160,7 +161,10 @@ def check_room(draw: Callable[[], Figure]) -> None:
     from credit.plot.finishing import refine
 
     look = click.get_current_context().meta.get(LOOK, {})
-    refine(draw(), **{name: value for name, value in look.items() if name != "dpi"})
+    try:
+        refine(draw(), **{name: value for name, value in look.items() if name != "dpi"})
+    except CreditError as error:
+        raise CreditError(f"{error}; nothing was measured yet") from error
 
 
 def save_picture(figure: Figure, path: Path) -> None:

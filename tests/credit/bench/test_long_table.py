@@ -25,7 +25,7 @@ from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.long_table import latex, save_numbers
-from credit.cli.benchmarks.measured import OPTIONS, Measured, of_run, with_absent
+from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_run, with_absent
 from credit.cli.benchmarks.to_write import to_write
 
 
@@ -392,7 +392,7 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
             for cell in cells:
                 assert any(method in row and cell in row for row in screen), (line, found.stdout)
         if name == "bias":
-            assert header == "method & hire-additive & stop-rewards"  # as on the screen, not as asked
+            assert header == "method & stop-rewards & hire-additive"  # as on the screen, and as asked
 
 
 def _untyped(line: str) -> str:
@@ -637,6 +637,21 @@ def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) 
     assert pyarrow.csv.read_csv(files[0]).to_pylist() == pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
     assert _table(*files, "-m", "rloo", "-q", "ahead")["rows"] == [{"method": "rloo", "ahead": "–"}]  # it was an error
     assert list(_table(*files, "-m", "rloo")["rows"][0]) == ["method", "snr"]
+
+
+def test_equal_numbers_are_marked_in_files_and_have_no_brackets(tmp_path: Path) -> None:
+    """Rows that the screen had as "equal" held 1.1e-10, with no mark; a caption told of brackets that no cell had."""
+    one = Measured("rloo", "snr", 1.1e-10, -1e-10, 1e-9, 0.99, 8, "grpo", "normal", 8, 10, shown="equal")
+    numbers = [one, one._replace(length=30, mark="‡"), one._replace(length=100, value=0.5, high=0.75, shown="")]
+    save_numbers(of_run(numbers, "snr", lambda number: {}), tmp_path / "snr.csv")
+    marks = [row["mark"] for row in pyarrow.csv.read_csv(tmp_path / "snr.csv").to_pylist()]
+    assert marks == ["equal", "equal ‡", ""]
+    found = _table(tmp_path / "snr.csv", "-q", "snr less", "-o", tmp_path / "all.csv")
+    assert [*found["rows"][0].values()][1:3] == ["equal", "equal ‡"]
+    assert (
+        pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist() == pyarrow.csv.read_csv(tmp_path / "snr.csv").to_pylist()
+    )
+    assert brackets(numbers[:2]) == [] and brackets([one._replace(shown="0.5 (0.1)")]) != []
 
 
 def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) -> None:

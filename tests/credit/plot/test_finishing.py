@@ -21,7 +21,7 @@ from credit.cli.benchmarks import bench_train
 from credit.plot import draw_methods
 from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
-from credit.plot.training_curves import EDGE, draw_training
+from credit.plot.training_curves import RATES, draw_training
 from graphs.errors import CreditError
 
 pytest.importorskip("matplotlib")
@@ -257,8 +257,14 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     ]
     (legend,) = draw_training(rows, rates=(0.1, 0.2, 0.4)).legends
     title = " ".join(legend.get_title().get_text().split())
-    assert title == f"one seed; dr_grpo ≈ rloo on a; {EDGE}"
-    assert [text.get_text() for text in legend.get_texts()] == ["rloo", "dr_grpo", "grpo ‡"]
+    assert title == f"one seed; dr_grpo ≈ rloo on a; {'; '.join(RATES.values())}"
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "rloo",
+        "dr_grpo",
+        "grpo †‡",
+    ]  # † was in the table alone
+    inner = draw_training(rows, rates=(0.1, 0.2, 0.4, 0.8)).legends[0]
+    assert [text.get_text() for text in inner.get_texts()] == ["rloo", "dr_grpo", "grpo †"]
     of_one = draw_training([r for r in rows if r["task"] == "a"], rates=(0.4,)).legends[0]
     assert of_one.get_title().get_text() == "one seed; dr_grpo ≈ rloo"
 

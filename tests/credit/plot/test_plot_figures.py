@@ -405,6 +405,19 @@ def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height
         refine(draw_methods(rows, scores=drawn), size=(wide, high))
 
 
+@pytest.mark.slow
+def test_all_scores_of_as_many_methods_as_the_gallery_says_have_room() -> None:
+    """Nine methods had none at the size that stood there for any number."""
+    said = re.findall(r"`3\.4x([\d.]+)` for (\d+)", (Path(__file__).parents[3] / "docs" / "gallery.md").read_text())
+    assert len(said) == 2
+    for (height, methods), worlds in itertools.product(said, (2, 3)):
+        names = [f"mine:method_{number}" for number in range(int(methods))]
+        pairs = itertools.product(names, ("relay-and", "stop-rewards", "hire-additive")[:worlds])
+        rows: list[Any] = [SimpleNamespace(method=name, world=world, k=4, **dict.fromkeys(LABELS, 0.5))
+                           for name, world in pairs]  # fmt: skip
+        refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, float(height)), style="serif")
+
+
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(("scores", "height"), [(3, 2.6), (len(LABELS), 5.2)])
 def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column(scores: int, height: float) -> None:
