@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
+from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
@@ -48,8 +49,26 @@ FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
-Models = tuple[tuple[str, int, int], ...]
-"""By model: its name, how many traces failed, and of how many."""
+class OneModel(NamedTuple):
+    """How a model, or a system, did beside the others.
+
+    Attributes:
+      name: its name.
+      failed, traces: how many of its traces failed, and of how many, in the tasks compared.
+      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared.
+      tasks: how many these are.
+      p: of the test that it fails as the others of the same tasks, corrected for how many there are.
+    """
+
+    name: str
+    failed: int
+    traces: int
+    share: float
+    tasks: int
+    p: float
+
+
+Models = tuple[OneModel, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,9 +143,9 @@ class OutcomeDifferences:
       agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
-      models, systems: of traces in tasks of several models, whether all of these end alike or not, by model: its name,
-        how many failed, and of how many; likewise by system. Empty where none fails more often than another. With
-        `of_task`, by the cut of the task.
+      models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
+        (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
+        the task.
       agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
         its name and `models`, the largest difference first.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
@@ -363,17 +382,26 @@ class OutcomeDifferences:
         lines = []
         every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
         for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
-            mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.within) else ""
-            mixes = mixes if _unlike(models) else ""
+            if not models:
+                continue
+            known = [one for one in models if not math.isnan(one.share)]
+            why = self.rows and (agent or not self.within) and any(one.p < LEVEL for one in known)
             shown = [
-                f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
+                f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
+                if one in known
+                else f"{printable(one.name, 60)} in too few of these"
+                for one in models[:most]
             ] + ["…"] * (len(models) > most)
-            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(every for _, _, every in models)
-            others = f"; {counted(alone, 'other trace')} in tasks of one {what}" if alone else ""
+            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(one.traces for one in models)
+            others = f"; {counted(alone, 'other trace')} not among these" if alone else ""
             of = f" of {printable(agent, 60)}" if agent else ""
-            failed, few = self.kinds[0].capitalize(), ", in tasks with several" if self.within else ""
-            failed += " within their task" if self.of_task and self.apart else ""
-            lines += [f"{failed} by {what}{of}{few}: {', '.join(shown)}{mixes}{others}."] if models else []
+            tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
+            failed = (
+                f"{self.kinds[0].capitalize()}{' within their task' if self.of_task and self.apart else ''} by {what}"
+            )
+            mean = f"mean over {tasks if self.within else 'tasks'}"
+            mixes = f"; the {what} may be why the rest differs" if why else ""
+            lines.append(f"{failed}{of}, {mean}: {', '.join(shown)}{mixes}{others}.")
         return lines
 
     def of_units(self, by: str) -> str:
@@ -523,7 +551,7 @@ def outcome_differences(
         names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
         if mixed := _by_model(names, below[took], stratum[took], within):
             mixed_of.append((agent, mixed))
-    mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
+    mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0])))
     parts = _by_agent(traces, scored[told], ~failed[told], calls)
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
@@ -549,26 +577,49 @@ def _by_agent(
 
 
 def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
-    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model."""
+    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model.
+
+    Within tasks one is compared if it is in half or more of the tasks that have all those of more traces.
+    """
     stated = np.array([bool(name) for name in models], bool)
     names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
-    failed, task = failed[stated], task[stated]
-    stratum = task if within else np.zeros_like(task)
-    several = np.bincount(np.unique(np.stack([stratum, model]), axis=1)[0], minlength=stratum.max(initial=0) + 1) > 1
-    mixed = several[stratum]
-    bad, every = (np.bincount(model[rows], minlength=len(names)) for rows in (mixed & failed, mixed))
-    found = [(str(names[i]), int(bad[i]), int(every[i])) for i in np.argsort(-every, kind="stable") if every[i]]
-    alike = all(one[1] * found[0][2] == found[0][1] * one[2] for one in found)
-    return () if alike else tuple(found)
-
-
-def _unlike(models: Models) -> bool:
-    """Whether models fail unlike, by a χ² over the 95 % quantile of as many."""
-    bad, every = (np.array([one[i] for one in models], np.float64) for i in (1, 2))
-    part = bad.sum() / every.sum() if models else 0.0
-    freedom = max(len(models) - 1, 0)
-    found = ((bad - part * every) ** 2 / every).sum() / (part * (1 - part)) if 0 < part < 1 else 0.0
-    return bool(found > freedom + 2 * math.sqrt(2 * freedom))  # mean and two deviations: 3.83 at 1, the quantile 3.84
+    _, task = np.unique(task[stated], return_inverse=True)
+    failed = failed[stated]
+    runs, bad = np.zeros((2, task.max(initial=-1) + 1, len(names)))
+    np.add.at(runs, (task, model), 1)
+    np.add.at(bad, (task, model), failed)
+    several = np.ones(len(runs), bool) if not within else (runs > 0).sum(axis=1) > 1
+    order = [i for i in np.argsort(-runs[several].sum(axis=0), kind="stable").tolist() if runs[several, i].any()]
+    taken, common = [] if within else order, several
+    for i in order if within else ():
+        both = common & (runs[:, i] > 0)
+        if both.any() and (len(taken) < 2 or 2 * both.sum() >= common.sum()):
+            taken, common = [*taken, i], both
+    if len(taken) < 2:
+        return ()
+    share = bad / np.where(runs, runs, math.nan)  # a task weighs alike for all, whatever its runs of each
+    shares = {i: float(np.nanmean(share[common, i])) for i in taken}
+    if np.ptp([*shares.values()]) < 1e-9:
+        return ()
+    rows, cells = common[task] & np.isin(model, taken), np.nonzero(runs)
+    found = []
+    for i in order:
+        if i not in shares:
+            found.append(
+                OneModel(str(names[i]), int(bad[several, i].sum()), int(runs[several, i].sum()), math.nan, 0, 1)
+            )
+            continue
+        if within:  # the sum of these scores is that of the differences of means
+            of, mine = task[rows], model[rows] == i
+            every, its = np.bincount(of), np.bincount(of, mine)
+            p = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of], mine, of).p
+        else:
+            p = dealt(share[cells], cells[1] == i, np.zeros(len(cells[0]), np.int64)).p
+        p = min(p * (1 if len(taken) == 2 else len(taken)), 1.0)
+        where = common & (runs[:, i] > 0)
+        counts = int(bad[where, i].sum()), int(runs[where, i].sum())
+        found.append(OneModel(str(names[i]), *counts, shares[i], int(where.sum()), p))
+    return tuple(found)
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
