@@ -49,6 +49,10 @@ FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
+LACK = 0.1
+"""Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
+
+
 class OneModel(NamedTuple):
     """How a model, or a system, did beside the others.
 
@@ -90,6 +94,8 @@ class Difference:
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
+      known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
+        do.
     """
 
     what: str
@@ -103,6 +109,7 @@ class Difference:
     tasks: int
     same_as: str = ""
     owners: Owners = dataclasses.field(default_factory=Owners)
+    known: tuple[int, int] | None = None
 
     @property
     def stands_out(self) -> bool:
@@ -135,6 +142,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
+      left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
+        it in tasks where others have it, or one kind more than the other beyond chance. Its name, and `known`.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
@@ -180,6 +189,7 @@ class OutcomeDifferences:
     pairs: int = 0
     wider: tuple[int, int] = (0, 0)
     between: tuple[tuple[str, float, float], ...] = ()
+    left: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -278,7 +288,7 @@ class OutcomeDifferences:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._between(), *self._by_model()]
+            return [*taken, *self._verdict(), *self._known(), *self._between(), *self._by_model()]
         kinds = self._taken()
         if self.within and not self._crossed:
             bad, good = self.kinds
@@ -300,7 +310,25 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-        return [kinds, *self._verdict(), *self._between(), *self._by_model(), *self._by_agent(), *owned]
+        others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
+        return [kinds, *self._verdict(), *others, *owned]
+
+    def _known(self) -> list[str]:
+        """Which rows are of fewer traces, and which numbers are left out as too many lack them."""
+        bad, good = (every - lost for every, lost in zip(self.compared, self.lacking, strict=True))
+        fewer = [(row.what, row.known) for row in self.rows if row.known]
+        lines = []
+        for begin, these in (
+            ("Some traces lack the number, so that rows are of fewer", fewer),
+            ("Not compared, as which traces lack the number may depend on what it would be", self.left),
+        ):
+            told = [
+                f"{what} (known of {known[0]} of {bad} {self.kinds[0]} and {known[1]} of {good} {self.kinds[1]})"
+                for what, known in these
+            ]
+            more = f"; {len(told) - MOST} more" if len(told) > MOST else ""
+            lines += [f"{begin}: {'; '.join(told[:MOST])}{more}."] if told else []
+        return lines
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
@@ -490,13 +518,21 @@ def outcome_differences(
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
+    left: list[tuple[str, tuple[int, int]]] = []
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
+    whole = kept & ~lacking[scored]
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
+        having = None
+        if (whole & ~used).any():
+            having = int((used & whole & failed).sum()), int((used & whole & ~failed).sum())
+            if _chosen(used, failed, task, whole, within):
+                left.append((what, having))
+                continue
         shown = used & kept if (used & kept).any() else used
         paired = (np.bincount(unit, shown & failed) > 0) & (np.bincount(unit, shown & ~failed) > 0)
         if within and paired.any():  # a killed run may lack the number, and with it its task
@@ -512,7 +548,7 @@ def outcome_differences(
             continue
         facts[what] = fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
-        found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
+        found.append(Difference(what, bad, good, *numbers, same if same != what else "", known=having))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
@@ -561,7 +597,20 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, between=tuple(between.values()),
+        left=tuple(left),
     )  # fmt: skip
+
+
+def _chosen(used: np.ndarray, failed: np.ndarray, task: np.ndarray, asked: np.ndarray, within: bool) -> bool:
+    """Whether those that have a number may be a choice by what it is: see `OutcomeDifferences.left`.
+
+    Within tasks those in which no trace has it, as of another format, make no choice among the traces of a task.
+    """
+    rows = asked & (np.bincount(task, used & asked) > 0)[task] if within else asked
+    lost, bad, of = ~used[rows], failed[rows], task[rows] if within else np.zeros(int(rows.sum()), np.int64)
+    if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
+        return True
+    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, of).p < LEVEL
 
 
 def _by_agent(

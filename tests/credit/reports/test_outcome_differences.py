@@ -42,19 +42,71 @@ def failing(folder: Path, errors: dict[tuple[str, str], int], others: dict[tuple
     return outcome_differences(credit.read(log))
 
 
-def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path) -> None:
-    """Where killed runs had no number, their tasks counted for succeeded ones alone: 4.5 against 6.25, `100 %`."""
+@pytest.mark.parametrize("have", [10, 15])
+def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path, have: int) -> None:
+    """Where killed runs had no number, their tasks counted for succeeded ones alone: 4.5 against 6.25, `100 %`.
+
+    Of more than a tenth of the failed runs the number is left out: which runs lack it was a choice by outcome.
+    """
     lines = []
     for task in range(16):
         for outcome in (0, 1):
-            count = None if task >= 10 and not outcome else 50 if task >= 10 else 7 - 2 * outcome
+            count = None if task >= have and not outcome else 50 if task >= have else 7 - 2 * outcome
             event = {"id": "e", "type": "message", "agent": "a"} | ({} if count is None else {"tokens": count})
             lines.append({"trace_id": f"{task}.{outcome}", "task_id": f"q{task}", "events": [event], "edges": [],
                           "rewards": {"team": outcome}})  # fmt: skip
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (row,) = (row for row in outcome_differences(credit.read(log)).rows if "tokens" in row.what)
-    assert (row.failed, row.succeeded, row.chance, row.tasks) == (7, 5, 1, 10)
+    found = outcome_differences(credit.read(log))
+    rows = [(row.failed, row.succeeded, row.chance, row.tasks) for row in found.rows if "tokens" in row.what]
+    assert rows == [(7, 5, 1, 15)] * (have == 15)
+    said = f"tokens generated (known of {have} of 16 failed and 16 of 16 succeeded)."
+    assert any(line.endswith(said) for line in found.lines())
+    plain = found.as_json()
+    assert [row["known"] for row in plain["rows"]] == [(15, 16)] * (have == 15)
+    assert plain["left"] == (("tokens generated", (10, 16)),) * (have == 10)
+
+
+def test_a_number_that_is_lacking_by_what_it_would_be_is_not_compared(tmp_path: Path) -> None:
+    """Failed calls that never succeeded, 0.8 against 0.35 a run, were 0.06 against 0.28 where calls had no arguments.
+
+    Where another call of the tool succeeded later nobody knows, so that the number was of the runs without.
+    """
+
+    def log(**arguments: dict[str, str]) -> OutcomeDifferences:
+        rng, lines = np.random.default_rng(3), []
+        for i in range(160):
+            won, events = float(i % 2), []
+            for k in range(4):
+                status = "error" if rng.random() < (0.2 if won else 0.4) else "ok"
+                said = {name: value | {"k": str(k)} for name, value in arguments.items()}
+                events.append(
+                    {"id": f"e{k}", "type": "tool_call", "agent": "a", "tool": "sh", "status": status, **said}
+                )
+            lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [],
+                          "rewards": {"team": won}})  # fmt: skip
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return outcome_differences(credit.read(tmp_path / "log.jsonl"))
+
+    found = log(arguments={"of": "x"})
+    (row,) = (row for row in found.rows if row.what == UNMENDED)
+    assert row.failed > row.succeeded and row.known is None and not found.left
+    found = log()
+    (left,) = (known for what, known in found.left if what == UNMENDED)
+    assert UNMENDED not in {row.what for row in found.rows} and UNMENDED not in found.headline()
+    assert max(left) < 60 and any("Not compared, as which traces lack" in line for line in found.lines())
+
+
+def test_a_format_that_has_no_such_number_leaves_others_theirs(tmp_path: Path) -> None:
+    """Tasks whose traces all lack it make no choice among the traces of a task; of how many it is is said."""
+    lines = []
+    for i in range(64):
+        event = {"id": "e", "type": "message", "agent": "a"} | ({"tokens": 5 + i % 2} if i < 40 else {})
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": [event], "edges": [],
+                      "rewards": {"team": i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = outcome_differences(credit.read(tmp_path / "log.jsonl")).rows
+    assert (row.what, row.known, row.tasks) == ("tokens generated", (20, 20), 10)
 
 
 @pytest.mark.parametrize(("more", "told"), [(1, False), (2000, True)])
