@@ -143,7 +143,8 @@ class OutcomeDifferences:
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
-        it in tasks where others have it, or one kind more than the other beyond chance. Its name, and `known`.
+        it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
+        `known`.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
@@ -522,6 +523,9 @@ def outcome_differences(
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     whole = kept & ~lacking[scored]
+    form = traces.traces["format"].combine_chunks().dictionary_encode().indices.fill_null(-1)
+    form = form.to_numpy(zero_copy_only=False)[scored]
+    cell = np.unique(np.stack([task * within, form]), axis=1, return_inverse=True)[1].ravel()
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
@@ -530,7 +534,7 @@ def outcome_differences(
         having = None
         if (whole & ~used).any():
             having = int((used & whole & failed).sum()), int((used & whole & ~failed).sum())
-            if _chosen(used, failed, task, whole, within):
+            if _chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
                 left.append((what, having))
                 continue
         shown = used & kept if (used & kept).any() else used
@@ -601,16 +605,16 @@ def outcome_differences(
     )  # fmt: skip
 
 
-def _chosen(used: np.ndarray, failed: np.ndarray, task: np.ndarray, asked: np.ndarray, within: bool) -> bool:
+def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.ndarray, asked: np.ndarray) -> bool:
     """Whether those that have a number may be a choice by what it is: see `OutcomeDifferences.left`.
 
-    Within tasks those in which no trace has it, as of another format, make no choice among the traces of a task.
+    A cell, of one task and format, in which no trace has it makes no choice among its traces.
     """
-    rows = asked & (np.bincount(task, used & asked) > 0)[task] if within else asked
-    lost, bad, of = ~used[rows], failed[rows], task[rows] if within else np.zeros(int(rows.sum()), np.int64)
+    rows = asked & (np.bincount(cell, used & asked) > 0)[cell]
+    lost, bad = ~used[rows], failed[rows]
     if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
         return True
-    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, of).p < LEVEL
+    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
 
 
 def _by_agent(
