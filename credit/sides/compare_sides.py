@@ -79,7 +79,7 @@ def compare_sides(
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     paid, paid_elsewhere = (
-        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices))
+        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, by_task=True))
         for of in (of_shared, ~known & ~of_shared)
     )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}

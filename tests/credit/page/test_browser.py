@@ -860,7 +860,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         )
         assert f"{origin}by agent: reviewer +100; agents not tested." in told
         assert told[1].startswith(
-            "Money for a success: old 206.2, new 481.2, in the 11 tasks with outcomes on both sides"
+            "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         )
         (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
         assert caveat.startswith(
