@@ -77,7 +77,7 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
         of = rows[tool == number]
         made, wrong = (np.bincount(trace[some], minlength=count) for some in (of, of[failed[of]]))
         share = numbered(wrong / np.maximum(made, 1), (made == 0, "the tool was not called"))
-        row = compare_metric(name, share, side, task, untold)
+        row = compare_metric("", share, side, task, untold)  # a tool may be called tokens
         if row is not None:
             compared = side_weights(of_told_tasks(share, untold).value, side, task) > 0
             (first, second), (all_first, all_second) = (

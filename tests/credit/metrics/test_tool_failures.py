@@ -76,6 +76,17 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     assert found.by_tool().startswith("failed calls: fetch_page ")
 
 
+@pytest.mark.parametrize("name", ["tokens", "errors", "ended_early", "cost.usd"])
+def test_a_tool_is_tested_as_a_share_whatever_it_is_called(name: str) -> None:
+    """One that was called tokens was tested as an amount is, by ratios."""
+    found = []
+    for tool in (name, "web"):
+        traces, side = drawn(3, 16, 3, {tool: (0.05, 0.3)})
+        (one,) = tool_failures(traces, side, ToolCalls(traces), np.zeros(len(side), bool))
+        found.append(one)
+    assert (found[0].share, found[0].failed, found[0].tool) == (found[1].share, found[1].failed, name)
+
+
 def test_counts_of_failed_calls_are_of_the_tasks_that_are_compared() -> None:
     """Clean runs of tasks of the new side alone made 14 to 45 % of shared tasks "14 % to 9 %"."""
     traces, side = drawn(2, 44, 3, {"run_sql": (0.1, 0.4)})
