@@ -26,7 +26,8 @@ class SuccessCost:
     Attributes:
       unit: its name.
       metric: "money" or "logged_money", as of `costs_of_traces`.
-      cost: of all its traces with an outcome, over how many of them succeeded; None without a success.
+      cost: of all its traces with an outcome, over how many of them succeeded, or with `by_task` the mean over tasks
+        of the one over that of the other; None without a success.
       whole: whether all these costs are known; else `cost` is a lower bound.
       traces: with an outcome.
       unscored: traces without one.
@@ -53,6 +54,7 @@ def success_costs(
     names: Sequence[str],
     unit: np.ndarray,
     prices: Prices | None = None,
+    by_task: bool = False,
 ) -> list[SuccessCost]:
     """What a success cost in each unit, where there is money: a ratio of sums.
 
@@ -65,6 +67,8 @@ def success_costs(
       names: of the units.
       unit: of each trace, -1 for none: int [traces].
       prices: of models and tools.
+      by_task: whether each task counts alike, by the means of its traces, so that units with other numbers of traces
+        of the same tasks can be compared.
 
     Examples:
       >>> import credit
@@ -85,12 +89,12 @@ def success_costs(
         for number, name in enumerate(names):
             of, scored = unit == number, np.isfinite(won)
             rows, others = of & scored, of & ~scored
-            wins = float(won[rows].sum())
-            cost = float(amount[rows].sum()) / wins if wins > 0 else None
             whole, lost = bool(known[rows].all()), (float(amount[others].sum()), bool(known[others].all()))
-            paid, won_of = (np.bincount(task[rows], of_trace[rows]) for of_trace in (amount, won))
-            tasks = np.unique(task[rows])
-            ends = ratio_interval(paid[tasks], won_of[tasks]) if whole else (math.nan, math.nan)
+            _, place, runs = np.unique(task[rows], return_inverse=True, return_counts=True)
+            each = runs if by_task else 1
+            paid, wins = (np.bincount(place, of_trace[rows]) / each for of_trace in (amount, won))
+            cost = float(paid.sum() / wins.sum()) if wins.sum() > 0 else None
+            ends = ratio_interval(paid, wins) if whole else (math.nan, math.nan)
             low, high = (None, None) if math.isnan(ends[0]) else ends
             found.append(SuccessCost(name, metric, cost, whole, int(rows.sum()), int(others.sum()), *lost, low, high))
     return found
@@ -119,12 +123,12 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
     return amount, whole
 
 
-def success_line(costs: Sequence[SuccessCost], shared: int = 0, others: Sequence[SuccessCost] = ()) -> str:
+def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = ()) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
     Args:
       costs: of `success_costs`.
-      shared: of how many tasks, which all units have; 0 for all traces.
+      shared: of how many tasks, which all units have, 0 for all tasks, with `by_task`; None without it.
       others: the same of traces without an outcome in other tasks.
     """
     words = {"money": "money for a success", "logged_money": "money as logged for a success"}
@@ -140,8 +144,8 @@ def success_line(costs: Sequence[SuccessCost], shared: int = 0, others: Sequence
                 who += "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
                 without.append(f"{who} without an outcome cost {lost}{'' if metric == 'money' else ', as logged'}")
-    of_tasks = f"in the {counted(shared, 'task')} with outcomes on both sides"
-    over = of_tasks if shared else "over all traces with an outcome"
+    of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
+    over = "over all traces with an outcome" if shared is None else f"by means over {of_tasks}"
     shown = [one for one in costs if one.cost and one.traces]
     spread = "95 % intervals over tasks" if any(one.low is not None for one in shown) else ""
     if any(one.low is None and one.whole for one in shown):

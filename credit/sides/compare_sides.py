@@ -54,7 +54,8 @@ def compare_sides(
     whole = of_like_parts(of_whole_runs(traces, measured, sides.side >= 0), sides.side)
     untold = untold_runs(traces, measured, sides.side)
     rows = side_differences(traces, whole, sides.side)
-    lost = uncompared({name: of_told_tasks(metric, untold) for name, metric in whole.items()}, sides.side)
+    told_tasks = {name: of_told_tasks(metric, untold) for name, metric in whole.items()}
+    lost = uncompared(told_tasks, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
@@ -71,7 +72,7 @@ def compare_sides(
         events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
     for i, row in enumerate(rows):
         if row.worth_telling and row.metric in events:
-            weights = side_weights(of_told_tasks(whole[row.metric], untold).value, sides.side, task)
+            weights = side_weights(told_tasks[row.metric].value, sides.side, task)
             took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
             whose = owners(traces, calls, events[row.metric], weights, took)
             rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
@@ -79,14 +80,14 @@ def compare_sides(
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     paid, paid_elsewhere = (
-        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices))
+        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, by_task=True))
         for of in (of_shared, ~known & ~of_shared)
     )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
-    agents = agents_of_costs(traces, sides, rows, whole, prices)
+    agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     found = dataclasses.replace(

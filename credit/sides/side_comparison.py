@@ -50,8 +50,8 @@ class SideComparison:
       unread: of each side, the outcomes of traces that were refused.
       unscored: of each side, how traces without an outcome end.
       unplaced: how many other traces were refused without a word on their side.
-      paid: what a success cost on each side, in the tasks with outcomes on both where there are any.
-      paid_tasks: how many these are; 0 where `paid` is of all traces.
+      paid: what a success cost on each side, by task, in those with outcomes on both where there are any.
+      paid_tasks: how many these are; 0 where `paid` is of all tasks.
       paid_elsewhere: what the traces without an outcome cost in other tasks.
       agents: what each adds to the difference of a row of `BY_AGENT`, by its name, where several cost something, or
         one with other models.

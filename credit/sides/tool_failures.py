@@ -12,6 +12,8 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import numbered
+from credit.sides.comparable_traces import of_told_tasks
+from credit.sides.side_agents import side_weights
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD
@@ -29,7 +31,7 @@ class ToolFailures:
 
     Attributes:
       tool: its name.
-      failed, calls: of each side, over all of its traces.
+      failed, calls: of each side, over the traces that the test compares.
       share: the test of the share that failed, of traces with such calls, within tasks as of any metric. Its p is
         corrected by Holm's method, for tools alone: what one of them does is not lost in what others do.
     """
@@ -75,10 +77,11 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
         of = rows[tool == number]
         made, wrong = (np.bincount(trace[some], minlength=count) for some in (of, of[failed[of]]))
         share = numbered(wrong / np.maximum(made, 1), (made == 0, "the tool was not called"))
-        row = compare_metric(name, share, side, task, untold)
+        row = compare_metric("", share, side, task, untold)  # a tool may be called tokens
         if row is not None:
+            compared = side_weights(of_told_tasks(share, untold).value, side, task) > 0
             (first, second), (all_first, all_second) = (
-                [int(each[side == one].sum()) for one in (0, 1)] for each in (wrong, made)
+                [int(each[traces_of].sum()) for traces_of in compared] for each in (wrong, made)
             )
             found.append(ToolFailures(name, (first, second), (all_first, all_second), row))
     p_values = [math.nan if one.share.p is None else one.share.p for one in found]
@@ -91,12 +94,18 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
 
 
 def failing_tools(found: Sequence[ToolFailures]) -> str:
-    """The tools whose share of failed calls differs beyond chance, with their counts; "" without any."""
+    """The tools whose share of failed calls differs beyond chance, with their counts; "" without any.
+
+    The shares by task, which are tested, stand beside counts that do not go their way.
+    """
     told = []
     for one in found:
         if one.share.stands_out:
-            counts = zip(one.failed, one.calls, strict=True)
-            sides = (f"{some} of {every} ({percent(some / every)})" for some, every in counts)
-            told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}")
+            before, after = parts = [some / every for some, every in zip(one.failed, one.calls, strict=True)]
+            sides = (f"{some} of {every} ({percent(part)})"
+                     for some, every, part in zip(one.failed, one.calls, parts, strict=True))  # fmt: skip
+            means = " to ".join(percent(mean) for mean in (one.share.first, one.share.second))
+            unlike = (after - before) * one.share.difference <= 0
+            told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
     return f"failed calls: {'; '.join(told)}" if told else ""

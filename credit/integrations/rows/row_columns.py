@@ -206,7 +206,7 @@ def of_rows(log_ratio: Any, shape: tuple[int, ...]) -> np.ndarray:
       ColumnError: another shape.
     """
     ratio = _stated(log_ratio, shape)
-    return ratio if ratio.ndim == 1 else np.nan_to_num(ratio).sum(1)
+    return ratio if ratio.ndim == 1 else np.where(np.isfinite(ratio), ratio, 0.0).sum(1)
 
 
 def _stated(log_ratio: Any, shape: tuple[int, ...]) -> np.ndarray:

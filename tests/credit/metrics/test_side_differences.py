@@ -22,11 +22,12 @@ from credit.reports.trace_numbers import AMOUNTS, TraceMetric, numbered
 from credit.reports.unread_outcomes import UnscoredEnds
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT
 from credit.sides.chosen_sides import Sides, read_sides
+from credit.sides.compare_sides import compare_sides
 from credit.sides.side_agents import AgentDifference, agent_differences
 from credit.sides.side_comparison import MOST_WORDS, SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
-from graphs.task_means import mean_interval
+from graphs.task_means import mean_interval, ratio_interval
 from tests.credit.cli.logs import run, trace, write
 
 
@@ -297,7 +298,8 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
     few = "(an interval takes 12 tasks that differ, 8 with a success)"
     assert (
-        f"Money for a success: old 2, new 10, in the 1 task with outcomes on both sides {few}; not tested." in printed
+        f"Money for a success: old 2, new 10, by means over the 1 task with outcomes on both sides {few}; not tested."
+        in printed
     )
     events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 7, "input_tokens": 0}]
     killed = trace("t9", "cut", 0.0, events=events, edges=[], model="m") | {"rewards": {}}  # on no side with an outcome
@@ -305,7 +307,7 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     sides.write_text(sides.read_text() + "t9,old\n")
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
     lost = "in other tasks, 1 trace of old without an outcome cost 7;"
-    assert f"old 2, new 10, in the 1 task with outcomes on both sides {few}; {lost}" in printed
+    assert f"old 2, new 10, by means over the 1 task with outcomes on both sides {few}; {lost}" in printed
     inside = trace("t10", "q", 0.0, events=events, edges=[], model="m") | {"rewards": {}, "system": "old"}
     log.write_text(log.read_text().rstrip("\n") + "\n" + json.dumps(inside) + "\n")
     sides.write_text(sides.read_text() + "t10,old\n")
@@ -315,7 +317,28 @@ def test_what_a_success_cost_on_each_side_is_of_shared_tasks(tmp_path: Path) -> 
     assert (rows, found["paid_tasks"]) == ([("old", 2, 1, 7, None), ("new", 10, 0, 0, None)], 1)
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"q"' not in line))
     printed = " ".join(run("metrics", log, "--sides", sides, "--prices", prices).stdout.split())
-    assert f"old 50, new 1, over all traces with an outcome {few}; 1 trace of old" in printed
+    assert f"old 50, new 1, by means over all tasks with an outcome {few}; 1 trace of old" in printed
+
+
+def test_what_a_success_cost_on_each_side_weighs_tasks_alike() -> None:
+    """One side ran easy tasks most, the other hard ones, and seemed to pay twice for the same: 0.00445 and 0.00875."""
+    rows = []
+    for task in range(24):
+        for system in ("old", "new"):
+            often = (task < 12) == (system == "old")
+            rows += [(system, task, float(k % 2), 10 * (1 + 3 * (task >= 12))) for k in range(8 if often else 2)]
+    side, task, won, money = map(np.array, zip(*rows, strict=True))
+    _, _, read = credit.from_columns(group=task, trace=np.arange(len(task)), reward=won)
+    measured = {"success": numbered(won), "money": numbered(money.astype(float))}
+    found = compare_sides(read.traces, Sides(("old", "new"), (side == "new").astype(int), ("old", "new")), measured)
+    old, new = found.paid
+    means = {row.metric: (row.first, row.second) for row in found.rows}
+    assert [old.cost, new.cost] == pytest.approx(np.divide(means["money"], means["success"])) == [50, 50]
+    ends = ratio_interval(np.repeat([10.0, 40.0], 12), np.full(24, 0.5))
+    assert [old.low, old.high, new.low, new.high] == pytest.approx([*ends, *ends])
+    said = f"50 ({ends[0]:.3g} to {ends[1]:.3g})"
+    over = "by means over the 24 tasks with outcomes on both sides (95 % intervals over tasks); not tested"
+    assert found.success_cost() == f"money for a success: old {said}, new {said}, {over}"
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -342,8 +365,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: "
         "loops of tool x, money, tokens generated, tool calls.\n"
-        "Money for a success: before no success, after 0.000712, in the 12 tasks with outcomes on both sides "
-        "(an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
+        "Money for a success: before no success, after 0.000712, by means over the 12 tasks with outcomes on both "
+        "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
         "not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "

@@ -12,7 +12,7 @@ from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.tool_calls import ToolCalls
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_sides
-from credit.sides.tool_failures import tool_failures
+from credit.sides.tool_failures import failing_tools, tool_failures
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -37,6 +37,13 @@ def drawn(seed: int, tasks: int, runs: int, rates: Mapping[str, tuple[float, flo
         records.append(record)
         side.append(one)
     return assemble(records), np.array(side)
+
+
+def counted_calls(traces: Traces, calls: ToolCalls) -> tuple[np.ndarray, np.ndarray]:
+    """How many calls each trace has, and how many of them failed."""
+    trace = np.asarray(traces.graph.trace_ids)
+    failed = [calls.errors[calls.results[calls.calls == row]].any() for row in calls.rows]
+    return np.bincount(trace[calls.rows]), np.bincount(trace[calls.rows], failed).astype(int)
 
 
 def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> None:
@@ -67,6 +74,48 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
     assert "up: errors of tool fetch_page" in found.changed() and "failed calls" not in found.changed()
     assert found.by_tool().startswith("failed calls: fetch_page ")
+
+
+@pytest.mark.parametrize("name", ["tokens", "errors", "ended_early", "cost.usd"])
+def test_a_tool_is_tested_as_a_share_whatever_it_is_called(name: str) -> None:
+    """One that was called tokens was tested as an amount is, by ratios."""
+    found = []
+    for tool in (name, "web"):
+        traces, side = drawn(3, 16, 3, {tool: (0.05, 0.3)})
+        (one,) = tool_failures(traces, side, ToolCalls(traces), np.zeros(len(side), bool))
+        found.append(one)
+    assert (found[0].share, found[0].failed, found[0].tool) == (found[1].share, found[1].failed, name)
+
+
+def test_counts_of_failed_calls_are_of_the_tasks_that_are_compared() -> None:
+    """Clean runs of tasks of the new side alone made 14 to 45 % of shared tasks "14 % to 9 %"."""
+    traces, side = drawn(2, 44, 3, {"run_sql": (0.1, 0.4)})
+    task = np.repeat(np.arange(44), 6)
+    calls, place = ToolCalls(traces), np.where((task >= 24) & (side == 0), -1, side)
+    made, wrong = counted_calls(traces, calls)
+    (one,) = tool_failures(traces, place, calls, np.zeros(len(side), bool))
+    shared = np.all([np.bincount(task, made * (place == which)) > 0 for which in (0, 1)], axis=0)
+    assert 20 < shared.sum() <= 24 and not shared[24:].any()
+    of = [shared[task] & (side == which) for which in (0, 1)]
+    assert one.calls == tuple(made[rows].sum() for rows in of)
+    assert one.failed == tuple(wrong[rows].sum() for rows in of)
+
+
+def test_shares_by_task_stand_beside_counts_that_go_the_other_way() -> None:
+    """The new side fails more in every task, and calls the tool most where it hardly fails."""
+    records, side = [], []
+    for task, new in ((task, new) for task in range(24) for new in (0, 1)):
+        easy = task < 12
+        failed = (1 if easy else 12) + new
+        record = TraceRecord(f"t{len(records)}", f"q{task}", "log.jsonl", instances={"a": Agent()})
+        for k in range(20 * (10 if easy and new else 1)):
+            status = "error" if k < failed * (10 if easy and new else 1) else "ok"
+            _ = record.event(f"e{k}", EventType.TOOL_CALL, "a", action=True, tool="web", status=status)
+        records.append(record)
+        side.append(new)
+    traces = assemble(records)
+    found = tool_failures(traces, np.array(side), ToolCalls(traces), np.zeros(len(side), bool))
+    assert failing_tools(found) == "failed calls: web 156 of 480 (33 %) to 396 of 2640 (15 %), by task 33 % to 38 %"
 
 
 @pytest.mark.slow

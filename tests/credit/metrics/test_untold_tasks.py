@@ -20,12 +20,13 @@ from graphs.traces.record import CUT_SHORT, Agent, TraceRecord
 TASKS, RUNS, KILLED = 12, (12, 10), (3, 9)
 
 
-def killed_runs(*, told: bool = False, shared: bool = True) -> Traces:
+def killed_runs(*, told: bool = False, shared: bool = True, helper: bool = False) -> Traces:
     """12 tasks with 12 runs on one side and 10 on the other, of which 3 and 9 are killed.
 
     Args:
       told: whether the killed runs say of which task they are.
       shared: whether the sides have the same tasks.
+      helper: whether another agent acts, too.
     """
     records: list[TraceRecord] = []
     for side in (0, 1):
@@ -35,6 +36,9 @@ def killed_runs(*, told: bool = False, shared: bool = True) -> Traces:
             record = TraceRecord(name, name if killed and not told else task, f"{side}.jsonl", format="spans")
             record.instances = {"lead": Agent()}
             record.event("e", EventType.MESSAGE, "lead", action=True, tokens=20 if killed else 100 + i % TASKS)
+            if helper:
+                record.instances["helper"] = Agent()
+                record.event("h", EventType.MESSAGE, "helper", action=True, tokens=5 + side)
             record.metrics |= {CUT_SHORT: 1.0} if killed else {}
             record.rewards |= {} if killed else {"team": float(i % 2)}
             records.append(record)
@@ -72,6 +76,14 @@ def test_killed_runs_of_no_known_task_count_on_their_side(shared: bool) -> None:
     )
     assert rows["tokens"].traces == (141, 111) and rows["tokens"].refused == {UNTOLD: 12}
     assert "tasks are on one side only" not in " ".join(found.lines())
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_parts_of_agents_are_of_the_runs_that_are_compared(shared: bool) -> None:
+    found = compared(killed_runs(shared=shared, helper=True))
+    (tokens,) = [row for row in found.rows if row.metric == "tokens"]
+    parts = [(one.first, one.second) for one in found.agents["tokens"]]
+    assert np.sum(parts, axis=0) == pytest.approx([tokens.first, tokens.second])
 
 
 def test_killed_runs_of_known_tasks_are_compared_as_before() -> None:

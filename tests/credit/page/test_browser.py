@@ -860,11 +860,11 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         )
         assert f"{origin}by agent: reviewer +100; agents not tested." in told
         assert told[1].startswith(
-            "Money for a success: old 206.2, new 481.2, in the 11 tasks with outcomes on both sides"
+            "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         )
         (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
-        assert caveat.startswith(
-            "With the missing outcomes (1 of old, 1 of new) as failures or successes, success differs by "
+        assert caveat == (
+            "With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to 0.417."
         )
         assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
         fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below

@@ -296,6 +296,9 @@ def test_a_continuous_log_ratio_proves_copies_and_tells_calls_apart() -> None:
     again = {name: column[take] for name, column in columns.items()}
     again["log_ratio"][:40] += 0.01
     named_where_not_unbiased(again, False)
+    never = columns | {"log_ratio": np.full((len(rows), 2), -np.inf)}
+    with warnings.catch_warnings(action="error"):
+        RowAdvantages("rloo")(**never, mask=np.arange(2) <= rows[:, None])
     with pytest.raises(credit.CreditError, match=r"log_ratio.*has shape"):
         RowAdvantages("rloo")(**{**columns, "log_ratio": np.zeros(3)})
 
