@@ -51,6 +51,11 @@ class CauseEvidence:
     without: tuple[int, int, int]
     p: float | None
 
+    @property
+    def small(self) -> bool:
+        """Whether a large effect is ruled out."""
+        return self.high is not None and self.high < LARGE
+
     def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
         """What it says of a cause that is not beyond chance, or is so between tasks, in one of four sentences.
 
@@ -76,11 +81,11 @@ class CauseEvidence:
             found += ", too few tasks to tell"
         else:
             found += f", by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)}"
-            if self.high < LARGE:
+            if self.small:
                 return f"no large effect: {found}"
         found += ", just short of beyond chance" if close else ""
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = f"; {more}{', or `--group-by task`,' * wider} would tell" if self.needed or close or wider else ""
+        tell = f"; {more} may tell{', `--group-by task` does' * wider}" if self.needed or close or wider else ""
         return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
 
     def _between(self, bad: str) -> str:

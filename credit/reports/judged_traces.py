@@ -57,7 +57,9 @@ class JudgedTraces:
         return bool(self.failed.any() and self.succeeded.any())
 
 
-def judged_traces(traces: Traces, success_at: float | None = None, side: np.ndarray | None = None) -> JudgedTraces:
+def judged_traces(
+    traces: Traces, success_at: float | None = None, side: np.ndarray | None = None, *, whole_tasks: bool = False
+) -> JudgedTraces:
     """Tell failed from succeeded traces by their outcomes.
 
     A trace failed if its outcome is below `least_success`: of all traces, or of those of its group where outcomes are
@@ -67,6 +69,7 @@ def judged_traces(traces: Traces, success_at: float | None = None, side: np.ndar
       traces: what was read.
       success_at: the least outcome of a success; None for `least_success`.
       side: of each trace, where traces of one side alone are compared with each other: int [traces].
+      whole_tasks: whether traces of one task are compared even where groups are finer, as `--group-by task` does.
 
     Examples:
       >>> import credit
@@ -84,8 +87,9 @@ def judged_traces(traces: Traces, success_at: float | None = None, side: np.ndar
         for of in (np.asarray(traces.graph.group_ids), task_ids(traces))
     )
     below = known <= 0 if math.isnan(cut) else known < cut
-    judged = (below_their_own(known, unit) if graded else (below, _in_both(below, unit)) for unit in (group, task))
-    units = zip((group, task), judged, strict=True)
+    tried = (task,) if whole_tasks else (group, task)
+    judged = (below_their_own(known, unit) if graded else (below, _in_both(below, unit)) for unit in tried)
+    units = zip(tried, judged, strict=True)
     unit, found = next(((unit, found) for unit, found in units if enough_within(*_counts(unit, *found))), (None, None))
     of_task = graded and found is not None
     bad, told = found if of_task and found is not None else (below, np.ones(len(rows), bool))

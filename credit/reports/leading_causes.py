@@ -57,7 +57,8 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       close: whether it narrowly misses that.
-      wider: whether traces of one model and system alone are compared, which `--group-by task` changes.
+      wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
+        decided here.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
@@ -218,6 +219,14 @@ def leading_causes(
         last = lasts(traces, calls)
         why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
         said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
+    evidences = [None if kinds is None else cause_evidence(kinds, values[i], len(every)) for i in named]
+    asked = [one is not None and one.differing[0] > 0 and not one.small and not size[i][0]
+             for i, one in zip(named, evidences, strict=True)]  # fmt: skip
+    if kinds is None or judged.unit is None or kinds.unit.max() <= judged.stratum.max():
+        asked = [False] * len(named)
+    if any(asked):
+        wide = compared_kinds(traces, judged_traces(traces, success_at, whole_tasks=True))
+        sure_wider, _ = _beyond_chance(wide, values)
     return tuple(
         LeadingCause(
             words=every[i].words,
@@ -241,10 +250,10 @@ def leading_causes(
             more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             close=close[i],
-            wider=kinds is not None and judged.unit is not None and bool(kinds.unit.max() > judged.stratum.max()),
-            evidence=None if kinds is None else cause_evidence(kinds, values[i], len(every)),
+            wider=undecided and (sure_wider[i] > 0 or cause_evidence(wide, values[i]).small),
+            evidence=evidence,
         )
-        for i, row, text in zip(named, first, said, strict=True)
+        for i, row, text, evidence, undecided in zip(named, first, said, evidences, asked, strict=True)
     )
 
 

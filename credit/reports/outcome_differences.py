@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
+from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
@@ -48,8 +49,30 @@ FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
-Models = tuple[tuple[str, int, int], ...]
-"""By model: its name, how many traces failed, and of how many."""
+LACK = 0.1
+"""Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
+
+
+class OneModel(NamedTuple):
+    """How a model, or a system, did beside the others.
+
+    Attributes:
+      name: its name.
+      failed, traces: how many of its traces failed, and of how many, in the tasks compared.
+      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared.
+      tasks: how many these are.
+      p: of the test that it fails as the others of the same tasks, corrected for how many there are.
+    """
+
+    name: str
+    failed: int
+    traces: int
+    share: float
+    tasks: int
+    p: float
+
+
+Models = tuple[OneModel, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +94,8 @@ class Difference:
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
+      known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
+        do.
     """
 
     what: str
@@ -84,6 +109,7 @@ class Difference:
     tasks: int
     same_as: str = ""
     owners: Owners = dataclasses.field(default_factory=Owners)
+    known: tuple[int, int] | None = None
 
     @property
     def stands_out(self) -> bool:
@@ -116,6 +142,9 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
+      left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
+        it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
+        `known`.
       rows: the differences: those that stand out, then others; the larger ones first. Of equal ones the means of the
         first differ most, by their sum.
       equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
@@ -124,9 +153,9 @@ class OutcomeDifferences:
       agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
-      models, systems: of traces in tasks of several models, whether all of these end alike or not, by model: its name,
-        how many failed, and of how many; likewise by system. Empty where none fails more often than another. With
-        `of_task`, by the cut of the task.
+      models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
+        (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
+        the task.
       agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
         its name and `models`, the largest difference first.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
@@ -161,6 +190,7 @@ class OutcomeDifferences:
     pairs: int = 0
     wider: tuple[int, int] = (0, 0)
     between: tuple[tuple[str, float, float], ...] = ()
+    left: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -259,7 +289,7 @@ class OutcomeDifferences:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._between(), *self._by_model()]
+            return [*taken, *self._verdict(), *self._known(), *self._between(), *self._by_model()]
         kinds = self._taken()
         if self.within and not self._crossed:
             bad, good = self.kinds
@@ -281,7 +311,25 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-        return [kinds, *self._verdict(), *self._between(), *self._by_model(), *self._by_agent(), *owned]
+        others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
+        return [kinds, *self._verdict(), *others, *owned]
+
+    def _known(self) -> list[str]:
+        """Which rows are of fewer traces, and which numbers are left out as too many lack them."""
+        bad, good = (every - lost for every, lost in zip(self.compared, self.lacking, strict=True))
+        fewer = [(row.what, row.known) for row in self.rows if row.known]
+        lines = []
+        for begin, these in (
+            ("Some traces lack the number, so that rows are of fewer", fewer),
+            ("Not compared, as which traces lack the number may depend on what it would be", self.left),
+        ):
+            told = [
+                f"{what} (known of {known[0]} of {bad} {self.kinds[0]} and {known[1]} of {good} {self.kinds[1]})"
+                for what, known in these
+            ]
+            more = f"; {len(told) - MOST} more" if len(told) > MOST else ""
+            lines += [f"{begin}: {'; '.join(told[:MOST])}{more}."] if told else []
+        return lines
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
@@ -363,17 +411,26 @@ class OutcomeDifferences:
         lines = []
         every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
         for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
-            mixes = f"; the {what} may be why the rest differs" if self.rows and (agent or not self.within) else ""
-            mixes = mixes if _unlike(models) else ""
+            if not models:
+                continue
+            known = [one for one in models if not math.isnan(one.share)]
+            why = self.rows and (agent or not self.within) and any(one.p < LEVEL for one in known)
             shown = [
-                f"{printable(name, 60)} {percent(bad / every)} of {every}" for name, bad, every in models[:most]
+                f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
+                if one in known
+                else f"{printable(one.name, 60)} in too few of these"
+                for one in models[:most]
             ] + ["…"] * (len(models) > most)
-            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(every for _, _, every in models)
-            others = f"; {counted(alone, 'other trace')} in tasks of one {what}" if alone else ""
+            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(one.traces for one in models)
+            others = f"; {counted(alone, 'other trace')} not among these" if alone else ""
             of = f" of {printable(agent, 60)}" if agent else ""
-            failed, few = self.kinds[0].capitalize(), ", in tasks with several" if self.within else ""
-            failed += " within their task" if self.of_task and self.apart else ""
-            lines += [f"{failed} by {what}{of}{few}: {', '.join(shown)}{mixes}{others}."] if models else []
+            tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
+            failed = (
+                f"{self.kinds[0].capitalize()}{' within their task' if self.of_task and self.apart else ''} by {what}"
+            )
+            mean = f"mean over {tasks if self.within else 'tasks'}"
+            mixes = f"; the {what} may be why the rest differs" if why else ""
+            lines.append(f"{failed}{of}, {mean}: {', '.join(shown)}{mixes}{others}.")
         return lines
 
     def of_units(self, by: str) -> str:
@@ -462,13 +519,24 @@ def outcome_differences(
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts = [], {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
+    left: list[tuple[str, tuple[int, int]]] = []
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
+    whole = kept & ~lacking[scored]
+    form = traces.traces["format"].combine_chunks().dictionary_encode().indices.fill_null(-1)
+    form = form.to_numpy(zero_copy_only=False)[scored]
+    cell = np.unique(np.stack([task * within, form]), axis=1, return_inverse=True)[1].ravel()
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
+        having = None
+        if (whole & ~used).any():
+            having = int((used & whole & failed).sum()), int((used & whole & ~failed).sum())
+            if _chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
+                left.append((what, having))
+                continue
         shown = used & kept if (used & kept).any() else used
         paired = (np.bincount(unit, shown & failed) > 0) & (np.bincount(unit, shown & ~failed) > 0)
         if within and paired.any():  # a killed run may lack the number, and with it its task
@@ -484,7 +552,7 @@ def outcome_differences(
             continue
         facts[what] = fact_of(value)
         same = next(name for name, fact in facts.items() if fact == facts[what])
-        found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
+        found.append(Difference(what, bad, good, *numbers, same if same != what else "", known=having))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
@@ -523,7 +591,7 @@ def outcome_differences(
         names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
         if mixed := _by_model(names, below[took], stratum[took], within):
             mixed_of.append((agent, mixed))
-    mixed_of.sort(key=lambda one: -float(np.ptp([bad / every for _, bad, every in one[1]])))
+    mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0])))
     parts = _by_agent(traces, scored[told], ~failed[told], calls)
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
@@ -533,7 +601,20 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, between=tuple(between.values()),
+        left=tuple(left),
     )  # fmt: skip
+
+
+def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.ndarray, asked: np.ndarray) -> bool:
+    """Whether those that have a number may be a choice by what it is: see `OutcomeDifferences.left`.
+
+    A cell, of one task and format, in which no trace has it makes no choice among its traces.
+    """
+    rows = asked & (np.bincount(cell, used & asked) > 0)[cell]
+    lost, bad = ~used[rows], failed[rows]
+    if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
+        return True
+    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
 
 
 def _by_agent(
@@ -549,26 +630,49 @@ def _by_agent(
 
 
 def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
-    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model."""
+    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model.
+
+    Within tasks one is compared if it is in half or more of the tasks that have all those of more traces.
+    """
     stated = np.array([bool(name) for name in models], bool)
     names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
-    failed, task = failed[stated], task[stated]
-    stratum = task if within else np.zeros_like(task)
-    several = np.bincount(np.unique(np.stack([stratum, model]), axis=1)[0], minlength=stratum.max(initial=0) + 1) > 1
-    mixed = several[stratum]
-    bad, every = (np.bincount(model[rows], minlength=len(names)) for rows in (mixed & failed, mixed))
-    found = [(str(names[i]), int(bad[i]), int(every[i])) for i in np.argsort(-every, kind="stable") if every[i]]
-    alike = all(one[1] * found[0][2] == found[0][1] * one[2] for one in found)
-    return () if alike else tuple(found)
-
-
-def _unlike(models: Models) -> bool:
-    """Whether models fail unlike, by a χ² over the 95 % quantile of as many."""
-    bad, every = (np.array([one[i] for one in models], np.float64) for i in (1, 2))
-    part = bad.sum() / every.sum() if models else 0.0
-    freedom = max(len(models) - 1, 0)
-    found = ((bad - part * every) ** 2 / every).sum() / (part * (1 - part)) if 0 < part < 1 else 0.0
-    return bool(found > freedom + 2 * math.sqrt(2 * freedom))  # mean and two deviations: 3.83 at 1, the quantile 3.84
+    _, task = np.unique(task[stated], return_inverse=True)
+    failed = failed[stated]
+    runs, bad = np.zeros((2, task.max(initial=-1) + 1, len(names)))
+    np.add.at(runs, (task, model), 1)
+    np.add.at(bad, (task, model), failed)
+    several = np.ones(len(runs), bool) if not within else (runs > 0).sum(axis=1) > 1
+    order = [i for i in np.argsort(-runs[several].sum(axis=0), kind="stable").tolist() if runs[several, i].any()]
+    taken, common = [] if within else order, several
+    for i in order if within else ():
+        both = common & (runs[:, i] > 0)
+        if both.any() and (len(taken) < 2 or 2 * both.sum() >= common.sum()):
+            taken, common = [*taken, i], both
+    if len(taken) < 2:
+        return ()
+    share = bad / np.where(runs, runs, math.nan)  # a task weighs alike for all, whatever its runs of each
+    shares = {i: float(np.nanmean(share[common, i])) for i in taken}
+    if np.ptp([*shares.values()]) < 1e-9:
+        return ()
+    rows, cells = common[task] & np.isin(model, taken), np.nonzero(runs)
+    found = []
+    for i in order:
+        if i not in shares:
+            found.append(
+                OneModel(str(names[i]), int(bad[several, i].sum()), int(runs[several, i].sum()), math.nan, 0, 1)
+            )
+            continue
+        if within:  # the sum of these scores is that of the differences of means
+            of, mine = task[rows], model[rows] == i
+            every, its = np.bincount(of), np.bincount(of, mine)
+            p = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of], mine, of).p
+        else:
+            p = dealt(share[cells], cells[1] == i, np.zeros(len(cells[0]), np.int64)).p
+        p = min(p * (1 if len(taken) == 2 else len(taken)), 1.0)
+        where = common & (runs[:, i] > 0)
+        counts = int(bad[where, i].sum()), int(runs[where, i].sum())
+        found.append(OneModel(str(names[i]), *counts, shares[i], int(where.sum()), p))
+    return tuple(found)
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:

@@ -110,12 +110,33 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
             met[part > 0.3] += len(close)
             assert all("(undecided: within " in one.told() and not one.wider for one in close)
             assert all(
-                re.search(r", just short of beyond chance; about [\d,]+ such tasks would tell\)$", one.told())
+                re.search(r", just short of beyond chance; about [\d,]+ such tasks may tell\)$", one.told())
                 for one in close
             )
             told = dataclasses.replace(first, close=True, beyond_chance=False, wider=True).told()
-            assert told.endswith(" such tasks, or `--group-by task`, would tell)")
+            assert told.endswith(" such tasks may tell, `--group-by task` does)")
     assert met[0] <= 1 < 3 <= met[1]
+
+
+def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
+    """Of 9 causes of which `--group-by task` "would tell", it decided one."""
+    met = [0, 0]
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        rows = []
+        for i in range(120):
+            won = float(random.random() < (0.35, 0.65)[i % 2])
+            broken = [TOOLS[0]] * bool(random.random() < (0.15 if won else 0.35))
+            rows.append(run(i, broken, rewards={"team": won}, model=f"m{i % 2}") | {"task_id": f"q{i // 6}"})
+        logs(tmp_path, rows)
+        there = {one.words: one.told() for one in leading_causes(read(tmp_path, group_by=("task",)))}
+        for one in leading_causes(read(tmp_path)):
+            if "(undecided: " in one.told():
+                decided = one.words in there and "(undecided: " not in there[one.words]
+                assert (", `--group-by task` does" in one.told()) == decided == one.wider
+                assert "would tell" not in one.told()
+                met[decided] += 1
+    assert min(met) > 0
 
 
 def test_without_both_kinds_causes_are_plain_counts_of_the_most_common(tmp_path: Path) -> None:

@@ -42,19 +42,71 @@ def failing(folder: Path, errors: dict[tuple[str, str], int], others: dict[tuple
     return outcome_differences(credit.read(log))
 
 
-def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path) -> None:
-    """Where killed runs had no number, their tasks counted for succeeded ones alone: 4.5 against 6.25, `100 %`."""
+@pytest.mark.parametrize("have", [10, 15])
+def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path, have: int) -> None:
+    """Where killed runs had no number, their tasks counted for succeeded ones alone: 4.5 against 6.25, `100 %`.
+
+    Of more than a tenth of the failed runs the number is left out: which runs lack it was a choice by outcome.
+    """
     lines = []
     for task in range(16):
         for outcome in (0, 1):
-            count = None if task >= 10 and not outcome else 50 if task >= 10 else 7 - 2 * outcome
+            count = None if task >= have and not outcome else 50 if task >= have else 7 - 2 * outcome
             event = {"id": "e", "type": "message", "agent": "a"} | ({} if count is None else {"tokens": count})
             lines.append({"trace_id": f"{task}.{outcome}", "task_id": f"q{task}", "events": [event], "edges": [],
                           "rewards": {"team": outcome}})  # fmt: skip
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (row,) = (row for row in outcome_differences(credit.read(log)).rows if "tokens" in row.what)
-    assert (row.failed, row.succeeded, row.chance, row.tasks) == (7, 5, 1, 10)
+    found = outcome_differences(credit.read(log))
+    rows = [(row.failed, row.succeeded, row.chance, row.tasks) for row in found.rows if "tokens" in row.what]
+    assert rows == [(7, 5, 1, 15)] * (have == 15)
+    said = f"tokens generated (known of {have} of 16 failed and 16 of 16 succeeded)."
+    assert any(line.endswith(said) for line in found.lines())
+    plain = found.as_json()
+    assert [row["known"] for row in plain["rows"]] == [(15, 16)] * (have == 15)
+    assert plain["left"] == (("tokens generated", (10, 16)),) * (have == 10)
+
+
+def test_a_number_that_is_lacking_by_what_it_would_be_is_not_compared(tmp_path: Path) -> None:
+    """Failed calls that never succeeded, 0.8 against 0.35 a run, were 0.06 against 0.28 where calls had no arguments.
+
+    Where another call of the tool succeeded later nobody knows, so that the number was of the runs without.
+    """
+
+    def log(**arguments: dict[str, str]) -> OutcomeDifferences:
+        rng, lines = np.random.default_rng(3), []
+        for i in range(160):
+            won, events = float(i % 2), []
+            for k in range(4):
+                status = "error" if rng.random() < (0.2 if won else 0.4) else "ok"
+                said = {name: value | {"k": str(k)} for name, value in arguments.items()}
+                events.append(
+                    {"id": f"e{k}", "type": "tool_call", "agent": "a", "tool": "sh", "status": status, **said}
+                )
+            lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [],
+                          "rewards": {"team": won}})  # fmt: skip
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return outcome_differences(credit.read(tmp_path / "log.jsonl"))
+
+    found = log(arguments={"of": "x"})
+    (row,) = (row for row in found.rows if row.what == UNMENDED)
+    assert row.failed > row.succeeded and row.known is None and not found.left
+    found = log()
+    (left,) = (known for what, known in found.left if what == UNMENDED)
+    assert UNMENDED not in {row.what for row in found.rows} and UNMENDED not in found.headline()
+    assert max(left) < 60 and any("Not compared, as which traces lack" in line for line in found.lines())
+
+
+def test_a_format_that_has_no_such_number_leaves_others_theirs(tmp_path: Path) -> None:
+    """Tasks whose traces all lack it make no choice among the traces of a task; of how many it is is said."""
+    lines = []
+    for i in range(64):
+        event = {"id": "e", "type": "message", "agent": "a"} | ({"tokens": 5 + i % 2} if i < 40 else {})
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": [event], "edges": [],
+                      "rewards": {"team": i % 2}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = outcome_differences(credit.read(tmp_path / "log.jsonl")).rows
+    assert (row.what, row.known, row.tasks) == ("tokens generated", (20, 20), 10)
 
 
 @pytest.mark.parametrize(("more", "told"), [(1, False), (2000, True)])
@@ -223,18 +275,19 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
-    several, why = ", in tasks with several", "the model may be why the rest differs"
-    apart = [f"Failed by model{several}: big 80 % of 50, small 20 % of 50."]
+    why = "the model may be why the rest differs"
+    apart = ["Failed by model, mean over 10 tasks with both: big 80 % (40 of 50 traces), small 20 % (10 of 50 traces)."]
     assert said(*["AAAABabbbb"] * 10) == apart  # each is relative to its model, so that the model is not why
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
-    alone = f"{apart[0][:-1]}; 20 other traces in tasks of one model."
+    alone = f"{apart[0][:-1]}; 20 other traces not among these."
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == [alone]
-    ends_alike = [f"Failed by model{several}: big 73 % of 55, small 18 % of 55."]  # of 8 and 2 in 10, and none in 5
+    shares = "big 53 % (40 of 55 traces), small 13 % (10 of 55 traces)"  # 4 and 1 of 5 in 10 tasks, and none in 5
+    ends_alike = [f"Failed by model, mean over 15 tasks with both: {shares}."]
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5) == ends_alike  # tasks without failures were left out of rates
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5, by=("task", "model")) == ends_alike
-    between = apart[0].replace("50", "10").replace(several, "")
-    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between[:-1]}; {why}."]
+    between = "Failed by model, mean over tasks: big 80 % (8 of 10 traces), small 20 % (2 of 10 traces)"
+    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between}; {why}."]
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
 
 
@@ -249,12 +302,14 @@ def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> 
                       "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert found.models == () and dict(found.agent_models)["coder"] == (("big", 0, 20), ("small", 19, 20))
-    several, why = "in tasks with several", "the model may be why the rest differs"
-    said = f"Failed by model of coder, {several}: big 0 % of 20, small 95 % of 20; {why}."
+    assert found.models == () and [one[:5] for one in dict(found.agent_models)["coder"]] == [
+        ("big", 0, 20, 0.0, 10), ("small", 19, 20, 0.95, 10)
+    ]  # fmt: skip
+    both, why = "mean over 10 tasks with both", "the model may be why the rest differs"
+    said = f"Failed by model of coder, {both}: big 0 % (0 of 20 traces), small 95 % (19 of 20 traces); {why}."
     told = [line for line in found.lines() if "by model" in line]
     assert told[0] == said and told[1].startswith(
-        "Failed by model of critic, in tasks with several: big 45 % of 20, small 50 % of 20"
+        "Failed by model of critic, mean over 10 tasks with both: big 45 % (9 of 20 traces), small 50 % "
     )
     assert len(told) == 2 and said in found.headline() and "critic" not in found.headline()
 
@@ -282,7 +337,8 @@ def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(t
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert not found.rows and found.lines()[0].endswith("tools and ends: only models or systems differ.")
     assert (
-        found.lines()[1].startswith("Failed by model, in tasks with several: ") and found.lines()[1] in found.headline()
+        found.lines()[1].startswith("Failed by model, mean over 5 tasks with both: ")
+        and found.lines()[1] in found.headline()
     )
 
 
@@ -538,7 +594,7 @@ def test_what_a_better_system_does_more_of_is_not_success(tmp_path: Path) -> Non
     assert found.apart and [row.what for row in found.rows] == ["events"] and not found.rows[0].stands_out
     assert "only with traces of the same model and system" in found.lines()[0]
     assert (
-        found.lines()[-1].startswith("Failed by system, in tasks with several: ")
+        found.lines()[-1].startswith("Failed by system, mean over 30 tasks with both: ")
         and "may be why" not in found.lines()[-1]
     )
     above: dict[str, list[float]] = collections.defaultdict(list)  # by hand, over pairs of one task and system
@@ -624,21 +680,43 @@ def test_the_first_sentence_counts_what_has_no_outcome(tmp_path: Path, bare: int
     ("models", "unlike"),
     [
         ([("a", 4, 7), ("b", 3, 6)], False),
-        ([("a", 8, 10), ("b", 3, 10)], True),
+        ([("a", 9, 10), ("b", 3, 10)], True),
         ([("a", 5, 5), ("b", 5, 5)], False),
         ([("a", 30, 60), ("b", 25, 60), ("c", 35, 60)], False),
         ([("a", 30, 60), ("b", 10, 60), ("c", 35, 60)], True),
-        ([], False),
     ],
 )
 def test_a_model_may_be_why_only_where_failures_differ_by_model(
-    models: list[tuple[str, int, int]], unlike: bool
+    models: list[tuple[str, int, int]], unlike: bool, tmp_path: Path
 ) -> None:
     """4 of 7 against 3 of 6 was said to be why the rest may differ."""
-    row = Difference("events", 2.0, 1.0, 0.9, 0.8, 1.0, 0.01, 0.01, 9)
-    found = OutcomeDifferences(9, 9, 1.0, math.nan, False, 9, (row,), models=tuple(models))
-    assert any("may be why" in line for line in found.lines()) == unlike
-    assert sum("by model" in line for line in found.lines()) == bool(models)
+    rows = [(f"{name}{i}", name, float(i >= bad), 1 + (i < bad)) for name, bad, of in models for i in range(of)]
+    found = outcome_differences(credit.read(scored(tmp_path, rows)))
+    said = [line for line in found.lines() if "by system" in line]
+    assert len(said) == (len({bad / of for _, bad, of in models}) > 1)
+    assert any("; the system may be why the rest differs" in line for line in said) == unlike
+
+
+def test_each_task_weighs_alike_for_all_systems(tmp_path: Path) -> None:
+    """Simpson: "v1 33 %, v2 66 %" of two systems that fail alike in each task, of which v2 ran the hard ones more."""
+
+    def log(*runs: tuple[str, str, int, int]) -> OutcomeDifferences:
+        """Of each task and system: how many runs failed, of how many."""
+        rows = [(task, name, float(i >= bad), 1) for task, name, bad, of in runs for i in range(of)]
+        return outcome_differences(credit.read(scored(tmp_path, rows)))
+
+    alike = [run for i in range(12) for run in ((f"easy{i}", "v1", 2, 8), (f"easy{i}", "v2", 1, 4),
+                                                (f"hard{i}", "v1", 3, 4), (f"hard{i}", "v2", 6, 8))]  # fmt: skip
+    assert log(*alike).systems == ()
+    found = log(*alike, ("more", "v1", 1, 4), ("more", "v2", 3, 4))
+    said = "Failed by system, mean over 25 tasks with both: v1 49 % (61 of 148 traces), v2 51 % (87 of 148 traces)."
+    assert said in found.lines() and said in found.as_json()["headline"] and said in found.opening()[1]
+    assert all(one.p == 1 or one.p > 0.05 for one in found.systems)
+    worse = [(f"hard{i}", "v3", 4, 4) for i in range(12)]  # in half the tasks: compared there alone
+    by = {one.name: one[1:5] for one in log(*alike, *worse).systems}
+    assert by == {"v1": (36, 48, 0.75, 12), "v2": (72, 96, 0.75, 12), "v3": (48, 48, 1.0, 12)}
+    lines = log(*alike, *worse[:5], ("more", "v1", 1, 4), ("more", "v2", 3, 4)).lines()
+    assert any("v2 51 % (87 of 148 traces), v3 in too few of these." in line for line in lines)
 
 
 def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> None:
@@ -647,10 +725,11 @@ def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> N
     rows = [(f"q{task}", system, round(low + 0.1 * int(rng.integers(0, 3)), 1), 1 + int(rng.integers(0, 3)))
             for task in range(20) for system, low in (("bad", 0.1), ("good", 0.6)) for _ in range(4)]  # fmt: skip
     found = outcome_differences(credit.read(scored(tmp_path, rows)))
-    assert found.of_task and found.apart and dict((name, (bad, of)) for name, bad, of in found.systems) == {
+    assert found.of_task and found.apart and {one.name: one[1:3] for one in found.systems} == {
         "bad": (80, 80), "good": (0, 80)
     }  # fmt: skip
-    said = "Worse within their task by system, in tasks with several: bad 100 % of 80, good 0 % of 80."
+    said = "Worse within their task by system, mean over 20 tasks with both: "
+    said += "bad 100 % (80 of 80 traces), good 0 % (0 of 80 traces)."
     assert said in found.headline() and said in found.lines()
 
 
