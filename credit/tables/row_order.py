@@ -254,7 +254,7 @@ def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
 
 def _refuse_rounded(places: np.ndarray, rows: np.ndarray) -> None:
     """Refuse seconds since 1970 in single precision, as of a tensor, which are alike for two minutes: one round."""
-    far = np.flatnonzero(np.abs(places) >= SINGLE_WHOLE)
+    far = np.flatnonzero(np.isfinite(places) & (np.abs(places) >= SINGLE_WHOLE))
     with np.errstate(over="ignore"):
         single = places.astype(np.float32)
     if len(far) and (places == single).all():

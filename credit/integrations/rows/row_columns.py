@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from typing import Any
 
@@ -68,8 +67,10 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     if hasattr(column, "__array__"):
         column = np.asarray(column)
     if isinstance(column, list | tuple):
-        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # what is mixed or wrong
+        try:
             column = pa.array(column, pa.float64()).to_numpy(zero_copy_only=False)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, RuntimeError):  # mixed, wrong, or of gradients
+            column = [on_host(entry) for entry in column]
     if np.ndim(column) != 1 or len(column) != n:
         raise ColumnError(name, [], f"has shape {np.shape(column)}; expected ({n},), one number for each row")
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":

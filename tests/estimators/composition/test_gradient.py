@@ -71,6 +71,7 @@ def test_groups_that_share_replays_are_one_sample() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the batch has .* that equal earlier ones")
 def test_copies_in_other_groups_do_not_shrink_the_error() -> None:
     rng = np.random.default_rng(2)
     reward, entry = rng.normal(size=8), rng.normal(size=8)
