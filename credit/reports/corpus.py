@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.own_outcomes import are_odd, odd_traces, of_agents, remedy_channel
 from credit.reports.tasks import runs_without_task
 from credit.reports.trace_list import actions_with_tokens, counted_tokens
@@ -424,12 +425,23 @@ def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -
 
 
 def _policies(traces: Traces) -> dict[str, tuple[str, ...]]:
-    """The models and systems of each group."""
-    mixtures: dict[str, dict[str, None]] = {}
+    """The models and systems of each group; what a run that lacks lines does not state is no second one."""
+    mixtures: dict[str, dict[tuple[str, str], None]] = {}
+    cut: dict[str, dict[tuple[str, str], None]] = {}
     table = traces.traces.select(["group", "model", "system"]).to_pydict()
-    for group, model, system in zip(table["group"], table["model"], table["system"], strict=True):
-        mixtures.setdefault(group, {})[", ".join(filter(None, (model, system))) or "unknown"] = None
-    return {group: tuple(policies) for group, policies in mixtures.items()}
+    rows = zip(table["group"], table["model"], table["system"], lacking_traces(traces).tolist(), strict=True)
+    for group, model, system, lacks in rows:
+        (cut if lacks else mixtures).setdefault(group, {})[model or "", system or ""] = None
+    for group, policies in cut.items():
+        whole = mixtures.setdefault(group, {})
+        whole |= {policy: None for policy in policies if not any(_fits(policy, other) for other in whole)}
+    return {group: tuple(", ".join(filter(None, policy)) or "unknown" for policy in policies)
+            for group, policies in mixtures.items()}  # fmt: skip
+
+
+def _fits(policy: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether all that a policy states is so of another one."""
+    return all(mine in ("", its) for mine, its in zip(policy, other, strict=True))
 
 
 def divided_tasks(traces: Traces) -> int:

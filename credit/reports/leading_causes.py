@@ -242,7 +242,7 @@ def leading_causes(
             traces=int(having[i].sum()),
             of_traces=int(every[i].tells.sum()),
             passed_over=int((having[i] & ~lasting[i] & counted_ones).sum()),
-            lacking=int(lacks.sum()),
+            lacking=int((lacks & ~every[i].tells).sum()),
             untold=int(untold[i].sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,

@@ -200,9 +200,10 @@ def unscored_ends(
     names: Sequence[str] = ("",),
     calls: ToolCalls | None = None,
 ) -> list[UnscoredEnds]:
-    """Of each side, traces without an outcome that end early, more than twice the part of those with one.
+    """Of each side, traces without an outcome that end early, more than twice the part of those with one on some side.
 
-    More than half of them must, or `LEAST_TASKS`: a few runs may be killed whatever their outcome.
+    More than half of them must there, or `LEAST_TASKS`: a few runs may be killed whatever their outcome. Other sides
+    stand beside it: alone it would seem to be the one that is flattered.
 
     Args:
       traces: what was read.
@@ -216,7 +217,7 @@ def unscored_ends(
         return []
     judged = judged_traces(traces, success_at)
     early, _ = ended_early(traces, calls)
-    found = []
+    found, many = [], False
     for number, name in enumerate(names):
         of = np.ones(len(unscored), bool) if side is None else side == number
         counts = [
@@ -226,7 +227,7 @@ def unscored_ends(
         ]
         one = UnscoredEnds(name, *counts, failing=judged.failing, kinds=judged.kinds)
         others, rest = one.early_failed + one.early_succeeded, one.failed + one.succeeded
-        many = 2 * one.early > one.unscored or one.early >= LEAST_TASKS
-        if rest and many and one.early * rest > 2 * others * one.unscored:
-            found.append(one)
-    return found
+        more = rest > 0 and one.early * rest > 2 * others * one.unscored
+        many |= more and (2 * one.early > one.unscored or one.early >= LEAST_TASKS)
+        found += [one] * bool(one.early)
+    return found if many else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -254,6 +255,20 @@ def test_killed_runs_without_an_outcome_are_said_to_make_success_too_high(tmp_pa
         assert json.loads(CliRunner().invoke(cli, [command, str(log), "--json"]).stdout)["unscored"] == [numbers]
     compared = CliRunner().invoke(cli, ["metrics", str(log), "--sides", "model"]).stdout
     assert "8 of 8 traces of a without an outcome end early" in compared
+
+
+def test_killed_runs_are_told_of_both_sides_where_they_are_of_one(tmp_path: Path) -> None:
+    """2 of 2 of one version were told, and 6 of 12 of the other, which it flatters more, were not."""
+    runs = ["ls say"] * 16 + ["ls ls"] * 2 + ["ls say"] * 16 + ["ls ls"] * 3 + ["ls say"] * 3
+    traces = read(native_runs(tmp_path, *runs))
+    scored = np.array([1.0] * 16 + [np.nan] * 2 + [1.0] * 16 + [np.nan] * 6, np.float32)
+    reward = np.full_like(np.asarray(traces.reward), np.nan)
+    reward[: len(runs)] = scored
+    traces = dataclasses.replace(traces, reward=reward)
+    side = (np.arange(len(runs)) >= 18).astype(int)
+    found = unscored_ends(traces, 1.0, side, ("old", "new"))
+    assert [(one.side, one.early, one.unscored) for one in found] == [("old", 2, 2), ("new", 3, 6)]
+    assert unscored_ends(traces, 1.0, np.where(side == 1, 1, -1), ("old", "new")) == []
 
 
 def test_what_failed_is_said_of_graded_outcomes(tmp_path: Path) -> None:

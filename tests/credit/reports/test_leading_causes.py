@@ -169,6 +169,15 @@ def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
     assert cause.told().endswith("in 2 of 4 traces (1 more lacks lines)"), "of 5 traces, which the page counts"
 
 
+def test_runs_that_are_the_cause_lack_no_more_lines(tmp_path: Path) -> None:
+    """8 runs that were cut short were told as "8 of 71 (8 more lack lines)"."""
+    rows = [run(i, [], rewards={"team": float(i % 2 == 0)}) for i in range(20)]
+    for row in rows[1:8:2]:
+        row["metrics"] = {"lost_parts": 1, "cut_short": 1}
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert (cause.traces, cause.of_traces, cause.lacking) == (4, 20, 0) and "more lack" not in cause.told()
+
+
 def corrected(number: int) -> dict[str, Any]:
     """A call of the shell that fails, and one with another argument that succeeds."""
     row = run(number, ["shell"])

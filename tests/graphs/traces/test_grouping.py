@@ -65,6 +65,18 @@ def test_runs_of_several_models_are_not_compared(tmp_path: Path) -> None:
     assert found.mixed == {} and found.divided == 3
 
 
+def test_what_a_run_that_was_cut_short_does_not_state_is_no_second_model(tmp_path: Path) -> None:
+    """A group with such a run was named as one of several models, "haiku, v1 and v1"."""
+    path = write(tmp_path, [("q", "m", "v"), ("q", None, "v"), ("p", "m", "v"), ("p", "n", "v")])
+    lines = [
+        json.loads(line) | {"metrics": {"lost_parts": i % 2}} for i, line in enumerate(path.read_text().splitlines())
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert survey(read(path, group_by=("task",))).mixed == {"p": ("m, v", "n, v")}
+    path.write_text("\n".join(json.dumps(line | {"metrics": {}}) for line in lines))
+    assert survey(read(path, group_by=("task",))).mixed == {"q": ("m, v", "v"), "p": ("m, v", "n, v")}
+
+
 def test_group_by_task_compares_all_and_validate_names_the_mixed(tmp_path: Path) -> None:
     traces = read(write(tmp_path, RUNS), group_by=("task",))
     assert traces.traces["group"].to_pylist() == [task for task, _, _ in RUNS]
