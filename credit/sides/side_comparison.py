@@ -127,7 +127,8 @@ class SideComparison:
             rose = [row for row in (*asked, *self._next())
                     if row.worth_telling and row.metric not in FIRST and row.rises == up]  # fmt: skip
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
-            rose.sort(key=lambda row: not who[row.metric])  # where to look, before what it costs
+            rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
+            rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in ("money", "logged_money"))
             tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
             plain = tools + [_name(row.metric) for row in rose]
             whose = tools + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]

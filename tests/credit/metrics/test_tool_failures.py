@@ -10,6 +10,7 @@ import pytest
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_sides
 from credit.sides.tool_failures import failing_tools, tool_failures
@@ -74,6 +75,18 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
     assert "up: errors of tool fetch_page" in found.changed() and "failed calls" not in found.changed()
     assert found.by_tool().startswith("failed calls: fetch_page ")
+
+
+def test_the_answer_says_where_to_look_and_then_what_it_costs() -> None:
+    """Behind the errors stood tokens, and money was behind the mark of what is left out."""
+    traces, side = drawn(1, 20, 3, {"fetch_page": (0.03, 0.5)})
+    rng = np.random.default_rng(4)
+    rising = {
+        name: numbered(rng.lognormal(2 * side, 0.2)) for name in ("tokens", "input_tokens", "money", "wall_clock")
+    }
+    measured = with_costs(traces, trace_metrics(traces)) | rising
+    told = compare_sides(traces, Sides(("old", "new"), side, ("old", "new")), measured).changed()
+    assert "up: errors of tool fetch_page, money, " in told
 
 
 @pytest.mark.parametrize("name", ["tokens", "errors", "ended_early", "cost.usd"])
