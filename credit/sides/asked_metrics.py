@@ -7,7 +7,7 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.task_means import alike
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "STARRED_SIDES", "same_in_all"]
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "STARRED_SIDES", "same_in_all"]
 
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
@@ -23,9 +23,11 @@ ASKED = {
     "wall_clock": "seconds of wall clock",
 }
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
+OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
+"""Those of them that say what a change costs."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
-STARRED_SIDES = "three parts, each alone: success and outcome, what follows these, and other metrics"
+STARRED_SIDES = "four parts, each alone: success and outcome, what follows these, other metrics, and tools that fail"
 """Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 
 

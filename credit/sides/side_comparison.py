@@ -13,7 +13,7 @@ import numpy as np
 from credit.metrics.success_costs import SuccessCost, success_line
 from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
 from credit.sides.side_agents import BY_AGENT, AgentDifference
@@ -128,7 +128,7 @@ class SideComparison:
                     if row.worth_telling and row.metric not in FIRST and row.rises == up]  # fmt: skip
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
-            rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in ("money", "logged_money"))
+            rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
             plain = tools + [_name(row.metric) for row in rose]
             whose = tools + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]

@@ -250,7 +250,7 @@ class SideDifference:
             if self._beyond(self.p) and self.turned:
                 return f"not sure, since {self._missing} are missing"
             if self.low is None or self.high is None:
-                return "within chance"
+                return self.why()
             return f"undecided ({self.low:+z.3g} to {self.high:+z.3g})"
         return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
 

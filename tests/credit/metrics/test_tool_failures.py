@@ -77,16 +77,15 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     assert found.by_tool().startswith("failed calls: fetch_page ")
 
 
-def test_the_answer_says_where_to_look_and_then_what_it_costs() -> None:
-    """Behind the errors stood tokens, and money was behind the mark of what is left out."""
+@pytest.mark.parametrize(("cost", "said"), [("money", "money"), ("tokens", "tokens generated")])
+def test_the_answer_says_where_to_look_and_then_what_it_costs(cost: str, said: str) -> None:
+    """Behind the errors stood others of the same tool, and the cost was behind the mark of what is left out."""
     traces, side = drawn(1, 20, 3, {"fetch_page": (0.03, 0.5)})
     rng = np.random.default_rng(4)
-    rising = {
-        name: numbered(rng.lognormal(2 * side, 0.2)) for name in ("tokens", "input_tokens", "money", "wall_clock")
-    }
+    rising = {name: numbered(rng.lognormal(2 * side, 0.2)) for name in (cost, "wall_clock")}
     measured = with_costs(traces, trace_metrics(traces)) | rising
     told = compare_sides(traces, Sides(("old", "new"), side, ("old", "new")), measured).changed()
-    assert "up: errors of tool fetch_page, money, " in told
+    assert f"up: errors of tool fetch_page, {said}, " in told
 
 
 @pytest.mark.parametrize("name", ["tokens", "errors", "ended_early", "cost.usd"])
