@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +88,13 @@ def costs(
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
     gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
+    named = collections.Counter(name or "unknown" for name in traces.traces["system"].to_pylist())
+    of_systems = dict(sorted(named.items())) if "system" in by.split(",") else {}
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
-                    "groups": dataclasses.asdict(groups), "stated": of_traces,
+                    "groups": dataclasses.asdict(groups), "stated": of_traces, "traces_of_systems": of_systems,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
                     "models_without_cached_tokens": gaps.cached_unstated,
                     "models_without_cache_write": gaps.written_as_input,
@@ -100,6 +103,10 @@ def costs(
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
         _print(stdout(), summed, groups, by, None if prices is None else gaps)
         of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
+        if len(of_systems) > 1:
+            each = ", ".join(f"{name} {count}" for name, count in of_systems.items())
+            stdout().print(words(f"sums, of so many traces: {each}. Of a trace: credit metrics --sides system."),
+                           soft_wrap=True)  # fmt: skip
         for line in filter(None, [failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -531,3 +531,15 @@ def test_money_that_only_some_calls_state_is_told_as_a_bound(tmp_path: Path) -> 
     read(tmp_path, one)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
     assert "seconds of work\n" in printed and "costs.money, as the log states it of 1 trace: 4\n" in printed
+
+
+def test_sums_by_system_say_of_how_many_traces_they_are(tmp_path: Path) -> None:
+    """Fewer runs of a new version cost less in sum, where each cost more."""
+    event = {"id": "e", "type": "message", "agent": "a", "tokens": 1}
+    lines = [{"trace_id": f"t{i}", "task_id": "q", "system": f"v{i % 3 % 2}", "events": [event]} for i in range(6)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = ["costs", str(tmp_path / "log.jsonl"), "--by"]
+    assert "of so many traces: v0 4, v1 2." in CliRunner().invoke(cli, [*command, "system,agent"]).stdout
+    assert json.loads(CliRunner().invoke(cli, [*command, "system", "--json"]).stdout)["traces_of_systems"] == {
+        "v0": 4, "v1": 2}  # fmt: skip
+    assert "of so many" not in CliRunner().invoke(cli, [*command, "agent"]).stdout
