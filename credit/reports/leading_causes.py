@@ -215,7 +215,7 @@ def leading_causes(
         rows.sort(key=lambda row: serious.get(row, len(serious)))
         first.append(rows[shown_example(rows, trace, judged.failed, side)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
-    if any(every[i].of_run for i in named):  # of which the log may have words of its own
+    if any(every[i].of_run for i in named):  # the log may say itself why a run ended
         last = lasts(traces, calls)
         why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
         said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]

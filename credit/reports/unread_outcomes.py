@@ -69,7 +69,7 @@ class UnreadOutcomes:
 
 
 def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
-    """What is said of all sides; "" where no outcome was left out."""
+    """The sentence on all sides; "" where no outcome was left out."""
     who, told = [], []
     for row in (row for row in rows if row.traces):
         who.append(f"{counted(row.traces, 'trace')}{f' of {row.side}' if row.side else ''}")

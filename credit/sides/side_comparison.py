@@ -1,4 +1,4 @@
-"""What is said of two sides: the answer, its numbers, where it comes from and what may be behind it."""
+"""A comparison of two sides, in words: what changed, by how much, through whom, and what else may be the reason."""
 
 from __future__ import annotations
 

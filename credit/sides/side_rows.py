@@ -1,4 +1,4 @@
-"""One metric on two sides: its difference, its interval and test, and what is said of it."""
+"""One metric on two sides: the difference, its interval, its test and its words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What benchmarks measured, as lines of `--table FILE`: numbers with their conditions and what is to be said of them.
+"""Numbers of benchmarks, as lines of `--table FILE`. Each has its conditions and caveats.
 
-A caveat is part of its number. Whoever prints numbers prints what `said` finds in them: the benchmark itself, LaTeX and
-`credit bench table`.
+A caveat is part of its number. The benchmark itself, LaTeX and `credit bench table` print all that `said` finds.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from credit.cli.shared.answers import stderr, words
 from graphs.errors import PrecisionWarning, UnusedRewardsWarning
 
 __all__ = [
+    "READING_OPTIONS",
     "SEED",
     "Command",
     "Number",
@@ -32,25 +33,23 @@ READING = "Reading logs"
 LEDGER = "Ledger"
 PICTURE = "Picture"
 
+READING_OPTIONS = (
+    "format_",
+    "columns",
+    "rewards",
+    "outcomes",
+    "groups",
+    "group_by",
+    "reward_channel",
+    "errors",
+    "orphans",
+    "limits",
+)
+"""Options that say how logs are read, by their parameters."""
 SECTIONS: dict[str, str] = {
     **dict.fromkeys(("rule", "expected", "tau", "unclaimed", "exact"), LEDGER),
     **dict.fromkeys(("size", "title", "style", "dpi"), PICTURE),
-    **dict.fromkeys(
-        (
-            "format_",
-            "columns",
-            "rewards",
-            "outcomes",
-            "groups",
-            "group_by",
-            "reward_channel",
-            "errors",
-            "orphans",
-            "limits",
-            "allow_bad",
-        ),
-        READING,
-    ),
+    **dict.fromkeys((*READING_OPTIONS, "allow_bad"), READING),
 }
 """The section of an option by its name, where a command takes all of the section; all others come first."""
 

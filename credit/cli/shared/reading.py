@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.commands import READING_OPTIONS
 from credit.cli.shared.progress import ReadingBar, progress_bar
 from graphs.errors import CreditError, condensed
 
@@ -123,26 +124,12 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-READING = (
-    "format_",
-    "columns",
-    "rewards",
-    "outcomes",
-    "groups",
-    "group_by",
-    "reward_channel",
-    "errors",
-    "orphans",
-    "limits",
-)
-
-
 def given_inputs(context: click.Context) -> list[str]:
     """The paths and reading options of a call as they were written, for a command that is printed."""
     texts = [str(path) for path in context.params["paths"]]
     for option in context.command.params:
         stated = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if option.name in READING and stated:
+        if option.name in READING_OPTIONS and stated:
             value = context.params[option.name]
             if isinstance(value, dict):
                 value = ",".join(f"{name}={column}" for name, column in value.items())
