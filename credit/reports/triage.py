@@ -177,17 +177,14 @@ class Triage:
         return " ".join([*(f"{one.words}." for one in self.endings), self.quiet]) if self.quiet else ""
 
     def commonness(self) -> str:
-        """What the shares of failed and succeeded traces beside a cause are, and what its place has to do with them."""
+        """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
         if not any(one.traces > 1 and one.failed is not None for one in self.suspects):
             return ""
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         bad, good = self.kinds
         return (
-            f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
-            f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
-            "Causes come by the lower end of the one-sided 95 % interval of the difference, where that is above 0, "
-            f"then the more serious ones{', those with – among them' if any(none) else ''}; causes no more common in "
-            f"{bad} ones come last."
+            f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
+            f"{'; –: none of these' if any(none) else ''}"
         )
 
 

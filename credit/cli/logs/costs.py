@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import amount as printed
 from graphs.text import at_least, counted, percent
 
@@ -23,19 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["costs", "stated_lines", "total_line"]
 
-SECONDS = (
-    "seconds: sums of what events took, so what ran at once counts each and waiting for none; `credit traces` has the "
-    "wall clock."
-)
-MARKS = (
-    ("≥", "≥: the log lacks lines, or the number of some calls."),
-    ("seconds: ≥", "seconds ≥: when some events began is in no log; state `seconds`."),
-    ("money: ≥", "money ≥: a count or a price of some events is missing."),
-    ("–", "–: the log has the number of no call."),
+TERMS = (
+    *MARKS,
+    ("seconds of work: ≥", "seconds of work ≥: when some events began is not logged; state `seconds`"),
+    ("money at prices: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
-MONEY = "money: at the table's prices."
+OF_MODELS = "a model's row: its calls, without the tools that it called"
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
 
@@ -145,14 +140,22 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
 
 
 def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
-    money = [] if gaps is None else ["#money"]
+    money = [] if gaps is None else ["#money at prices"]
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
     money += ["#money, as logged"] if is_logged else []
     failed = ["#errors"] if "tool" in by else []
     stated = sorted({name for row in rows for name in row.stated})
     named = [f"#costs.{name}" for name in stated]
     table = plain_table(
-        by.replace(",", ", "), "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named
+        by.replace(",", ", "),
+        "#events",
+        "#tool calls",
+        "#tokens",
+        "#input tokens",
+        "#seconds of work",
+        *failed,
+        *money,
+        *named,
     )
     of_traces = rows[:-1]  # before the row of the total
     lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
@@ -166,13 +169,12 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
     of_models = [("", OF_MODELS)] if "model" in by else []
-    marks = MARKS if any(row.seconds.missing for row in rows) else [mark for mark in MARKS if mark[0] != "seconds: ≥"]
-    console.print(explained(table, *marks, ("", SECONDS), *of_models), soft_wrap=True)
+    known = any(row.seconds.missing for row in rows)
+    explain(console, table, *(term for term in TERMS if known or not term[0].startswith("seconds")), *of_models)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:
-        console.print(MONEY, soft_wrap=True)
         for line in gaps.lines():
             console.print(words(line), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
