@@ -32,6 +32,7 @@ __all__ = [
     "cost_units",
     "group_costs",
     "paid_for_success",
+    "rows_of_trace",
     "stated_sums",
     "total_costs",
 ]
@@ -316,6 +317,30 @@ def total_costs(rows: Sequence[CostRow], traces: int = 0) -> CostRow:
     return CostRow(
         "total", events, calls, errors, tokens, read, seconds, money, stated, False, lacks, logged, traces, traces
     )
+
+
+def rows_of_trace(traces: Traces, by: str, rows: Sequence[CostRow], prices: Prices | None = None) -> list[CostRow]:
+    """The rows to show with amounts of a trace: these, and totals over the same traces, which are of each system where
+    systems are among the units; none where units are traces, or one trace was read.
+
+    Args:
+      traces, by, prices: as of `cost_rows`.
+      rows: what it gives for them.
+
+    Examples:
+      >>> import credit
+      >>> _, _, asked = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], agent=list("xxy"), reward=[1.0] * 3)
+      >>> found = rows_of_trace(asked.traces, "agent", cost_rows(asked.traces, "agent"))
+      >>> [(row.unit, row.traces, row.of_traces) for row in found]
+      [('x', 2, 2), ('y', 1, 2), ('total', 2, 2)]
+    """
+    parts = cost_units(by)
+    if "trace" in parts or traces.sizes.traces == 1:
+        return []
+    if "system" not in parts:
+        return [*rows, total_costs(rows, traces.sizes.traces)] if len(rows) > 1 else [*rows]
+    totals = cost_rows(traces, "system", prices) if len(parts) > 1 else []
+    return [*rows, *(dataclasses.replace(row, unit=f"total of {row.unit}") for row in totals if not row.outside)]
 
 
 def _rows(

@@ -30,7 +30,7 @@ def unlike_tasks(traces: Traces) -> str:
       >>> records = [TraceRecord(*of, "log.jsonl", system=system, instances={"x": Agent()}) for *of, system in runs]
       >>> _ = [record.event("e", 3, "x", action=True) for record in records]
       >>> unlike_tasks(assemble(records)).partition(". ")[0]
-      'v1 and v2 ran unlike mixes of tasks, so amounts of a trace are of unlike tasks'
+      'the mixes of tasks of v1 and v2 are unlike, so amounts of a trace are of unlike tasks'
     """
     stated, task = np.asarray(traces.traces["system"].to_pylist(), object), task_ids(traces)
     known = np.array([bool(name) for name in stated], bool)
@@ -51,5 +51,5 @@ def unlike_tasks(traces: Traces) -> str:
     if alike[least] == 0:
         return f"no task is of both {first} and {second}: those of one may be harder"
     asked = "system" if len(names) == 2 else f"system={first},{second}"
-    why = f"{first} and {second} ran unlike mixes of tasks, so amounts of a trace are of unlike tasks"
+    why = f"the mixes of tasks of {first} and {second} are unlike, so amounts of a trace are of unlike tasks"
     return f"{why}. With each task weighed alike: credit metrics --sides {asked}"

@@ -90,7 +90,7 @@ def costs(
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
-    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
+    from credit.metrics.cost_summary import cost_rows, group_costs, rows_of_trace, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
     from credit.reports.uncounted_calls import failed_without_count, said_of_tool_calls, uncounted_tool_calls
     from credit.sides.unlike_tasks import unlike_tasks
@@ -98,8 +98,7 @@ def costs(
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
     gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
-    total, parts = total_costs(rows, traces.sizes.traces), by.split(",")
-    unlike = unlike_tasks(traces) if "system" in parts else ""
+    total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
         *plain, whole = (
             dataclasses.asdict(row) | {"of_trace": {name: one.total for name, one in row.of_trace().items()}}
@@ -113,14 +112,9 @@ def costs(
                     "models_without_cache_write": gaps.written_as_input,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
-        totals = [total] if len(rows) > 1 else []
-        if "system" in parts:
-            each = cost_rows(traces, "system", prices) if len(parts) > 1 else []
-            of_each = [dataclasses.replace(row, unit=f"total of {row.unit}") for row in each]
-        else:
-            of_each = totals
-        of_trace = [] if "trace" in parts or traces.sizes.traces == 1 else [*rows, *of_each]
-        _print(stdout(), [*rows, *totals], of_trace, groups, by, None if prices is None else gaps)
+        of_trace = rows_of_trace(traces, by, rows, prices)
+        summed = [*rows, total] if len(rows) > 1 else rows
+        _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps)
         of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
         lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]
         for line in filter(None, lines):

@@ -396,6 +396,7 @@
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
+  const in_traces = ["traces", (r) => mark(r.lacks_traces, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
@@ -410,6 +411,8 @@
     explained([["", ([, text]) => text]], summed, ["≥", `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}.`],
       ["", "Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls."]),
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
+    ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
+      `Sums divided by all traces${asked.of_trace.by === asked.costs_by ? "" : " of the system"}.${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums

@@ -585,7 +585,7 @@ def test_systems_that_ran_unlike_mixes_of_tasks_are_told(tmp_path: Path) -> None
         runs(tmp_path, "v2", tasks, "x")
         return CliRunner().invoke(cli, [*command, "system"]).stdout
 
-    unlike = "v1 and v2 ran unlike mixes of tasks"
+    unlike = "the mixes of tasks of v1 and v2 are unlike"
     assert unlike in (found := told("abAABB")) and "weighed alike: credit metrics --sides system\n" in found
     assert unlike not in CliRunner().invoke(cli, [*command, "agent"]).stdout
     assert json.loads(CliRunner().invoke(cli, [*command, "system", "--json"]).stdout)["unlike_tasks"]
