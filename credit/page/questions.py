@@ -15,6 +15,7 @@ from credit.metrics.decision_values import DecisionKind, DecisionValue, step_val
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
 from credit.metrics.failed_costs import failed_cost
+from credit.metrics.repeated_costs import repeated_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -49,7 +50,8 @@ def questions(
       "doctor": a dict for each check; "costs_by": the unit of "costs"; "of_trace": such costs of a trace, by system,
       too, where the log states several, and "unlike" tasks of these; "priced": whether costs have money; "total": their
       sum; "stated": what the log states of traces (`stated_sums`); "gaps" of counts and prices, what was "paid"
-      for a success and what went into "failed" traces, in sentences; "unpriced": some models without a price; others
+      for a success and what went into "failed" traces and "repeated" calls, in sentences;
+      "unpriced": some models without a price; others
       {"rows": dicts, "without": why there is none, or what they lack}.
     """
     by, parts = _costs_of_parts(traces, prices)
@@ -74,6 +76,7 @@ def questions(
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
     gaps, failed = None if prices is None else price_gaps(traces, prices), failed_cost(traces, prices, success_at)
+    repeats = repeated_cost(traces, prices)
     uncounted, systems = failed_without_count(traces), {*traces.traces["system"].to_pylist()} - {"", None}
     apart = f"system,{by}" if len(systems) > 1 else by
     of_trace = rows_of_trace(traces, apart, parts if apart == by else cost_rows(traces, apart, prices), prices)
@@ -81,6 +84,7 @@ def questions(
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
         "unlike": unlike_tasks(traces),
+        "repeated": repeats.told() if repeats else "",
         "gaps": [*([uncounted] if uncounted else []), *(gaps.lines() if gaps else [])],
         "unpriced": gaps.unpriced_names() if gaps else "",
         "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",

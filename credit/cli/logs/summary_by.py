@@ -117,6 +117,7 @@ def summary(
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
+    from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
@@ -169,7 +170,7 @@ def summary(
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    causes, repeats = leading_causes(traces, success_at=success_at, calls=calls), repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -178,6 +179,7 @@ def summary(
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
         left["failed_cost"] = failed and dataclasses.asdict(failed)
+        left["repeated_cost"] = repeats and dataclasses.asdict(repeats)
         left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
@@ -199,8 +201,8 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        shares = [failed.told() if failed else "", success_line(bought), result.slowest]
-        costs = [total_line(total, stated), failed_without_count(traces), *shares, *gaps]
+        shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
+        costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
         costs += [*stated_lines(stated, len(ids)), *ends]
         worst = told_causes(causes)
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)

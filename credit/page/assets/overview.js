@@ -410,6 +410,7 @@
     facts(summed),
     explained([["", ([, text]) => text]], summed, ["≥", `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}.`],
       ["", "Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls."]),
+    asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
       `Sums divided by all traces${asked.of_trace.by === asked.costs_by ? "" : " of the system"}.${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
