@@ -47,8 +47,8 @@ class LeadingCause:
     Attributes:
       words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
         of other calls, how runs end, or who takes part.
-      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part, the
-        agent that decided it, "" where several did.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
+        the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
