@@ -21,7 +21,7 @@ from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.handoffs import handoffs
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.shown_example import shown_example
+from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import EXCERPT, serious_events
@@ -220,13 +220,13 @@ def leading_causes(
         beside = close[i] and bool(named) and not close[named[-1]]  # which is no more than one line
         if not again and (len(named) < MOST or beside):
             named.append(i)
-    ranked = serious_events(traces, calls, judged_traces(traces, success_at, side)) if named else []
+    ranked = serious_events(traces, calls, judged) if named else []
     serious = {row: place for place, row in enumerate(ranked)}
-    first = []
+    first, kind = [], example_kinds(traces, side)
     for i in named:
         rows = every[i].rows[having[i][trace[every[i].rows]]].tolist()
         rows.sort(key=lambda row: serious.get(row, len(serious)))
-        first.append(rows[shown_example(rows, trace, judged.failed, side)])
+        first.append(rows[shown_example(rows, trace, judged.failed, kind)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     if any(every[i].of_run for i in named):  # the log may say itself why a run ended
         last = lasts(traces, calls)

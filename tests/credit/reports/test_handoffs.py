@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from credit.page import Findings
+from credit.page.overview import overview
 from credit.reports.leading_causes import leading_causes
+from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
@@ -130,3 +133,48 @@ def test_between_tasks_the_agents_of_each_are_no_cause(tmp_path: Path) -> None:
     of = [("billing", 0.0), ("tech", 1.0)]
     records = [run(i, [("desk", "a"), (of[i % 2][0], "b")], of[i % 2][1], 1) for i in range(60)]
     assert leading_causes(logs(tmp_path, records)) == ()
+
+
+def test_events_to_look_at_begin_with_what_went_wrong_most_by_the_same_events(tmp_path: Path) -> None:
+    """One list had the wrong agent first, the other did not name it, and both had their own order of failures."""
+    records, random = [], np.random.default_rng(5)
+    for number in range(120):
+        wrong, down = random.random() < 0.3, random.random() < 0.2
+        steps = [("desk", "to them"), ("tech" if wrong else "billing", "I try"), ("desk", "bye")]
+        steps[2:2] = [("desk", "index: error")] * down + [("desk", "mail: error")] * (number % 2)
+        records.append(run(number, steps, float(random.random() > (0.95 if wrong or down else 0.1)), 8))
+        records[-1] |= {"system": f"v{number % 2}"}
+    traces = logs(tmp_path, records)
+    causes, side = leading_causes(traces), np.arange(120) % 2
+    shown = [(one.trace, one.event) for one in causes]
+    assert {one.of_team for one in causes} == {False, True}
+    for found in (triage(traces, leading=causes), triage(traces, leading=causes, most=2)):
+        assert [(one.trace, one.event) for one in found.suspects[:2]] == shown
+        assert found.commonness().split(". ")[1] == "What went wrong most comes first"
+    team = next(one for one in found.suspects if one.why == "runs that desk hands to tech")
+    assert (team.agent, team.text, team.position) == ("desk", "to them", 0) and team.failed == causes[0].failed
+    assert [(one.trace, one.event) for one in leading_causes(traces, side=side)] == shown
+    page = overview(Findings.of(traces, {}, text=True))["triage"]
+    assert [(one["trace"], one["event"]) for one in page["suspects"][:2]] == shown
+    bare = logs(tmp_path, [one | {"rewards": {}} for one in records])
+    found = triage(bare, leading=leading_causes(bare))
+    assert found.commonness() == "The more serious causes come first, however many traces have them."
+
+
+def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -> None:
+    """`credit summary` showed the first failed run, a page with sides the first one of the side that has it more."""
+    records = [
+        run(number, [("coder", "index: error")] * (number % 5 == 0 or number > 30) + [("coder", "sent")], 0.0, 6)
+        | {"system": f"v{number // 31}"}
+        for number in range(60)
+    ]
+    for one in records[1:29]:
+        one["rewards"] = {"team": 1.0}
+    for one in records[0], records[40]:
+        one["events"], one["edges"] = one["events"][:1], []
+    traces = logs(tmp_path, records)
+    side = np.arange(60) // 31
+    for of in (leading_causes, lambda traces, side: triage(traces, side=side).endings):
+        plain, apart = of(traces, side=None), of(traces, side=side)
+        assert [(one.trace, one.event) for one in plain] == [(one.trace, one.event) for one in apart]
+    assert leading_causes(traces)[0].trace == "t31"
