@@ -92,8 +92,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
-    found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
-    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
+    asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
+    causes = leading_causes(traces, **asked)
+    found = triage(traces, **asked, leading=causes)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {

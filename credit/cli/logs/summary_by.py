@@ -166,11 +166,12 @@ def summary(
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    causes, repeats = leading_causes(traces, success_at=success_at, calls=calls), repeated_cost(traces, prices, calls)
+    repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
