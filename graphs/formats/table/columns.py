@@ -12,7 +12,7 @@ from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
-from graphs.reading.text_keys import is_text_key, text_key
+from graphs.reading.text_keys import FAILED, is_text_key, text_key
 from graphs.text import excerpt, near_names
 from graphs.traces.schema import TRACE_EVIDENCE
 
@@ -30,6 +30,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "type": ("type", "event_type"),
     "id": ("id", "event_id"),
     "time": ("time", "t"),
+    "end": (),  # as `columns` says alone: elsewhere it may be anything, as whether an episode ended
     "token_ids": ("token_ids", "response_ids", "completion_ids"),
     "token_mask": ("token_mask", "response_mask"),
     "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
@@ -86,13 +87,14 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
     taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
-    column_of = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN}  # others are texts
+    failed = {text_key(ours): theirs for ours, theirs in column_of.items() if text_key(ours) in FAILED}
+    column_of = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN} | failed  # others are texts
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
         if ours in columns or not candidates:
             continue
         if len(candidates) > 1 and candidates[0] != ours:
-            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
+            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]}, columns)} chooses"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
         taken.add(candidates[0])
@@ -107,11 +109,11 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
         spelt = {_plain(name): name for name in first}
         alike = [name for name in names if name not in (*taken, *column_of.values()) and _plain(name) in spelt]
         if alike:
-            named = columns_option({ours: alike[0]})
+            named = columns_option({ours: alike[0]}, columns)
             expected = f"{spelt[_plain(alike[0])]!r}, or {named}: names count as they are written"
             raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
     if "trace" not in column_of:
-        named = columns_option({"trace": likely_column("trace", names, column_of.values())})
+        named = columns_option({"trace": likely_column("trace", names, column_of.values())}, columns)
         expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or {named} to name it"
         near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
         expected += f"; or {near}" if near else ""
