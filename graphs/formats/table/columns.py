@@ -99,9 +99,9 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
     taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
-    known = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN or is_named(ours)}
-    others = {text_key(ours): theirs for ours, theirs in column_of.items() if ours not in known}
-    column_of = known | {ours: theirs for ours, theirs in others.items() if ours in FAILED}  # others are texts
+    read = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN or is_named(ours)}
+    others = {text_key(ours): theirs for ours, theirs in column_of.items() if ours not in read}
+    column_of = read | {ours: theirs for ours, theirs in others.items() if ours in FAILED}  # others are texts
     told = {*columns, *(["reward"] if "rewards.team" in columns else [])}
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
@@ -112,8 +112,8 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
         taken.add(candidates[0])
-    named = (name for name in names if is_named(name) and name not in columns and name not in taken)
-    column_of |= {name: name for name in named if not (name == "rewards.team" and "reward" in column_of)}
+    families = (name for name in names if is_named(name) and name not in columns and name not in taken)
+    column_of |= {name: name for name in families if not (name == "rewards.team" and "reward" in column_of)}
     for ours in _TELLING:
         if ours in told:
             continue
