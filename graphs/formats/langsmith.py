@@ -310,11 +310,11 @@ def _in_order(trace: _Trace, name: str) -> list[Span]:
     return sorted(spans, key=lambda span: dotted[span.id])
 
 
-def _values(entry: _Stats) -> list[float | str]:
-    """The number of statistics of feedback, or without one their words."""
+def _values(entry: _Stats) -> list[tuple[str, float | str]]:
+    """The number of statistics of feedback, or without one their words, each with its field."""
     if entry.avg is not None:
-        return [entry.avg]
-    return [word for word in entry.values if word] if isinstance(entry.values, dict) else []
+        return [("avg", entry.avg)]
+    return [("values", word) for word in entry.values if word] if isinstance(entry.values, dict) else []
 
 
 def _set_rewards(written: Written, trace: _Trace) -> None:
@@ -323,15 +323,16 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
     A single channel is also the outcome; of several, the user chooses.
     """
     scores = [
-        Score(key, value, trace.spans[run.id].place, run.id)
+        Score(key, value, trace.spans[run.id].place, run.id, field=f"feedback_stats.{key}.{name}")
         for run in trace.runs.values() if trace.spans[run.id].parent not in trace.spans
-        for key, entry in (run.feedback_stats or {}).items() for value in _values(entry)
+        for key, entry in (run.feedback_stats or {}).items() for name, value in _values(entry)
     ]  # fmt: skip
     for entry, place in trace.feedback:
         value: float | str | None = None if entry.score is None else float(entry.score)
         if value is None and isinstance(entry.value, str | bool | int | float):
             value = str(entry.value)
         if value not in (None, ""):
-            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or ""))
+            field = "value" if isinstance(value, str) else "score"
+            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or "", field=field))
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()
