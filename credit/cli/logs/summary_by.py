@@ -104,12 +104,14 @@ def summary(
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
+    from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -152,12 +154,14 @@ def summary(
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
+    systems = verdicts_by_system(traces, verdicts)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["unread"] = [*map(dataclasses.asdict, unread)]
@@ -165,19 +169,23 @@ def summary(
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
         left["failed_cost"] = failed and dataclasses.asdict(failed)
+        left["repeated_cost"] = repeats and dataclasses.asdict(repeats)
         left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
+        left["verdicts_by_system"] = systems
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
-        for wrong in (one for one in verdicts if one.found):
-            stdout().print(words(f"{wrong.told()}. `credit doctor` names the traces."), soft_wrap=True)
+        of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
+        of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
+        for line in of_verdicts:
+            stdout().print(words(line), soft_wrap=True)
             stdout().print()
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
@@ -186,8 +194,8 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        shares = [failed.told() if failed else "", success_line(bought), result.slowest]
-        costs = [total_line(total, stated), failed_without_count(traces), *shares, *gaps]
+        shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
+        costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
         costs += [*stated_lines(stated, len(ids)), *ends]
         worst = told_causes(causes)
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)

@@ -157,12 +157,12 @@ def _kept_whole() -> type[Table]:
     from rich.text import Text
 
     class KeptWhole(Table):
-        """A table that takes the lines of text columns apart, and stacks its rows where that leaves no room."""
+        """A table that takes lines of text columns apart, then moves columns together, then stacks its rows."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             if self.__rich_measure__(console, options.update(width=_ROOM)).maximum <= options.max_width:
                 return super().__rich_console__(console, options)
-            needed = self._extra_width + sum(self._get_padding_width(i) for i in range(len(self.columns)))
+            needed = self._extra_width
             for column in self.columns:
                 cells = [cell_len(str(cell)) for cell in column.cells]
                 header = max((cell_len(word) for word in str(column.header).split()), default=0)
@@ -172,8 +172,10 @@ def _kept_whole() -> type[Table]:
                 else:
                     column.min_width = max(column.min_width or 0, min(max([header, *cells]), LEAST_TEXT))
                     needed += column.min_width
-            if needed <= options.max_width:
-                return super().__rich_console__(console, options)
+            for self.collapse_padding in (False, True):
+                room = sum(self._get_padding_width(i) for i in range(len(self.columns)))
+                if needed + room <= options.max_width:
+                    return super().__rich_console__(console, options)
             return self._stacked()
 
         def _stacked(self) -> Iterator[Text]:
