@@ -52,13 +52,12 @@ class Sides:
     by_system: bool = False
 
     def order(self) -> str:
-        """Why the first side is the first where nobody said so and dates do not, and how to turn them; "" elsewhere."""
+        """Why the first side is the first where nobody said so and dates do not; "" elsewhere."""
         if not (self.by_name or self.at_once):
             return ""
-        first, second = self.heads
-        why = f"no dates order the sides, so {first} stands first by its name"
-        why = why if self.by_name else f"both sides ran at once, and {first} began first"
-        return f"{why}; --sides {'system' if self.by_system else 'model'}={second},{first} turns them"
+        first = self.heads[0]
+        by_name = f"no dates order the sides, so {first} stands first by its name"
+        return by_name if self.by_name else f"both sides ran at once, and {first} began first"
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:

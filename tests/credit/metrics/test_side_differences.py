@@ -1336,7 +1336,7 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
             assert sum(one[of] for one in agents) == pytest.approx(row[of], rel=1e-9)
         assert agents[0]["first"] == 0 and agents[0]["difference"] == agents[0]["second"] > 0.9 * row["difference"]
         printed = run("metrics", log, "--sides", "system", *more).stdout
-        assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
+        assert "\n`credit costs --by system,agent` has the costs of each agent on each side.\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
         rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
@@ -1460,16 +1460,17 @@ def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> No
     def order(log: Path, sides: str = "system") -> str:
         told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
         printed = run("metrics", log, "--sides", sides)
-        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
-        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
-        return said
+        (said,) = [line for line in told["hints"] if " turns the sides" in line] or [""]
+        (why,) = [line for line in told["caveats"][:1] if said] or [""]
+        assert f"\n{why}" in printed.stdout and said in printed.stdout and printed.stderr == ""
+        return f"{why} {said}".strip()
 
-    turned = "--sides system=old,new turns them."
+    turned = "`--sides system=old,new` turns the sides."
     log = halves(tmp_path, dated=False)
-    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log) == f"No dates order the sides, so new stands first by its name. {turned}"
     assert order(log, "system=old,new") == ""
     both = halves(tmp_path, dated=True)  # as in a test of two versions
-    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
+    assert order(both) == f"Both sides ran at once, and new began first. {turned}"
     lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
     assert order(write(tmp_path / "after.jsonl", lines)) == ""
 
