@@ -30,7 +30,7 @@ MARKS = (
     ("≥", "≥: the log lacks lines, or the number of some calls."),
     ("seconds: ≥", "seconds ≥: when some events began is in no log; state `seconds`."),
     ("money: ≥", "money ≥: a count or a price of some events is missing."),
-    ("–", "–: the log has the number of no call."),
+    ("–", "–: the number of no call is known."),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
@@ -97,7 +97,7 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
     total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
         *plain, whole = (
@@ -110,6 +110,7 @@ def costs(
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
                     "models_without_cached_tokens": gaps.cached_unstated,
                     "models_without_cache_write": gaps.written_as_input,
+                    "models_with_cache_beside_input": gaps.cached_beside,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
         of_trace = rows_of_trace(traces, by, rows, prices)
