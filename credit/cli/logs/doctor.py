@@ -74,22 +74,27 @@ def doctor(
     from credit.reports.endings import ended_early, endings
     from credit.reports.missing_lines import lacking_traces
     from credit.reports.trace_numbers import UNREAD, TeamFacts
+    from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
         findings, early = examine(traces, credit, level=level), endings(traces)
-        verdicts = [one.as_json() for one in verdict_errors(traces)]
+        errors = verdict_errors(traces)
+        verdicts, systems = [one.as_json() for one in errors], verdicts_by_system(traces, errors)
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
-        print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts})
+        print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts,
+                    "verdicts_by_system": systems})  # fmt: skip
     else:
         _print(stdout(), findings, level)
         said = {each.words for each in findings if each.found is not False}
         for one in verdicts:
             if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
+        if systems:
+            stdout().print(words(f"{systems[0].upper()}{systems[1:]}."), soft_wrap=True)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
         answered = any(each.check == "free_riding" and each.statistic is not None for each in findings)

@@ -124,6 +124,7 @@ def summary(
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -166,12 +167,14 @@ def summary(
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    causes, repeats = leading_causes(traces, success_at=success_at, calls=calls), repeated_cost(traces, prices, calls)
+    repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
+    systems = verdicts_by_system(traces, verdicts)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["unread"] = [*map(dataclasses.asdict, unread)]
@@ -186,13 +189,16 @@ def summary(
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
+        left["verdicts_by_system"] = systems
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
-        for wrong in (one for one in verdicts if one.found):
-            stdout().print(words(f"{wrong.told()}. `credit doctor` names the traces."), soft_wrap=True)
+        of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
+        of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
+        for line in of_verdicts:
+            stdout().print(words(line), soft_wrap=True)
             stdout().print()
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
