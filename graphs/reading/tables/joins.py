@@ -27,6 +27,7 @@ from graphs.reading.tables.join_rows import (
     unread_columns,
     unusable,
 )
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
@@ -133,6 +134,7 @@ class Join:
             self.table_of_groups = name
         spoilt = self.spoilt[field]
         outcomes = OutcomeWords("row", self.declared) if field == "reward" and not isinstance(table, Mapping) else None
+        texts = NumberTexts([field] if field == "reward" and has_types else ())
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(table, Mapping)
         for line, row in rows:
@@ -150,6 +152,7 @@ class Join:
                 continue
             row = {near.get(key, key): value for key, value in row.items()} if near else row
             columns |= dict.fromkeys(row)
+            texts.add(line, row)
             trace: Any = row.get("trace", row.get("trace_id"))
             value: Any = row.get(field)
             if trace is None:
@@ -189,6 +192,7 @@ class Join:
             if mixed.is_failure:
                 into.pop(mixed.trace, None)
                 spoilt.add(mixed.trace)
+        self.problems.extend(texts.notes(name, field))
         if not has_types:
             self.problems.extend(unfinished_line(source, field))
         if is_empty:
