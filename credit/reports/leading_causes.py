@@ -181,7 +181,7 @@ def leading_causes(
     kinds = compared_kinds(traces, judged) if judged.both else None
     every = list(_candidates(traces, calls))
     if kinds is not None and kinds.within:  # who takes part differs between tasks because these do
-        every += _of_teams(traces, calls)
+        every += _of_teams(traces, calls, lambda number: kinds.test(number[judged.rows])[3] < LEVEL)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
     untold = [counted_ones & ~one.tells & ~lacks for one in every]
@@ -271,10 +271,10 @@ def leading_causes(
     )
 
 
-def _of_teams(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
+def _of_teams(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[_Candidate]:
     """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
     names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
-    for words, rows, tells in handoffs(traces, calls):
+    for words, rows, tells in handoffs(traces, calls, differs):
         by = {names[one] for one in agent[rows].tolist()}
         yield _Candidate(words, words, by.pop() if len(by) == 1 else "", "", rows, tells, of_team=True)
 
