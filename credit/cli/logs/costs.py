@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import amount as printed
 from graphs.text import at_least, counted, percent
 
@@ -22,27 +23,21 @@ if TYPE_CHECKING:
 
 __all__ = ["costs", "stated_lines", "total_line"]
 
-SECONDS = (
-    "seconds: sums of what events took, so what ran at once counts each and waiting for none; `credit traces` has the "
-    "wall clock."
-)
-MARKS = (
-    ("≥", "≥: the log lacks lines, or the number of some calls."),
-    ("seconds: ≥", "seconds ≥: when some events began is in no log; state `seconds`."),
-    ("money: ≥", "money ≥: a count or a price of some events is missing."),
-    ("–", "–: the number of no call is known."),
+TERMS = (
+    *MARKS,
+    ("seconds of work: ≥", "seconds of work ≥: when some events began is not logged; state `seconds`"),
+    ("money at prices: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
-MONEY = "money: at the table's prices."
-OF_TRACE = "of a trace: sums divided by all traces{}."
+OF_MODELS = "a model's row: its calls, without the tools that it called"
+OF_TRACE = "of a trace: sums divided by all traces{}"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
     "input_tokens": "input tokens",
-    "seconds": "seconds",
+    "seconds": "seconds of work",
     "errors": "errors",
-    "money": "money",
+    "money": "money at prices",
     "logged_money": "money, as logged",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
@@ -180,16 +175,16 @@ def _print(
         console.print()
         console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
-    marks = MARKS if any(row.seconds.missing for row in rows) else [mark for mark in MARKS if mark[0] != "seconds: ≥"]
-    legend = [("", OF_TRACE.format(" of the system" if "system" in by else ""))] if of_trace else []
+    known = any(row.seconds.missing for row in rows)
+    terms = [("", OF_TRACE.format(" of the system" if "system" in by else ""))] if of_trace else []
     some = next((row for row in of_trace if row.traces != row.of_traces), None)
-    legend += [("", f"{some.traces} of {some.of_traces}: the row is in {some.traces} of these.")] if some else []
-    console.print(explained(tables, *legend, *marks, ("", SECONDS), *of_models), soft_wrap=True)
+    terms += [("", f"{some.traces} of {some.of_traces}: the row is in {some.traces} of these")] if some else []
+    terms += [term for term in TERMS if known or not term[0].startswith("seconds")]
+    explain(console, tables, *terms, *of_models)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:
-        console.print(MONEY, soft_wrap=True)
         for line in gaps.lines():
             console.print(words(line), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
-    "explained",
+    "explain",
     "json_option",
     "plain_table",
     "print_json",
     "ruled_table",
-    "starred",
     "stderr",
     "stdout",
     "words",
@@ -102,40 +101,30 @@ def words(text: object, style: str = "") -> Text:
     return Text(printable(str(text)), style=style)
 
 
-def starred(rows: str, intervals: int) -> str:
-    """What `*` means in a table of these rows, of which so many have an interval; one alone needs no correction.
+def explain(console: Console, shown: Table | Sequence[Table], *terms: tuple[str, str]) -> None:
+    """Print a line for each term of a table, or of several, whose name does not say what it is.
+
+    A term has a line where a cell has it: before the line stands how this cell begins, `NAME: BEGIN` for one of a
+    column, `NAME: ` for any of it but an empty one, 0 and –; "" for every table.
 
     Examples:
-      >>> starred("all rows", 1)
-      "* p < 0.05 with Holm's correction for all rows, and never where the interval holds no difference."
-    """
-    one = "" if not intervals else "the interval holds" if intervals == 1 else "an interval, not corrected, holds"
-    never = f", and never where {one} no difference" if one else ""
-    return f"* p < 0.05 with Holm's correction for {rows}{never}."
-
-
-def explained(shown: Table | Sequence[Table], *sentences: tuple[str, str]) -> str:
-    """A legend without the sentences on what a table, or several, does not have.
-
-    Before each stands how a cell that it is about begins. Behind `NAME: ` it is one of the column of this name.
-
-    Examples:
-      >>> table = plain_table("agent", "#tokens")
+      >>> table = plain_table("agent", "#loops")
       >>> table.add_row("–", "≥ 5")
-      >>> explained(table, ("tokens: ", "tokens: generated."), ("≥", "≥: at least."), ("tokens: –", "–: not known."))
-      'tokens: generated. ≥: at least.'
-      >>> explained(table, ("errors: ", "errors: of calls."))
-      ''
+      >>> explain(stdout(), table, ("loops: ", "loops: the same call again"), ("≥", "≥: a part"), ("loops: –", "–: no"))
+      loops: the same call again
+      ≥: a part
+      >>> explain(stdout(), table, ("errors: ", "errors: of calls"))
     """
-
     columns = [column for table in (shown if isinstance(shown, Sequence) else [shown]) for column in table.columns]
 
     def is_there(where: str) -> bool:
         name, _, begin = where.rpartition(": ")
-        cells = (cell for column in columns if not name or str(column.header) == name for cell in column.cells)
-        return not where or any(str(cell).startswith(begin) for cell in cells)
+        cells = (str(cell) for column in columns if not name or str(column.header) == name for cell in column.cells)
+        return not where or any(cell.startswith(begin) if begin else cell not in ("", "0", "–") for cell in cells)
 
-    return " ".join(sentence for where, sentence in sentences if is_there(where))
+    for where, line in terms:
+        if is_there(where):
+            console.print(words(line, "dim"), soft_wrap=True)
 
 
 def plain_table(*columns: str) -> Table:

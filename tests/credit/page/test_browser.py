@@ -778,7 +778,7 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         changed = page.locator("#lead p").filter(has_text="What changed").inner_text()
         assert "success 0 to 1" in changed
         row = page.locator("#sides tbody tr", has_text="success").locator("td").all_text_contents()
-        assert row == ["success", "0", "1", "+1", "no spread *", "–", "12 paired"]  # the star is of the interval
+        assert row == ["success", "0", "1", "+1", "no spread *", "", "12 shared"]  # the star is of the interval
         lines = page.locator("#sides p").all_text_contents()
         assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
@@ -894,7 +894,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
         assert not fold.locator("p", has_text="But success is of 11 of 12").is_visible()
-        assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
+        assert "would be seen: changes from this on have a * in 4 of 5 cases" in page.locator("#sides").inner_text()
         assert any(
             text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told
         )
