@@ -35,7 +35,6 @@ MARKS = (
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
 MONEY = "money: at the table's prices."
-OF_TRACE = "of a trace: sums divided by all traces{}."
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
@@ -158,6 +157,8 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
 def _print(
     console: Console, rows: list[CostRow], of_trace: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None
 ) -> None:
+    from credit.metrics.cost_summary import said_of_traces
+
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
     asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
@@ -181,9 +182,7 @@ def _print(
         console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
     marks = MARKS if any(row.seconds.missing for row in rows) else [mark for mark in MARKS if mark[0] != "seconds: ≥"]
-    legend = [("", OF_TRACE.format(" of the system" if "system" in by else ""))] if of_trace else []
-    some = next((row for row in of_trace if row.traces != row.of_traces), None)
-    legend += [("", f"{some.traces} of {some.of_traces}: the row is in {some.traces} of these.")] if some else []
+    legend = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
     console.print(explained(tables, *legend, *marks, ("", SECONDS), *of_models), soft_wrap=True)
     others = [row.unit for row in rows if row.outside]
     if others:
