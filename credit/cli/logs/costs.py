@@ -85,7 +85,7 @@ def costs(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
+    """Add up what teams cost, in all and of a trace: tokens, tool calls, seconds, and money by a table of prices.
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
