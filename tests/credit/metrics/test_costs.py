@@ -590,7 +590,7 @@ def test_amounts_of_a_trace_compare_systems_with_unlike_numbers_of_traces(tmp_pa
     assert told[0][:4] == ["of", "a", "trace", "traces"]
     assert told[1] == ["v2,", "x", "2", "3", "30", "0", "–"] and told[4][:6] == ["v2,", "y", "1", "of", "2", "0.5"]
     assert [row[2:6] for row in told[5:7]] == [["v2", "2", "3.5", "35"], ["v1", "8", "2", "20"]]
-    assert "sums divided by all traces of the system\n1 of 2: the row is in 1 of these\n" in shown
+    assert "sums divided by all traces of the system. 1 of 2: the row is in 1 of these.\n" in shown
     told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
     assert (told["costs"][0]["traces"], told["costs"][0]["of_trace"]["tokens"]) == (2, 30)
     assert (told["total"]["of_traces"], told["total"]["of_trace"]["tokens"]) == (10, 23)
