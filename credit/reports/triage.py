@@ -169,8 +169,8 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `led` says whether what went wrong most comes first. `sides`
-    are how many traces each side has; empty without sides.
+    called as `kinds`; None where these are not of both. `sides` are how
+    many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -184,7 +184,6 @@ class Triage:
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
     sides: tuple[int, ...] = ()
-    led: bool = False
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
@@ -202,8 +201,7 @@ class Triage:
         bad, good = self.kinds
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
-            f"{'; –: none of these' if any(none) else ''}. {'What went wrong most, then the' if self.led else 'The'} "
-            "surest difference comes first"
+            f"{'; –: none of these' if any(none) else ''}. The surest differences come first"
         )
 
 
@@ -277,7 +275,6 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sides=of_sides(np.arange(traces.sizes.traces), side),
-        led=bool(leading),
     )
 
 
