@@ -129,7 +129,9 @@ class SideComparison:
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
-            tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            tools = [
+                f"failures per call of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up
+            ]
             plain = tools + [_name(row.metric) for row in rose]
             whose = tools + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
             for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
