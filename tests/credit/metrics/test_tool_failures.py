@@ -52,7 +52,7 @@ def counted_calls(traces: Traces, calls: ToolCalls) -> tuple[np.ndarray, np.ndar
 def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> None:
     """5 failed calls of fetch_page became 89, and no sentence named it: those of web_search had fallen as far.
 
-    "Up: failed calls of fetch_page" beside "errors: within chance" did not say that one is of calls, the other of a trace.
+    "Up: failed calls of fetch_page" beside "errors: within chance": one is of calls, the other of a trace.
     """
     traces, side = drawn(0, 16, 3, {"fetch_page": (0.03, 0.4), "web_search": (0.4, 0.05), "read_note": (0.1, 0.1)})
     sides = Sides(("old", "new"), side, ("old", "new"))
