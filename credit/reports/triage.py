@@ -193,19 +193,17 @@ class Triage:
         return " ".join([*(f"{one.words}." for one in self.endings), self.quiet]) if self.quiet else ""
 
     def commonness(self) -> str:
-        """What the shares of failed and succeeded traces beside a cause are, and what its place has to do with them."""
+        """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
         if not any(one.traces > 1 for one in self.suspects) or self.quiet.endswith(TOKENS):
             return ""
         if self.failed is None:
-            return "The more serious causes come first, however many traces have them."
+            return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         bad, good = self.kinds
         return (
-            f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
-            f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
-            f"{'What went wrong most comes first. Other causes' if self.led else 'Causes'} come by the lower end of "
-            "the one-sided 95 % interval of the difference, where that is above 0, then the more serious "
-            f"ones{', those with – among them' if any(none) else ''}; causes no more common in {bad} ones come last."
+            f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
+            f"{'; –: none of these' if any(none) else ''}. {'What went wrong most, then the' if self.led else 'The'} "
+            "surest difference comes first"
         )
 
 

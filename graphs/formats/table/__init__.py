@@ -15,7 +15,6 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
-from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
@@ -28,9 +27,11 @@ from graphs.formats.table.cells import (
     TEXT,
     TOPOLOGY,
     TRUTH,
+    failed,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import columns_option
+from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
@@ -41,6 +42,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import counted, excerpt, one_of
@@ -69,6 +71,7 @@ SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
 
+_EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 _OF_A_RUN = frozenset({"events", "spans", "steps", "trajectory", "turns"})
 """Keys whose list of objects is a whole run. A row that has one is no action, and would be read as a run of one."""
 
@@ -115,14 +118,15 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
     Args:
       sources: tables; a trace lies in one of them.
-      columns: our name (a key of `KNOWN`) to the table's.
+      columns: our name (a key of `KNOWN`, or one of `FAMILIES`) to the table's.
 
     Raises:
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN and not is_text_key(name):
-            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
+        if name not in KNOWN and not is_named(name) and not is_text_key(name):
+            named = ", ".join(f"{family}.NAME" for family in FAMILIES)
+            expected = f"one of {', '.join(KNOWN)}, {named}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
@@ -145,7 +149,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             version = column_of.get("policy_version", "")
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns}, version)
             content.names = flat_columns(source, content.names)
-            wanted = {*column_of.values(), *content.names}
+            told = {*column_of, *columns}
+            without = {*column_of.values(), *text_columns(columns).values(), *_RESULTS}
+            unnamed = flat_columns(source, unread_names(names, without))
+            near = NearNames(unnamed, told, column_of.get("time", ""))
+            wanted = {*column_of.values(), *content.names, *near.names}
+            texts_of = NumberTexts(() if is_cells else _numbers_of(column_of))
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
@@ -153,7 +162,10 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     problem = table.add(line, row, column_of)
                     if problem is not None:
                         yield _with_part(problem, content, row)
-                    elif content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
+                        continue
+                    near.add(row)
+                    texts_of.add(line, row)
+                    if content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
                         turn = trace.turns[-1] if trace.turns else None
                         content.add(trace.trace_id, row, line, trace.agents[-1], turn)
         except TraceError as error:  # traces that a broken table shows may lack rows
@@ -161,6 +173,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            yield from texts_of.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -180,14 +193,13 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
-                told = {*column_of, *columns}
+                named = near.likely()
                 for ours in (*_LIKELY, *["arguments"] * without_arguments):
-                    if ours not in told and (name := likely_column(ours, others, likely.values())):
+                    taken = (*likely.values(), *named.values())
+                    if ours not in told and (name := likely_column(ours, others, taken)):
                         likely.setdefault(ours, name)
-                likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
-                for name in (name for name in others if name not in likely.values()):
-                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
-                    if ours := nearest_key(name, tuple(left)):
+                for ours, name in {**unsure, **named}.items():
+                    if ours not in {*column_of, *likely} and name in others and name not in likely.values():
                         likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
             for trace_id, trace in table.traces.items():
@@ -213,19 +225,26 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 yield from unfinished_line(source)
         source.release()
     if unread:
-        option = columns_option(likely) if likely else "--columns"
+        likely = {ours: likely[ours] for ours in (*KNOWN, *likely) if ours in likely}
+        option = columns_option(likely, columns) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         expected += "".join(f"; {words}" for words in differs.values())
         if without_arguments:
             expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
-            expected += "; a row failed where its `status` says so"
+            expected += "; rows failed where `status` or a mapped `error` says so"
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
 
 
 _REUSED = "where ids of traces begin again in each, join it to them, as in 3-0"
+
+
+def _numbers_of(column_of: Mapping[str, str]) -> set[str]:
+    """The columns of a table whose cells are numbers, by its own names."""
+    numeric = {"reward", "time", "end", *(name for name, key in _EVIDENCE.items() if key.kind != "id")}
+    return {theirs for ours, theirs in column_of.items() if ours in numeric or ours.partition(".")[0] in FAMILIES}
 
 
 def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
@@ -434,7 +453,7 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
-        for name in (name for name in column_of if name.partition(".")[0] in FAMILIES):
+        for name in filter(is_named, column_of):
             family, _, of = name.partition(".")
             stated = convert(name, *REWARD)
             if stated is not None and not math.isnan(stated):
@@ -471,6 +490,8 @@ class _Table:
         if role is not None:
             constant("role", spawned or agent, role)
             instance.role = instance.role if spawned else role
+        if "status" not in texts or texts["status"] is None:
+            texts["status"] = "error" if failed(value.get("error")) else None
         chosen = convert("action", TRUTH[0], f"{TRUTH[1]}: whether a policy of the team chose the row")
         time = convert("time", *MOMENT)
         evidence = {
@@ -478,6 +499,15 @@ class _Table:
             for name, key in EVENT_EVIDENCE.items()
             if name in column_of and not (key.kind == "id" and name in value and id_text(value[name]) == NO_ID)
         }
+        end = convert("end", *MOMENT)
+        if time is not None and end is not None:
+            if end < time:
+                expected = f"an end not before the row's time, {excerpt(value['time'])}"
+                place = "out-of-range", self.file, line, column_of["end"], excerpt(value["end"]), expected
+                raise TraceError(Problem(*place, record.trace_id))
+            if evidence.get("seconds") is None:
+                evidence["seconds"] = end - time
+        time = end if time is None else time
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", id_text, "text") or str(len(record.ids)),
