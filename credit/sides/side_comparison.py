@@ -135,7 +135,8 @@ class SideComparison:
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
-            wrong = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            failing = (one for one in self._failing() if one.share.rises == up)
+            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
             plain = wrong + [_name(row.metric) for row in rose]
             whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]

@@ -198,6 +198,8 @@ def summary(
         costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
         costs += [*stated_lines(stated, len(ids)), *ends]
         worst = told_causes(causes)
+        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
+            worst += " Counts of traces have a test of their own, so they may differ where no number above does."
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
