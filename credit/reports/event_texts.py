@@ -357,7 +357,7 @@ class _Record:
             texts = self._whole(kind, failed and numbered is None)  # else the error may be another call's
         if kind in TRIED and numbered is not None and len(texts) > 1:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
-        said = " ".join(text for text in texts if text.strip()) if texts else None
+        said = " ".join(_said_once(texts) if self._tried is TRIED else filter(str.strip, texts)) if texts else None
         own = self._value if self._is_row else part
         return said, _why(own) if failed and kind in _CALLS and isinstance(own, dict) else ""
 
@@ -386,6 +386,16 @@ def _why(call: dict[str, Any]) -> str:
 def _beside_word(status: Any) -> str:
     """Why an event failed, where its status says it; "" elsewhere."""
     return status_text(status) if isinstance(status, str) else ""
+
+
+def _said_once(texts: tuple[str, ...]) -> list[str]:
+    """Texts of a record, without one that stands in it twice, and those that make up the first one.
+
+    LangChain writes an answer into its generation, and again, in parts, into the message there.
+    """
+    said = [*dict.fromkeys(filter(str.strip, texts))]
+    whole, parts = ("".join("".join(some).split()) for some in (said[:1], said[1:]))
+    return said[:1] if whole == parts else said
 
 
 def _spoken(text: str) -> str:

@@ -29,7 +29,7 @@ from graphs.formats.table.cells import (
     TRUTH,
     failed,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import columns_option
 from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
@@ -118,14 +118,15 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
     Args:
       sources: tables; a trace lies in one of them.
-      columns: our name (a key of `KNOWN`) to the table's.
+      columns: our name (a key of `KNOWN`, or one of `FAMILIES`) to the table's.
 
     Raises:
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN and not is_text_key(name):
-            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
+        if name not in KNOWN and not is_named(name) and not is_text_key(name):
+            named = ", ".join(f"{family}.NAME" for family in FAMILIES)
+            expected = f"one of {', '.join(KNOWN)}, {named}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
     return _read(sources, columns or {})
 
@@ -452,7 +453,7 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
-        for name in (name for name in column_of if name.partition(".")[0] in FAMILIES):
+        for name in filter(is_named, column_of):
             family, _, of = name.partition(".")
             stated = convert(name, *REWARD)
             if stated is not None and not math.isnan(stated):
