@@ -79,27 +79,24 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
-    def told(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> str:
-        """The sentence on it, with the counts of each side.
+    def told(self) -> str:
+        """The sentence on it."""
+        passed, failed, refused, succeeded = self.counts()
+        parts = (apart(of, amount, 2) for of in (self.passed, self.refused, self.both))
+        one, other, sums = (f"{share} ({low} to {high})" for share, low, high in parts)
+        few = "; these traces are too few to tell" if self.found is None else ""
+        return (
+            f"{self.name} passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded. "
+            f"These parts, {one} and {other}, add up to {sums}; those of a verdict that knows nothing add up to 1{few}"
+        )
+
+    def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
+        """Plain data for programs; `by_side` has the counts of each side.
 
         Args:
           side: of each trace, a place in `heads`, or none of them: int [traces].
           heads: names of sides.
         """
-        said = [f"{self.name} {self._passes(None)}"]
-        said += [f"in {head} it {self._passes(side == i)}" for i, head in enumerate(heads) if side is not None]
-        passed, refused, both = (apart(of, amount, 2) for of in (self.passed, self.refused, self.both))
-        one, other, sums = (f"{share} ({low} to {high})" for share, low, high in (passed, refused, both))
-        said[-1] += f". These parts, {one} and {other}, add up to {sums}"
-        few = "; these traces are too few to tell" if self.found is None else ""
-        return f"{'; '.join(said)}; those of a verdict that knows nothing add up to 1{few}"
-
-    def _passes(self, among: np.ndarray | None) -> str:
-        passed, failed, refused, succeeded = self.counts(among)
-        return f"passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded"
-
-    def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
-        """Plain data for programs; `by_side` has the counts of each side."""
         names = ("passed", "failed", "refused", "succeeded")
         return {
             "name": self.name,
@@ -108,7 +105,7 @@ class VerdictErrors:
                 name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
                 for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
             },
-            "found": self.found, "told": self.told(side, heads),
+            "found": self.found, "told": self.told(),
             "by_side": {
                 head: dict(zip(names, self.counts(side == i), strict=True))
                 for i, head in enumerate(heads) if side is not None

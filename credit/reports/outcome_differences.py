@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.reports.beyond_chance import beyond_chance
+from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
@@ -26,7 +26,7 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
+from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
@@ -115,6 +115,11 @@ class Difference:
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""
         return beyond_chance(self.p, self.low, self.high, 0.5)
+
+    def means(self) -> list[str]:
+        """`failed` and `succeeded` in words: of what is of a trace or not, the part of traces."""
+        part = self.what.startswith("traces ")
+        return apart((self.failed, self.succeeded), percent if part else amount, 0 if part else 3)
 
     @property
     def worth_telling(self) -> bool:
@@ -244,9 +249,7 @@ class OutcomeDifferences:
                 if row.worth_telling and sign * (row.chance - 0.5) > 0:
                     whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
-                    part = row.what.startswith("traces ")
-                    means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
-                    names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
+                    names.append(f"{row.what} ({but}{' against '.join(row.means())}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if words else [*self._verdict(), *self._between()]
         return [*words, *self._by_model(3, 1), *self._of_these()]
@@ -357,7 +360,7 @@ class OutcomeDifferences:
         once = [row for row in self.rows if not row.same_as]
         verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
         found = sum(row.stands_out for row in once)
-        looked = counted(len(once), "number")
+        looked = counted(self.looked_at(), "number")
         none = f"None of the {looked} that were looked at differs"
         none = "The one number that was looked at does not differ" if len(once) == 1 else none
         tested = [row.least for row in once if math.isfinite(row.p)]
@@ -378,6 +381,20 @@ class OutcomeDifferences:
                 f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
+
+    def looked_at(self) -> int:
+        """How many numbers were looked at, those that say the same of all traces once."""
+        return sum(not row.same_as for row in self.rows)
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms of a table of the rows."""
+        bad, _ = self.kinds
+        few = f"{LEAST_TASKS} tasks differ{'' if self.within else f', or {LEAST_OF_BOTH} are there'}"
+        return [
+            (f"{bad} has more: ", f"{bad} has more: in this part of the pairs, ties half; 50 % is no difference"),
+            ("–", f"–: fewer than {few}, or all alike"),
+            starred(f"the {counted(self.looked_at(), 'number')} looked at"),
+        ]
 
     def _between(self) -> list[str]:
         """What differs between all failed and all succeeded traces, and in no task, which cannot tell why."""

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_metrics import OF_CREDIT
@@ -24,6 +25,7 @@ from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
 from credit.sides.tool_failures import tool_failures
+from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.task_means import alike
 from graphs.traces.batch import Traces
@@ -90,10 +92,12 @@ def compare_sides(
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
+    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     found = dataclasses.replace(
         found,
         paid_elsewhere=paid_elsewhere,
         failing=failing,
+        verdicts=verdicts,
         apart_in=apart_in,
         not_told=not_told,
         judged=judged or "",

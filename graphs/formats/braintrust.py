@@ -1,11 +1,11 @@
 """Spans of Braintrust: rows of a project's logs or of an experiment, one a line, a list, or a page of its API.
 
     {id, span_id, root_span_id, span_parents: [ID], span_attributes: {name, type, exec_counter}, error,
-     scores: {NAME: NUMBER}, input, origin: {id}, experiment_id, metadata: {agent_name, handoffs, to_agent, model},
+     scores: {NAME: NUMBER}, input, origin: {id}, metadata: {agent_name, handoffs, to_agent, model},
      metrics: {start, end, prompt_tokens, completion_tokens, estimated_cost}}
 
-A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input, its
-system the experiment. Scores of the root, or of a scorer below it, are channels.
+A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input. Scores of
+the root, or of a scorer below it, are channels.
 
 Braintrust has no agents; its integrations name them. A span is an agent if its metadata has `agent_name` or, as those
 of the OpenAI Agents SDK, `handoffs`. A span of the agent that it lies in is a step of it. Metadata with `to_agent` is
@@ -84,7 +84,6 @@ class _Row(msgspec.Struct):
     root_span_id: _Id
     span_attributes: msgspec.Raw
     span_parents: list[str] | None = None
-    experiment_id: str | None = None
     metrics: msgspec.Raw = msgspec.Raw(b"null")
     metadata: msgspec.Raw = msgspec.Raw(b"null")
     scores: msgspec.Raw = msgspec.Raw(b"null")
@@ -121,7 +120,6 @@ class _Stated(msgspec.Struct):
     counter: int
     scores: dict[str, float]
     group: str = ""
-    system: str = ""
 
 
 def sniff(head: bytes) -> bool:
@@ -203,7 +201,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
         task = (origin.id if origin else None) or _VALUE.decode(object_text(row.input))
         group = "" if task is None else run_digest(task)
     numbers = {name: value for name, value in scores.items() if value is not None}
-    return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
+    return span, _Stated(attributes.exec_counter or 0, numbers, group)
 
 
 def _record(trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozenset[str]) -> TraceRecord:
@@ -217,7 +215,6 @@ def _record(trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozen
             spans[span_id].kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
-    record.system = next((one.system for one in stated.values() if one.system), "")
     fields = "span_id", "span_parents"
     _set_rewards(write_spans(record, listed, "workflow", fields, beside=beside), trace)
     return record

@@ -112,18 +112,18 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     parts = "These parts, 0.75 (0.58 to 0.88) and 0 (0 to 0.099), add up to 0.75 (0.58 to 0.91)"
     sums = f"{parts}; those of a verdict that knows nothing add up to 1."
     assert f"verdict_disagreement: {counts}. {sums}" in said("doctor") and f"{counts}. {sums}" in said("summary")
-    by_side = (
-        f"{counts}; in old it passes 12 of 24 that failed and fails 0 of 36 that succeeded; in new it passes 24 of 24 "
-        f"that failed and fails 0 of 36 that succeeded. {sums}"
-    )
-    assert by_side in said("metrics", "--sides", str(sides))
+    changed = "ailures that checker passes 12 of 24 (50 %) to 24 of 24 (100 %), beyond chance"
+    by_side = f"F{changed}; successes that checker fails 0 of 36 (0 %) to 0 of 36 (0 %), the same."
+    compared = said("metrics", "--sides", str(sides))
+    assert by_side in compared and f"{counts}. {sums}" in compared and "up: failures that checker passes" in compared
     for call in (("doctor",), ("summary",), ("metrics", "--sides", str(sides))):
         (stated,) = json.loads(said(*call, "--json"))["verdicts"]
         assert (stated["name"], stated["found"], stated["passed"], stated["failed"]) == ("checker", True, 36, 48)
     assert stated["by_side"]["new"] == {"passed": 24, "failed": 24, "refused": 0, "succeeded": 36}
     traces, chosen = Sides.joined(str(sides), credit.read(path))
     shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=chosen))
-    assert f"{shown['verdicts'][0]['told']}." == by_side
+    assert f"{shown['verdicts'][0]['told']}." == f"{counts}. {sums}" and by_side in shown["sides"]["lines"]
+    assert f"f{changed}" in shown["sides"]["origin"]
     mended = (
         re.sub('"checker": ..0', f'"checker": {i % 5 > 1:d}', line) if i % 2 else line for i, line in enumerate(lines)
     )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import at_least, percent
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["untrusted"]
 
 LEGEND = (
-    ("", "reached: actions that are an untrusted event or depended on one."),
-    ("", "answers: traces whose last action is reached. at risk: their part of all |credit − baseline|."),
-    ("at risk: –", "at risk –: no action has credit."),
-    ("≥", "≥: the log lacks lines."),
+    ("reached: ", "reached: actions that are an untrusted event or depend on one"),
+    ("answers: ", "answers: traces whose last action is reached"),
+    ("at risk: ", "at risk: part of all |credit − baseline| that is of reached actions"),
+    ("at risk: –", "–: no action has credit"),
+    MARKS[1],
 )
 
 
@@ -82,5 +84,5 @@ def untrusted(
             risk = "–" if unit.credit_at_risk is None else percent(unit.credit_at_risk, 1)
             table.add_row(words(unit.unit), *(at_least(str(count), unit.lacks_lines) for count in counts), risk)
         stdout().print(table)
-        stdout().print(explained(table, *LEGEND), soft_wrap=True)
+        explain(stdout(), table, *LEGEND)
     leave(ctx, traces, allow_bad)

@@ -44,6 +44,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import counted, excerpt, one_of
@@ -72,6 +73,7 @@ SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
 
+_EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 _OF_A_RUN = frozenset({"events", "spans", "steps", "trajectory", "turns"})
 """Keys whose list of objects is a whole run. A row that has one is no action, and would be read as a run of one."""
 
@@ -159,6 +161,7 @@ def _read(
             unnamed = flat_columns(source, unread_names(names, without))
             near = NearNames(unnamed, told, column_of.get("time", ""))
             wanted = {*column_of.values(), *content.names, *near.names}
+            texts_of = NumberTexts(() if is_cells else _numbers_of(column_of))
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
@@ -168,6 +171,7 @@ def _read(
                         yield _with_part(problem, content, row)
                         continue
                     near.add(row)
+                    texts_of.add(line, row)
                     if content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
                         turn = trace.turns[-1] if trace.turns else None
                         content.add(trace.trace_id, row, line, trace.agents[-1], turn)
@@ -176,6 +180,7 @@ def _read(
         except OSError as error:
             yield unreadable(source, error)
         else:
+            yield from texts_of.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -243,6 +248,12 @@ def _read(
 
 
 _REUSED = "where ids of traces begin again in each, join it to them, as in 3-0"
+
+
+def _numbers_of(column_of: Mapping[str, str]) -> set[str]:
+    """The columns of a table whose cells are numbers, by its own names."""
+    numeric = {"reward", "time", "end", *(name for name, key in _EVIDENCE.items() if key.kind != "id")}
+    return {theirs for ours, theirs in column_of.items() if ours in numeric or ours.partition(".")[0] in FAMILIES}
 
 
 def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
