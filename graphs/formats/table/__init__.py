@@ -522,7 +522,8 @@ class _Table:
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
                 evidence["seconds"] = end - time
-        time = end if time is None else time
+        elif end is not None:
+            time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", id_text, "text") or str(len(record.ids)),
