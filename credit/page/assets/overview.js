@@ -403,7 +403,7 @@
     asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
-      `Sums divided by all traces${asked.of_trace.by === asked.costs_by ? "" : " of the system"}.${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
+      `${sentence(asked.of_trace.note)}${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums

@@ -151,7 +151,7 @@ def test_events_to_look_at_begin_with_what_went_wrong_most_by_the_same_events(tm
     assert {one.of_team for one in causes} == {False, True}
     for found in (triage(traces, leading=causes), triage(traces, leading=causes, most=2)):
         assert [(one.trace, one.event) for one in found.suspects[:2]] == shown
-        assert found.commonness().split(". ")[1] == "What went wrong most comes first"
+        assert found.commonness().endswith("What went wrong most, then the surest difference comes first")
     team = next(one for one in found.suspects if one.why == "runs that desk hands to tech")
     assert (team.agent, team.text, team.position) == ("desk", "to them", 0) and team.failed == causes[0].failed
     assert [(one.trace, one.event) for one in leading_causes(traces, side=side)] == shown
@@ -159,7 +159,7 @@ def test_events_to_look_at_begin_with_what_went_wrong_most_by_the_same_events(tm
     assert [(one["trace"], one["event"]) for one in page["suspects"][:2]] == shown
     bare = logs(tmp_path, [one | {"rewards": {}} for one in records])
     found = triage(bare, leading=leading_causes(bare))
-    assert found.commonness() == "The more serious causes come first, however many traces have them."
+    assert found.commonness() == "The more serious causes come first, however many traces have them"
 
 
 def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -> None:
