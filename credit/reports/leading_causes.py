@@ -1,4 +1,4 @@
-"""What went wrong most: calls that failed for good, loops and early ends, surely more common in failed traces."""
+"""What went wrong most: calls that failed for good, loops, cut answers, early ends, surely more in failed traces."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import judged_traces
@@ -44,7 +45,7 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, or how runs end.
+        of other calls, its cut answers, or how runs end.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
@@ -302,6 +303,8 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
+    cut, trace = np.flatnonzero(cut_answers(traces)), np.asarray(traces.graph.trace_ids)
+    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     failure = np.full(len(agent), -1)
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
@@ -316,6 +319,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
+        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
