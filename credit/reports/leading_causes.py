@@ -1,5 +1,4 @@
-"""What went wrong most: calls that failed for good, loops, early ends and who took part, surely more common in failed
-traces."""
+"""What went wrong most: lasting failures, loops, cut answers, early ends, who took part; surely more in failed runs."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.handoffs import handoffs
@@ -44,29 +44,29 @@ NAME, SAID = 40, 100
 class LeadingCause:
     """Something that went wrong in traces.
 
-    Attributes:
-      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, how runs end, or who takes part.
-      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
-        the agent that decided it, "" where several did.
-      trace, event: one to look at, the first of a failed trace.
-      text: the beginning of what that event says; "" where the log has nothing.
-      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
-      of_failed, of_succeeded: of how many whose log tells.
-      traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
-      of_traces: of how many whose log tells.
-      others: whether others are known to have succeeded, and none to have failed.
-      kinds: what failed and succeeded traces are called.
-      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
-      beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
-      close: whether it narrowly misses that.
-      wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
-        decided here.
-      evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
-      of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
-      more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
-      of_team: whether it is who takes part, which may follow from what went wrong before.
-      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
+      Attributes:
+        words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
+          of other calls, its cut answers, how runs end, or who takes part.
+    agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
+      the agent that decided it, "" where several did.
+        trace, event: one to look at, the first of a failed trace.
+        text: the beginning of what that event says; "" where the log has nothing.
+        failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+        of_failed, of_succeeded: of how many whose log tells.
+        traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
+        of_traces: of how many whose log tells.
+        others: whether others are known to have succeeded, and none to have failed.
+        kinds: what failed and succeeded traces are called.
+        passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+        beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+        close: whether it narrowly misses that.
+        wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
+          decided here.
+        evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
+        of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
+        more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
+        of_team: whether it is who takes part, which may follow from what went wrong before.
+        lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
     words: str
@@ -350,6 +350,8 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
+    cut, trace = np.flatnonzero(cut_answers(traces)), np.asarray(traces.graph.trace_ids)
+    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     failure = np.full(len(agent), -1)
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
@@ -364,6 +366,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
+        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
