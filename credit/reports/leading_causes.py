@@ -30,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
@@ -391,10 +391,15 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
-        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
-    return f"{'; '.join(told)}." if causes else ""
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """What other options would decide about the causes."""
+    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

@@ -212,8 +212,8 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "opening": self.opening(),
-            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
+            "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
+            "lines": [*self.counts(), *self.comparison()], "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -224,7 +224,7 @@ class OutcomeDifferences:
     def headline(self) -> str:
         """How many traces failed, and what differs in them; "" without any outcome."""
         if not self.failed + self.succeeded:
-            return " ".join(self.lines())
+            return " ".join(self.counts())
         return " ".join([self._count(), *self._more(), *self._unread()])
 
     def opening(self) -> tuple[str, str]:
@@ -286,43 +286,52 @@ class OutcomeDifferences:
         lost = "; ".join(filter(None, (self.unread, self.unscored)))
         return [f"{lost}."] if lost else []
 
-    def lines(self) -> list[str]:
-        """What was compared and what came of it, and what was not read, in sentences."""
-        return [*self._unread(), *self._lines()]
-
-    def _lines(self) -> list[str]:
+    def counts(self) -> list[str]:
+        """What was not read, and how many traces failed, in sentences."""
         known = self.failed + self.succeeded
+        if not math.isnan(self.equal):
+            said = f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."
+        elif not self.failed or not self.succeeded:
+            said = (
+                f"All {known} traces with an outcome {'succeeded' if self.succeeded else 'failed'} (at {self.cut:g})."
+            )
+        else:
+            said = self._taken()
+        return [*self._unread(), *[said] * bool(known or not math.isnan(self.equal))]
+
+    def hints(self) -> list[str]:
+        """What other options would do."""
+        said = ["`--success-at` takes what you call a success."] * (self.of_task or not math.isnan(self.median))
+        if self.within and not self._crossed and self.wider[0] > self.pairs:
+            pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
+            said.append(f"`--group-by task` compares traces of several models and systems, too: {pairs}.")
+        return said
+
+    def comparison(self) -> list[str]:
+        """What was compared and what came of it, in sentences."""
         if not self.rows and not self._crossed:
-            if not math.isnan(self.equal):
-                return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
-            if not self.failed or not self.succeeded:
-                all_ = "succeeded" if self.succeeded else "failed"
-                return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._known(), *self._between(), *self._by_model()]
-        kinds = self._taken()
+            if not math.isnan(self.equal) or not self.failed or not self.succeeded:
+                return []
+            return [*self._verdict(), *self._known(), *self._between(), *self._by_model()]
+        kinds = ""
         if self.within and not self._crossed:
             bad, good = self.kinds
             pairs = f"{counted(self.pairs, 'pair')} of a {bad} and a {good} trace"
-            kinds += f" Compared within {counted(self.tasks, 'task')} with both, {pairs}"
+            kinds = f"Compared within {counted(self.tasks, 'task')} with both, {pairs}"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
             beside = ", each relative to traces of its own model and system" if self.mixed else ""
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
-            if self.wider[0] > self.pairs:
-                pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
-                kinds += f" `--group-by task` compares traces of several models and systems, too: {pairs}."
         elif self.tasks:
-            kinds += (
-                f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
-            )
-        kinds = " ".join([kinds, *self._of_these()])
+            tasks = counted(self.tasks, "task")
+            kinds = f"Compared between {tasks}, one number each: failed ones may have been harder."
+        kinds = " ".join(filter(None, [kinds, *self._of_these()]))
         owned = []
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
         others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
-        return [kinds, *self._verdict(), *others, *owned]
+        return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
     def _known(self) -> list[str]:
         """Which rows are of fewer traces, and which numbers are left out as too many lack them."""
@@ -343,13 +352,12 @@ class OutcomeDifferences:
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
-        advice = "; `--success-at` takes what you call a success"
         failed = counted(self.failed, "trace")
         if self.of_task:
             of = "group" if self.apart else "task"
             least = f"below the median outcome of their {of}, or at it where that is the least"
-            return f"{failed} did worse ({least}), {self.succeeded} better{advice}."
-        taken = "" if math.isnan(self.median) else self._of_median() + advice
+            return f"{failed} did worse ({least}), {self.succeeded} better."
+        taken = "" if math.isnan(self.median) else self._of_median()
         return f"{failed} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
 
     def _verdict(self) -> list[str]:
