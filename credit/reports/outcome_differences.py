@@ -12,7 +12,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.compared_kinds import compared_kinds
-from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
@@ -46,7 +46,7 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
-FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
+FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 

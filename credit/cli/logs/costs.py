@@ -26,7 +26,7 @@ __all__ = ["costs", "stated_lines", "total_line"]
 TERMS = (
     *MARKS,
     ("seconds of work: ≥", "seconds of work ≥: when some events began is not logged; state `seconds`"),
-    ("money at prices: ≥", "money ≥: a count or a price is missing"),
+    ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "a model's row: its calls, without the tools that it called"

@@ -156,7 +156,6 @@ def test_events_to_look_at_begin_with_what_went_wrong_most_by_the_same_events(tm
     assert {one.of_team for one in causes} == {False, True}
     for found in (triage(traces, leading=causes), triage(traces, leading=causes, most=2)):
         assert [(one.trace, one.event) for one in found.suspects[:2]] == shown
-        assert found.commonness().endswith("What went wrong most, then the surest difference comes first")
     team = next(one for one in found.suspects if one.why == "runs that desk hands to tech")
     assert (team.agent, team.text, team.position) == ("desk", "to them", 0) and team.failed == causes[0].failed
     assert [(one.trace, one.event) for one in leading_causes(traces, side=side)] == shown
