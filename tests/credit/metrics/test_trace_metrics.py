@@ -145,6 +145,7 @@ def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
             assert found[name][metric] == wanted, (name, metric)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["native", "otlp", "survey"])
 def test_a_stop_is_a_stop_in_three_forms(form: str, tmp_path: Path) -> None:
     """The survey's form has no such type: its stops were messages of the lead, and the overhead was half as much."""

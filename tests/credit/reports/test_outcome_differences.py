@@ -545,7 +545,8 @@ def drawn_team(
     return outcome_differences(credit.read(log))
 
 
-@pytest.mark.parametrize("worlds", [20, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [20, 600])
 def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path, worlds: int) -> None:
     starred, with_errors = [], 0
     for seed in range(worlds):
@@ -560,7 +561,8 @@ def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path
     assert np.mean(starred) <= 0.05 + 2 * (0.05 * 0.95 / len(starred)) ** 0.5
 
 
-@pytest.mark.parametrize("worlds", [16, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [16, 200])
 def test_an_error_that_decides_is_found(tmp_path: Path, worlds: int) -> None:
     """Alone, within tasks, in teams of 3 to 9, and where a fifth of outcomes are coins."""
     found, of_all = [], []
