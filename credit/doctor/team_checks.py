@@ -306,15 +306,15 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 
 def _disagreeing(traces: Traces) -> Finding:
-    """The verdict that is surely wrong most often."""
+    """The verdict that is surely wrong most often, of all traces or of a system."""
     check, found = "verdict_disagreement", verdict_errors(traces)
     if not found:
         some = bool(verdict_channels(traces))
         return _unknown(check, "verdicts and outcomes have not two values each" if some else NO_VERDICT)
-    worst = found[0]
+    worst = found[0].worst
     both, wrong = worst.both, worst.rows[worst.wrong]
     share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
-    return Finding(check, worst.found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), worst.told())
+    return Finding(check, found[0].found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), found[0].told())
 
 
 def _idle(found: Survey) -> Finding:

@@ -55,11 +55,11 @@ class Suspicion(NamedTuple):
 def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
-    Failed and succeeded traces (`judged_traces`) of each system are looked at apart. The residual of a verdict is what a straight line
-    on the outcome does not explain. The statistic is r, the correlation of the sum of the residuals of a task with the
-    rank of its time, the mean `policy_version` of its traces. Means would let a task with one trace count as much as
-    one with ten. Under the null hypothesis every order of the n tasks is equally likely; r² then has nearly a Beta
-    distribution (`_trend`).
+    Failed and succeeded traces (`judged_traces`) of each system are looked at apart. The residual of a verdict is what
+    a straight line on the outcome does not explain. The statistic is r, the correlation of the sum of the residuals of
+    a task with the rank of its time, the mean `policy_version` of its traces. Means would let a task with one trace
+    count as much as one with ten. Under the null hypothesis every order of the n tasks is equally likely; r² then has
+    nearly a Beta distribution (`_trend`).
 
     References: Pitman 1937 (the test and its moments); Armitage 1955 (sums for trends of proportions).
     """
