@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,23 @@ def test_tool_spam_is_the_calls_in_later_rounds_of_the_loops_that_a_summary_coun
         for number, call in enumerate(line["events"]):
             call["content_ref"] = f"edit {number}" if number % 2 else "pytest"
     assert found(read(tmp_path, *other))["tool_spam"].found is False
+
+
+def test_loops_of_single_traces_are_no_habit_and_are_not_said_to_be_absent(tmp_path: Path) -> None:
+    """A summary named the loops of a sixth of the traces as the leading cause, and doctor said "not found"."""
+    lines = [one(i, i // 4) for i in range(48)]
+    for line in lines[:4] + [one for i, one in enumerate(lines) if i % 4]:
+        for number, call in enumerate(line["events"]):
+            call["content_ref"] = f"{line['trace_id']} {number}"
+    finding = found(read(tmp_path, *lines))["tool_spam"]
+    assert (finding.found, finding.verdict, finding.alone, finding.shown) == (False, "in 11 traces", 11, 0)
+    assert finding.traces == tuple(f"t{i}" for i in range(4, 48, 4)) and finding.as_json()["verdict"] == "in 11 traces"
+    said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+    assert re.search(r"tool_spam +in 11 traces ", said) and "in traces: so many show it" in said
+    assert "tool_spam: 0 of 12 tasks above 0.35" in said and "See t4, t8, t12, …" in said
+    more = [event(f"x{i}", "tool_call", "a", 9 + i, tool="web", content_ref=f"{i}") for i in range(20)]
+    short = [line | {"events": [*line["events"], *more]} for line in lines]
+    assert found(read(tmp_path, *short))["tool_spam"].verdict == "in 11 traces", "a loop is one among many calls, too"
 
 
 def test_an_agent_alone_pads_no_communication(tmp_path: Path) -> None:
