@@ -14,7 +14,7 @@ from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import below_their_own, judged_traces
+from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
@@ -173,6 +173,7 @@ class OutcomeDifferences:
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
+      words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
@@ -196,6 +197,7 @@ class OutcomeDifferences:
     apart: bool = False
     systems: Models = ()
     failing: str = ""
+    words: str = ""
     sided: bool = False
     without: int = 0
     mixed: bool = False
@@ -235,13 +237,13 @@ class OutcomeDifferences:
 
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""
-        known = self.failed + self.succeeded
+        known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
         has = "trace has" if self.without == 1 else "traces have"
         rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.{rest}"
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
@@ -358,7 +360,8 @@ class OutcomeDifferences:
             least = f"below the median outcome of their {of}, or at it where that is the least"
             return f"{failed} did worse ({least}), {self.succeeded} better."
         taken = "" if math.isnan(self.median) else self._of_median()
-        return f"{failed} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
+        words = f": {self.words}" if self.words else ""
+        return f"{failed} failed (outcome below {self.cut:g}{taken}{words}), {self.succeeded} succeeded."
 
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
@@ -548,12 +551,14 @@ def outcome_differences(
     unread = unread_line(unread_outcomes(traces, success_at))
     unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
-    known = np.asarray(traces.reward, np.float64)[scored]
+    known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
+        return OutcomeDifferences(
+            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
+        )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
@@ -642,7 +647,7 @@ def outcome_differences(
         unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, between=tuple(between.values()),
+        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()),
         left=tuple(left),
     )  # fmt: skip
 
