@@ -1450,24 +1450,69 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
-def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> None:
-    """`What changed from new to old` stood there, since n comes before o; why went to standard error alone."""
+def test_the_baseline_is_the_side_before_the_other_or_the_first_name(tmp_path: Path) -> None:
+    """`What changed from new to old` stood there, since one trace of new began first where both ran at once."""
 
-    def order(log: Path, sides: str = "system") -> str:
+    def order(log: Path, sides: object = "system") -> str:
         told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
         printed = run("metrics", log, "--sides", sides)
-        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
-        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
+        (said,) = [line for line in told["lines"] if " is the baseline" in line] or [""]
+        assert said in printed.stdout and printed.stderr == ""
+        assert (said in told["caveats"]) == ("by its name" in said) and said.startswith(told["sides"][0] * bool(said))
         return said
 
     turned = "--sides system=old,new turns them."
     log = halves(tmp_path, dated=False)
-    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log) == f"new is the baseline by its name, since no dates order the sides; {turned}"
     assert order(log, "system=old,new") == ""
-    both = halves(tmp_path, dated=True)  # as in a test of two versions
-    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
-    lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
-    assert order(write(tmp_path / "after.jsonl", lines)) == ""
+    days = [(0, 4, 5, 6, 7), (1, 2, 3, 8, 9)]  # each side begins later in 12 or 13 of 25 pairs
+    for first, names in ((days[0], ("v9", "v10")), (days[1], ("v10", "v9"))):
+        lines = [dated(f"{name}-{day}", f"q{i}", day, model="m", system=name)
+                 for name, of in zip(names, (first, days[first == days[0]]), strict=True)
+                 for i, day in enumerate(of)]  # fmt: skip
+        both = write(tmp_path / "both.jsonl", lines)
+        at_once = "v9 is the baseline by its name, since both sides ran at once"
+        assert order(both) == f"{at_once}; --sides system=v10,v9 turns them."
+    table = tmp_path / "sides.csv"
+    for names in (("v9", "v10"), ("v10", "v9")):
+        rows = sorted((line["trace_id"] for line in lines), key=lambda row: names.index(row.split("-")[0]))
+        table.write_text("trace,side\n" + "".join(f"{row},{row.split('-')[0]}\n" for row in rows))
+        said = order(both, table)
+        assert said.startswith(f"{names[0]} is the baseline by the table's order, since both sides ran at once; ")
+    for late, words in ((40, ""), (10, "mostly ")):
+        lines = [dated(f"t{i}", f"q{i % 20}", i if i < 39 else late - 1, model="m", system=("old", "new")[i // 20])
+                 for i in range(40)]  # fmt: skip
+        assert order(write(tmp_path / "after.jsonl", lines)) == f"old is the baseline, since it ran {words}before new."
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
+    """A lead had swapped the reviewer's model in one version: `--sides model` knew the lead's alone."""
+    rng, lines = np.random.default_rng(0), []
+    good: dict[tuple[str, int], list[float]] = {}
+    for i in range(96):
+        task, new = i // 4, i % 2
+        models = {"lead": "l", "coder": ("m", "n")[new * both], "reviewer": ("a", "b")[new]}
+        if i % 19 == 0:
+            del models["reviewer"]  # was not reached
+        events = [{"id": f"e{k}", "type": "message", "agent": agent, "model": model, "tokens": 9}
+                  for k, (agent, model) in enumerate(models.items())]  # fmt: skip
+        outcome = float(rng.random() < (0.3, 0.9)[new])
+        lines.append(trace(f"t{i}", f"q{task}", outcome, events=events, edges=[], system="team"))
+        if "reviewer" in models:
+            good.setdefault((models["reviewer"], task), []).append(outcome)
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "model:reviewer", "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    means = [np.mean([np.mean(good[model, task]) for task in range(24)]) for model in "ab"]
+    assert told["sides"] == ["a", "b"] and [row["first"], row["second"]] == pytest.approx(means) and row["stands_out"]
+    assert "6 traces without a side, where no model of reviewer is stated" in told["lines"]
+    others = "the sides differ in the model of an agent, too (coder: m in 100 % against 0 %, coder: n in 0 % against"
+    assert told["but"].startswith(others) if both else told["but"] == ""
+    assert json.loads(run("metrics", log, "--sides", "model:reviewer=b,a", "--json").stdout)["sides"] == ["b", "a"]
+    assert "model of the traces that were read: 'l'" in (wrong := run("metrics", log, "--sides", "model").stderr)
+    assert "model:reviewer" in wrong and "model:reviewer" in run("metrics", log, "--sides", "model:reviewr").stderr
+    assert "system:lead does not exist" in run("metrics", log, "--sides", "system:lead").stderr
 
 
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
