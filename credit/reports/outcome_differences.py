@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.reports.beyond_chance import beyond_chance
+from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.compared_kinds import compared_kinds
-from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
+from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -26,7 +27,7 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
+from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
@@ -45,12 +46,15 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
-FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
+FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
 LACK = 0.1
 """Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
+
+MOSTLY = 0.8
+"""Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
 
 
 class OneModel(NamedTuple):
@@ -93,6 +97,8 @@ class Difference:
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
+      mostly: of one that stands out and is no number of `FIRST` or `WITH`, another one looked at before it that stands
+        out and rises or falls with it (`MOSTLY`); "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
@@ -108,6 +114,7 @@ class Difference:
     least: float
     tasks: int
     same_as: str = ""
+    mostly: str = ""
     owners: Owners = dataclasses.field(default_factory=Owners)
     known: tuple[int, int] | None = None
 
@@ -115,6 +122,11 @@ class Difference:
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""
         return beyond_chance(self.p, self.low, self.high, 0.5)
+
+    def means(self) -> list[str]:
+        """`failed` and `succeeded` in words: of what is of a trace or not, the part of traces."""
+        part = self.what.startswith("traces ")
+        return apart((self.failed, self.succeeded), percent if part else amount, 0 if part else 3)
 
     @property
     def worth_telling(self) -> bool:
@@ -244,9 +256,7 @@ class OutcomeDifferences:
                 if row.worth_telling and sign * (row.chance - 0.5) > 0:
                     whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
-                    part = row.what.startswith("traces ")
-                    means = apart((row.failed, row.succeeded), percent if part else amount, 0 if part else 3)
-                    names.append(f"{row.what} ({but}{' against '.join(means)}{whose})")
+                    names.append(f"{row.what} ({but}{' against '.join(row.means())}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if words else [*self._verdict(), *self._between()]
         return [*words, *self._by_model(3, 1), *self._of_these()]
@@ -357,7 +367,7 @@ class OutcomeDifferences:
         once = [row for row in self.rows if not row.same_as]
         verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
         found = sum(row.stands_out for row in once)
-        looked = counted(len(once), "number")
+        looked = counted(self.looked_at(), "number")
         none = f"None of the {looked} that were looked at differs"
         none = "The one number that was looked at does not differ" if len(once) == 1 else none
         tested = [row.least for row in once if math.isfinite(row.p)]
@@ -379,6 +389,20 @@ class OutcomeDifferences:
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
+    def looked_at(self) -> int:
+        """How many numbers were looked at, those that say the same of all traces once."""
+        return sum(not row.same_as for row in self.rows)
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms of a table of the rows."""
+        bad, _ = self.kinds
+        few = f"{LEAST_TASKS} tasks differ{'' if self.within else f', or {LEAST_OF_BOTH} are there'}"
+        return [
+            (f"{bad} has more: ", f"{bad} has more: in this part of the pairs, ties half; 50 % is no difference"),
+            ("–", f"–: fewer than {few}, or all alike"),
+            starred(f"the {counted(self.looked_at(), 'number')} looked at"),
+        ]
+
     def _between(self) -> list[str]:
         """What differs between all failed and all succeeded traces, and in no task, which cannot tell why."""
         told = [f"{what} ({_against(failed, succeeded)})" for what, failed, succeeded in self.between]
@@ -387,12 +411,17 @@ class OutcomeDifferences:
         return [f"{said}: harder tasks, or chance, may be why."] if told else []
 
     def same(self) -> list[str]:
-        """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
+        """Sentences on numbers that say the same of traces as a row of the table, or mostly so. They have no row."""
+        told = [(f"Same information as {row.what}", names) for row, names in self.folded() if names]
+        heads = {what: row.what for row, names in self.folded() for what in (row.what, *names)}
+        mostly: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.mostly:
+                mostly.setdefault(heads[row.mostly], []).append(row.what)
+        told += [(f"Mostly the same as {what}", names) for what, names in mostly.items()]
         return [
-            f"Same information as {row.what}: {'; '.join(names[:MOST])}"
-            + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
-            for row, names in self.folded()
-            if names
+            f"{begin}: {'; '.join(names[:MOST])}" + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
+            for begin, names in told
         ]
 
     def _by_agent(self, most: int = 5) -> list[str]:
@@ -438,19 +467,22 @@ class OutcomeDifferences:
         named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
         rows: dict[str, Difference] = {}
         for row in self.rows:
-            if row.worth_telling and named and row.what.startswith(named):
+            if row.worth_telling and named and row.what.startswith(named) and not row.mostly:
                 rows.setdefault(row.same_as or row.what, row)
         told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
     def folded(self) -> list[tuple[Difference, list[str]]]:
-        """A row of each fact with a test, and the numbers of others that say the same; else each row alone.
+        """A row of each fact with a test, and the numbers of others that say the same; else each row alone; none that
+        says mostly what another does.
 
         The row is that of `FIRST`, of an agent that acted, or of the number looked at first.
         """
         facts: dict[str, list[Difference]] = {}
         for row in self.rows:
+            if row.mostly:
+                continue
             one = row.same_as and math.isfinite(row.p)  # few traces make one fact of all numbers
             facts.setdefault(row.same_as if one else row.what, []).append(row)
         heads = [
@@ -517,7 +549,7 @@ def outcome_differences(
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
-    found, shown_of, facts = [], {}, {}
+    found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
     left: list[tuple[str, tuple[int, int]]] = []
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
@@ -550,7 +582,7 @@ def outcome_differences(
             if within and what in FIRST and bad != good:
                 between.setdefault(fact_of(value), (what, bad, good))
             continue
-        facts[what] = fact_of(value)
+        facts[what], values[what] = fact_of(value), value
         same = next(name for name, fact in facts.items() if fact == facts[what])
         found.append(Difference(what, bad, good, *numbers, same if same != what else "", known=having))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
@@ -562,6 +594,8 @@ def outcome_differences(
                 weight[scored[kind]] = _weights(unit[kind], task[kind])
             whose = owners(traces, calls, of_calls[row.what], weights)
             rows[i] = dataclasses.replace(row, owners=whose)
+    mostly = _mostly(rows, values, kept, unit if within else np.zeros_like(unit))
+    rows = [dataclasses.replace(row, mostly=mostly.get(row.same_as or row.what, "")) for row in rows]
 
     def order(row: Difference) -> tuple[bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
@@ -615,6 +649,29 @@ def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.
     if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
         return True
     return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
+
+
+def _mostly(
+    rows: list[Difference], values: dict[str, np.ndarray], kept: np.ndarray, unit: np.ndarray
+) -> dict[str, str]:
+    """`Difference.mostly`, by the names of rows that are not the same as another."""
+    apart = {row.same_as or row.what for row in rows if row.what in FIRST or row.what.startswith(WITH)}
+    heads: list[str] = []
+    found = {}
+    for row in rows:
+        if row.same_as or not row.stands_out:
+            continue
+        for head in heads if row.what not in apart else ():
+            both = kept & np.isfinite(values[row.what]) & np.isfinite(values[head])
+            of, size = unit[both], np.maximum(np.bincount(unit[both]), 1)
+            ranks = [mean_ranks(values[what][both], of) for what in (row.what, head)]
+            one, other = ((rank - (np.bincount(of, rank) / size)[of]) / size[of] for rank in ranks)
+            if abs(correlation(one, other)) >= MOSTLY:
+                found[row.what] = head
+                break
+        else:
+            heads.append(row.what)
+    return found
 
 
 def _by_agent(

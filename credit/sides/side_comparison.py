@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.success_costs import SuccessCost, success_line
+from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
+from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES
 from credit.sides.chosen_sides import Sides
@@ -23,7 +25,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEVEL
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL
 from graphs.text import counted, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
@@ -104,7 +106,7 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "starred": STARRED_SIDES}
+        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -133,7 +135,8 @@ class SideComparison:
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
-            wrong = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            failing = (one for one in self._failing() if one.share.rises == up)
+            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
             plain = wrong + [_name(row.metric) for row in rose]
             whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
@@ -415,6 +418,25 @@ class SideComparison:
             line += lost if any(untold) else ""
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
         return f"traces: {line}" + (selected if fewer else "")
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms of a table of the rows and the bounds."""
+        first, second = self.sides.heads
+        twice = f"×2: {second} has twice what {first} has"
+        few = f"fewer than {LEAST_TASKS} shared tasks, or traces of a side in these"
+        few = few if any(row.paired for row in self.rows) else f"fewer than {LEAST_TASKS} tasks of a side"
+        return [
+            ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
+            ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
+            ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ"),
+            ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
+            ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
+            ("–", f"–: not tested: {few}"),
+            ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
+            ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
+            starred(STARRED_SIDES),
+            MARKS[1],
+        ]
 
     def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""

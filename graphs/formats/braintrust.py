@@ -1,11 +1,11 @@
 """Spans of Braintrust: rows of a project's logs or of an experiment, one a line, a list, or a page of its API.
 
     {id, span_id, root_span_id, span_parents: [ID], span_attributes: {name, type, exec_counter}, error,
-     scores: {NAME: NUMBER}, input, origin: {id}, experiment_id, metadata: {agent_name, handoffs, to_agent, model},
+     scores: {NAME: NUMBER}, input, origin: {id}, metadata: {agent_name, handoffs, to_agent, model},
      metrics: {start, end, prompt_tokens, completion_tokens, estimated_cost}}
 
-A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input, its
-system the experiment. Scores of the root, or of a scorer below it, are channels.
+A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input. Scores of
+the root, or of a scorer below it, are channels.
 
 Braintrust has no agents; its integrations name them. A span is an agent if its metadata has `agent_name` or, as those
 of the OpenAI Agents SDK, `handoffs`. A span of the agent that it lies in is a step of it. Metadata with `to_agent` is
@@ -32,6 +32,7 @@ from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import Traced, order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -84,12 +85,12 @@ class _Row(msgspec.Struct):
     root_span_id: _Id
     span_attributes: msgspec.Raw
     span_parents: list[str] | None = None
-    experiment_id: str | None = None
     metrics: msgspec.Raw = msgspec.Raw(b"null")
     metadata: msgspec.Raw = msgspec.Raw(b"null")
     scores: msgspec.Raw = msgspec.Raw(b"null")
     origin: msgspec.Raw = msgspec.Raw(b"null")
     input: msgspec.Raw = msgspec.Raw(b"null")
+    output: msgspec.Raw = msgspec.Raw(b"null")
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -121,7 +122,6 @@ class _Stated(msgspec.Struct):
     counter: int
     scores: dict[str, float]
     group: str = ""
-    system: str = ""
 
 
 def sniff(head: bytes) -> bool:
@@ -186,6 +186,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
             **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, metrics.prompt_cache_creation_tokens),
         }  # fmt: skip
         span.model, span.money = metadata.model or "", stated_money(metrics.estimated_cost)
+        span.stopped = stop_reason(object_text(row.output), stated)
     elif kind is Kind.TOOL and metadata.triggered is not None:
         span.kind, span.failed = Kind.GUARD, metadata.triggered
     elif kind is Kind.OTHER and metadata.to_agent:
@@ -203,7 +204,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
         task = (origin.id if origin else None) or _VALUE.decode(object_text(row.input))
         group = "" if task is None else run_digest(task)
     numbers = {name: value for name, value in scores.items() if value is not None}
-    return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
+    return span, _Stated(attributes.exec_counter or 0, numbers, group)
 
 
 def _record(trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozenset[str]) -> TraceRecord:
@@ -217,7 +218,6 @@ def _record(trace_id: str, trace: Traced[_Stated], beside: Roots, askers: frozen
             spans[span_id].kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
-    record.system = next((one.system for one in stated.values() if one.system), "")
     fields = "span_id", "span_parents"
     _set_rewards(write_spans(record, listed, "workflow", fields, beside=beside), trace)
     return record

@@ -33,6 +33,7 @@ from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, add_span, kind_of, roots_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -48,6 +49,7 @@ __all__ = ["RECORDS", "read", "sniff"]
 _RUN_TYPE = re.compile(rb'"run_type"\s*:\s*"')
 _LINEAGE = re.compile(rb'"(?:dotted_order|parent_run_id|child_runs|trace_id)"\s*:')
 _TRANSFER = "transfer_to_"
+_OF_RUN = re.compile(r"-[0-9a-f]{8}$")  # what LangSmith adds to the name that a user gives an experiment
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
@@ -61,6 +63,7 @@ class _Metadata(OfNode):
     lc_agent_name: str | None = None
     ls_model_name: str | None = None
     usage_metadata: _Usage | None = None
+    revision_id: Any = None  # LANGCHAIN_REVISION_ID, else what `git describe` says
 
 
 class _Extra(msgspec.Struct):
@@ -93,8 +96,7 @@ class _Run(msgspec.Struct):
     prompt_token_details: InputDetails | None = None
     total_cost: Any = None
     reference_example_id: str | None = None
-    session_name: str | None = None  # of the project; each experiment is one
-    session_id: str | None = None
+    session_name: str | None = None  # of the project; each run of an experiment is one
     feedback_stats: dict[str, _Stats] | None = None
     extra: _Extra | None = None
     outputs: msgspec.Raw = msgspec.Raw(b"null")
@@ -269,6 +271,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
             usage,
             *(usage_of(msgspec.json.encode(value), field=f"outputs.{field}", **where) for field, value in free.items()),
         )
+        span.stopped = stop_reason(outputs.generations, outputs.llm_output, text)
         span.model = (metadata.ls_model_name if metadata else None) or ""
         priced = (run, outputs.usage_metadata, usage)
         span.money = stated_money(*(place.total_cost for place in priced if place is not None))
@@ -286,7 +289,7 @@ def _inside(value: Any, *path: str | int) -> Any:
 def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
-    record.system = next((name for run in trace.runs.values() if (name := run.session_name or run.session_id)), "")
+    record.system = _system(trace)
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans, askers)
@@ -295,6 +298,21 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
     except TraceError as error:
         return error.problem
     return record
+
+
+def _system(trace: _Trace) -> str:
+    """The version of the application, else the name of its project, else ""; its id is another in each experiment."""
+    for run in _roots(trace):
+        metadata = _METADATA.decode(object_text(run.extra.metadata)) if run.extra else None
+        if metadata and isinstance(metadata.revision_id, str) and metadata.revision_id:
+            return metadata.revision_id
+    runs = trace.runs.values()
+    name = next((run.session_name for run in runs if run.session_name), "")
+    return _OF_RUN.sub("", name) if any(run.reference_example_id for run in runs) else name
+
+
+def _roots(trace: _Trace) -> list[_Run]:
+    return [run for run in trace.runs.values() if trace.spans[run.id].parent not in trace.spans]
 
 
 def _in_order(trace: _Trace, name: str) -> list[Span]:
@@ -310,11 +328,11 @@ def _in_order(trace: _Trace, name: str) -> list[Span]:
     return sorted(spans, key=lambda span: dotted[span.id])
 
 
-def _values(entry: _Stats) -> list[float | str]:
-    """The number of statistics of feedback, or without one their words."""
+def _values(entry: _Stats) -> list[tuple[str, float | str]]:
+    """The number of statistics of feedback, or without one their words, each with its field."""
     if entry.avg is not None:
-        return [entry.avg]
-    return [word for word in entry.values if word] if isinstance(entry.values, dict) else []
+        return [("avg", entry.avg)]
+    return [("values", word) for word in entry.values if word] if isinstance(entry.values, dict) else []
 
 
 def _set_rewards(written: Written, trace: _Trace) -> None:
@@ -323,15 +341,16 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
     A single channel is also the outcome; of several, the user chooses.
     """
     scores = [
-        Score(key, value, trace.spans[run.id].place, run.id)
-        for run in trace.runs.values() if trace.spans[run.id].parent not in trace.spans
-        for key, entry in (run.feedback_stats or {}).items() for value in _values(entry)
+        Score(key, value, trace.spans[run.id].place, run.id, field=f"feedback_stats.{key}.{name}")
+        for run in _roots(trace)
+        for key, entry in (run.feedback_stats or {}).items() for name, value in _values(entry)
     ]  # fmt: skip
     for entry, place in trace.feedback:
         value: float | str | None = None if entry.score is None else float(entry.score)
         if value is None and isinstance(entry.value, str | bool | int | float):
             value = str(entry.value)
         if value not in (None, ""):
-            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or ""))
+            field = "value" if isinstance(value, str) else "score"
+            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or "", field=field))
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()

@@ -12,11 +12,10 @@ import click
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
 from credit.cli.shared.answers import (
-    explained,
+    explain,
     json_option,
     plain_table,
     print_json,
-    starred,
     stderr,
     stdout,
     words,
@@ -40,19 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
-LEGEND = (
-    "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
-    "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks."
-)
 NO_TABLE = "So {method} has no table here; what stands above uses no method."
-NO_INTERVAL = "–: fewer than {least} tasks with a signal, or all are alike."
-ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
-DIFFERENCES = (
-    "{0}, {1}: mean over tasks. {0} has more: in what part of the pairs the {0} trace has more, an "
-    "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
-    "not 50 %; else all compared."
-)
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
@@ -117,6 +104,7 @@ def summary(
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
+    from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
@@ -166,11 +154,12 @@ def summary(
                 last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     systems = verdicts_by_system(traces, verdicts)
     if as_json:
@@ -180,6 +169,7 @@ def summary(
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
         left["failed_cost"] = failed and dataclasses.asdict(failed)
+        left["repeated_cost"] = repeats and dataclasses.asdict(repeats)
         left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
@@ -204,10 +194,12 @@ def summary(
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         ends = [end.words for end in result.endings]
-        shares = [failed.told() if failed else "", success_line(bought), result.slowest]
-        costs = [total_line(total, stated), failed_without_count(traces), *shares, *gaps]
+        shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
+        costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
         costs += [*stated_lines(stated, len(ids)), *ends]
         worst = told_causes(causes)
+        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
+            worst += " Counts of traces have a test of their own, so they may differ where no number above does."
         _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -219,11 +211,12 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: bool) -> None:
-    from graphs.task_means import LEAST_TASKS
+    from credit.reports.who_matters import unit_terms
 
     table = plain_table(
-        by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
-    )
+        by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "",
+        "#tasks that differ",
+    )  # fmt: skip
     for unit in units if all_ else units[:ROWS]:
         (advantage,) = apart((unit.advantage,), _signed, 3, beside=0.0)
         difference, low, high = apart((unit.difference, unit.low, unit.high), _signed, 3, beside=0.0)
@@ -233,17 +226,7 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
         table.add_row(words(unit.name), *counts, advantage, difference, interval, star, str(unit.signal))
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    once = ", once where two are each other's rest: one comparison, seen from both sides"
-    rows = f"all rows{once if any(unit.rest for unit in units) else ''}"
-    stars = starred(rows, sum(math.isfinite(unit.low) for unit in units))
-    legend = explained(
-        table,
-        ("", LEGEND.format(method=method)),
-        ("–", NO_INTERVAL.format(least=LEAST_TASKS)),
-        ("", stars),
-        *([] if by == "turn" else [("", ORDER)]),
-    )
-    console.print(legend, soft_wrap=True)
+    explain(console, table, *unit_terms(units, method))
 
 
 def _signed(value: float, digits: int) -> str:
@@ -257,7 +240,8 @@ def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
 
 def _agent_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
-    table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
+    heads = {"calls": "tool calls", "tokens": "tokens generated"}
+    table = plain_table("agent", *(f"#{heads.get(name, name)}" for name in names), "#seconds of work")
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = at_least(amount(row.seconds), row.lacks_seconds and not row.lacks_lines)
         counts = [amount(getattr(row, name)) for name in names[:-1]]
@@ -270,9 +254,6 @@ def _agent_table(result: Triage, all_: bool) -> Table:
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
-    from credit.reports.outcome_differences import WITH
-    from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS
-
     lines = found.lines()
     if not lines:
         return
@@ -282,34 +263,20 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    table = plain_table("number of a trace", f"#{bad}", f"#{good}", f"#{bad} has more", "#tasks", "95 % interval", "")
+    tasks = "#tasks that differ" if found.within else "#tasks"
+    table = plain_table("mean per trace", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:
         nothing = 0.5 if row.stands_out else math.nan
         chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
         interval = f"{low.removesuffix(' %')} to {high}" if math.isfinite(row.low) else "–"
-        means = apart((row.failed, row.succeeded), amount, 3)
-        table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
+        table.add_row(words(row.what), *row.means(), chance, str(row.tasks), interval, "*" if row.stands_out else "")
     if shown:
         console.print(table)
     if len(shown) < len(rows):
         console.print(f"{len(rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     for line in found.same():
         console.print(words(line), soft_wrap=True)
-    if shown:
-        once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
-        stars = starred(
-            f"all looked at that could have so small a p{once}", sum(math.isfinite(row.low) for row in rows)
-        )
-        few = "" if found.within else f", or {LEAST_OF_BOTH} tasks are there"
-        legend = explained(
-            table,
-            ("", DIFFERENCES.format(bad, good)),
-            (WITH, f"{WITH} an agent, or an error of it: the part of traces."),
-            ("", "95 % interval: over tasks."),
-            ("–", f"–: fewer than {LEAST_TASKS} differ{few}, or all do alike."),
-            ("", stars),
-        )
-        console.print(legend, soft_wrap=True)
+    explain(console, table, *found.terms())
     console.print()
 
 
@@ -325,7 +292,7 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds")
+    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds of work")
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (amount(getattr(row, name)) for name in names)
         bounds.append(amount(row.seconds))
@@ -442,12 +409,10 @@ def _print_triage(
         if result.commonness():
             console.print(result.commonness(), soft_wrap=True)
         console.print()
-    console.print(explained(table, *TRIAGE), soft_wrap=True)
+    explain(console, table, *TRIAGE)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
     if 0 < known < actions:
-        console.print(
-            f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
-        )
+        console.print(f"tokens: of {known} of {actions} actions; the others have no count", soft_wrap=True)
     if unscored:
         why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(

@@ -38,6 +38,7 @@ READING_OPTIONS = (
     "columns",
     "rewards",
     "outcomes",
+    "types",
     "groups",
     "group_by",
     "reward_channel",

@@ -21,6 +21,7 @@ class Score(NamedTuple):
     """A number that a log gives a trace or one of its spans, or a word where it has no number.
 
     `span` is "" for the trace. `id` is "" where the log states none; `number` then tells scores of one list apart.
+    `field` is what it stands in, "" for the field of the format's scores.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Score(NamedTuple):
     span: str = ""
     id: str = ""
     number: int = 0
+    field: str = ""
 
 
 def is_written_number(value: object) -> bool:
@@ -74,9 +76,9 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
         if score.span and tree.parent[score.span]:
             inner.append(score)
         elif isinstance(score.value, str):
-            record.state_word(score.name, score.value, trace_field, score.place)
+            record.state_word(score.name, score.value, score.field or trace_field, score.place)
         else:
-            record.state_reward(score.name, score.value, trace_field, score.place)
+            record.state_reward(score.name, score.value, score.field or trace_field, score.place)
     alike: dict[tuple[str, str, float | str], list[Score]] = {}
     earlier: dict[str, list[tuple[int, float]]] = {}
     # Scores of calls and tools add up. Alike ones without ids may be one score stated twice.
@@ -88,7 +90,9 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
             if score.name in record.channels:
                 record.earlier_outcomes = record.earlier_outcomes or score.name
                 continue
-            record.event_words.append((score.name, Word(score.value, trace_field, score.place, position)))
+            record.event_words.append(
+                (score.name, Word(score.value, score.field or trace_field, score.place, position))
+            )
         elif score.name in record.channels:
             earlier.setdefault(score.name, []).append((position, score.value))
             continue

@@ -72,9 +72,12 @@ class TraceScores:
                 Score(sys.intern(score.name), float(value), place, score.observation or "", score.id or "")
             )
             return
-        word = (score.text if score.kind == "CATEGORICAL" else "") or value
+        text = score.text if score.kind == "CATEGORICAL" else None
+        word, field = (text, "scores.stringValue") if text else (value, "")
         if isinstance(word, str) and word:
-            self._numbers.append(Score(sys.intern(score.name), word, place, score.observation or "", score.id or ""))
+            self._numbers.append(
+                Score(sys.intern(score.name), word, place, score.observation or "", score.id or "", field=field)
+            )
             return
         if self._without is None:
             self._without = []

@@ -68,6 +68,28 @@ def test_what_is_done_with_other_arguments_is_no_repeat(
     assert texts[0] == text and texts[1] != text
 
 
+@pytest.mark.parametrize(
+    ("outputs", "text"),
+    [
+        ({"text": "REJECT", "message": {"kwargs": {"content": "REJECT"}}}, "REJECT"),
+        ({"text": "one two", "message": {"kwargs": {"content": [{"text": "one "}, {"text": "two"}]}}}, "one two"),
+        ({"text": "", "message": {"kwargs": {"content": [{"text": "ok"}, {"text": "ok"}]}}}, "ok"),
+        ({"text": "one", "message": {"kwargs": {"content": "two"}}}, "one two"),
+    ],
+)
+def test_what_a_record_says_in_two_places_is_said_once(outputs: dict[str, Any], text: str, tmp_path: Path) -> None:
+    """LangChain writes an answer into its generation and its message: a page had "REJECT REJECT"."""
+    run = {"id": "a", "name": "x", "run_type": "llm", "trace_id": "a", "outputs": {"generations": [[outputs]]}}
+    (tmp_path / "runs.jsonl").write_text(json.dumps(run))
+    assert event_texts(read(tmp_path), np.arange(1), 60) == [text]
+
+
+def test_phoenix_says_an_answer_once() -> None:
+    """The output of a span stands in its message, too."""
+    traces = read(RECORDINGS / "spans_phoenix.json")
+    assert event_texts(traces, np.array([5]), 60) == ["x is 2"]
+
+
 @pytest.mark.slow
 def test_texts_of_one_large_record_take_time_linear_in_it(tmp_path: Path) -> None:
     """A record was searched anew for each of its events."""

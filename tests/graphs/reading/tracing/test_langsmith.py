@@ -166,17 +166,40 @@ def test_runs_of_one_example_are_a_group(tmp_path: Path) -> None:
     assert read(path).traces["group"].to_pylist() == ["e", "e"]
 
 
-@pytest.mark.parametrize("key", ["session_name", "session_id"])
-def test_runs_of_one_example_in_two_experiments_are_two_groups(key: str, tmp_path: Path) -> None:
-    """Each experiment is a project, and tries another version of the team: they were compared without a word."""
-    runs = [
-        run(name, kind, parent, reference_example_id="e", trace_id=trace, **{key: project})
-        for trace, project in (("t", "p"), ("u", "p"), ("v", "q"))
-        for name, kind, parent in ((trace, "chain", None), (f"{trace}-call", "llm", trace))
-    ]
-    traces = read(write(tmp_path, runs))
-    assert traces.traces["group"].to_pylist() == ["e [p]", "e [p]", "e [q]"]
-    assert set(read(write(tmp_path, runs), group_by="task").traces["group"].to_pylist()) == {"e"}
+def of_projects(folder: Path, projects: list[dict[str, Any]], metadata: list[dict[str, Any]] | None = None) -> Path:
+    """A run of one example in each project, with metadata of its own."""
+    return write(folder, [
+        run(name, kind, parent, reference_example_id="e", trace_id=f"t{i}", **project)
+        | ({"extra": {"metadata": metadata[i]}} if metadata else {})
+        for i, project in enumerate(projects)
+        for name, kind, parent in ((f"t{i}", "chain", None), (f"t{i}-call", "llm", f"t{i}"))
+    ])  # fmt: skip
+
+
+def test_runs_of_one_example_in_two_projects_are_two_groups(tmp_path: Path) -> None:
+    """Each tries another version of the team: they were compared without a word."""
+    path = of_projects(tmp_path, [{"session_name": name} for name in "ppq"])
+    assert read(path).traces["group"].to_pylist() == ["e [p]", "e [p]", "e [q]"]
+    assert set(read(path, group_by="task").traces["group"].to_pylist()) == {"e"}
+
+
+NIGHTS = [{"session_id": f"43cc8666-5da6-4b3b-b881-a3506b1fb1e{i}"} for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("projects", "metadata", "systems"),
+    [
+        (NIGHTS, None, [None] * 3),
+        ([{"session_name": f"team-v2-1a2b3c4{i}"} | night for i, night in enumerate(NIGHTS)], None, ["team-v2"] * 3),
+        (NIGHTS, [{"revision_id": name} for name in ("v1", "v1", "v2-3-gab12")], ["v1", "v1", "v2-3-gab12"]),
+        ([{"session_name": "prod"}] * 2, [{"revision_id": "v1"}, {}], ["v1", "prod"]),
+    ],
+)
+def test_each_night_of_an_experiment_is_no_version_of_the_team(
+    projects: list[dict[str, Any]], metadata: list[dict[str, Any]] | None, systems: list[str | None], tmp_path: Path
+) -> None:
+    """200 groups of one, and a page that named ids: each run of an experiment is a project of its own."""
+    assert read(of_projects(tmp_path, projects, metadata)).traces["system"].to_pylist() == systems
 
 
 BAD = {

@@ -65,7 +65,7 @@ def test_the_number_of_a_category_is_no_reward(tmp_path: Path, kind: str, value:
     step, verdict = sorted(traces.problems, key=lambda problem: "verdict" in problem.value)
     assert [(p.kind, p.trace, p.is_failure) for p in (step, verdict)] == [("category-score", "t", False)] * 2
     of_word = kind == "CATEGORICAL"  # which is read where it has a meaning
-    assert (verdict.field, step.field) == (f"scores.{'value' if of_word else 'dataType'}", "scores.dataType")
+    assert (verdict.field, step.field) == (f"scores.{'stringValue' if of_word else 'dataType'}", "scores.dataType")
     assert "step" in step.value and ("good" in verdict.value) == of_word
     solved = WHOLE | {"value": 1, "stringValue": "True", "dataType": "BOOLEAN"}
     assert float(read(langfuse(tmp_path, [solved, category | {"id": "s2"}])).reward[0]) == 1.0
@@ -86,6 +86,19 @@ def test_a_text_that_is_no_number_is_named(tmp_path: Path, kind: str, value: str
     (problem,) = caught.value.problems
     assert (problem.kind, problem.field, problem.trace) == ("bad-value", "scores.value", "t")
     assert value in problem.value and "'solved'" in problem.expected and kind in problem.expected
+
+
+def test_a_word_is_named_by_the_field_that_it_stands_in(tmp_path: Path) -> None:
+    """LangSmith's `value` was said to be its `score`, and Langfuse's `stringValue` its `value`."""
+    folders = [tmp_path / name for name in ("feedback", "stats", "langfuse")]
+    for folder in folders:
+        folder.mkdir()
+    langsmith(folders[0], feedback(0.0) | {"score": None, "value": "pass"})
+    langsmith(folders[1], stats={"ok": {"n": 1, "avg": None, "values": {"pass": 1}}})
+    langfuse(folders[2], [WHOLE | {"value": 0, "stringValue": "pass", "dataType": "CATEGORICAL"}])
+    told = [problem for folder in folders for problem in read(folder).problems]
+    assert [problem.kind for problem in told] == ["worded-outcomes"] * 3
+    assert [problem.field for problem in told] == ["value", "feedback_stats.ok.values", "scores.stringValue"]
 
 
 def test_a_step_under_the_name_of_the_outcome_is_no_reward(tmp_path: Path) -> None:
