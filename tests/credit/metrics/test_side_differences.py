@@ -1284,11 +1284,33 @@ def test_numbers_of_a_team_that_is_one_agent_have_a_line_and_no_rows(tmp_path: P
     told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
     assert {"team_peak", "team_mean", "team_births", "team_deaths", "parallelism"} <= {*told["same"]}
     assert not {*told["same"]} & {row["metric"] for row in told["differences"]}
-    assert f"the same number in all traces: {', '.join(told['same'])}" in told["lines"]
+    assert f"the same to three digits in all traces: {', '.join(told['same'])}" in told["lines"]
     printed = run("metrics", log).stdout  # without sides they had rows, which say nothing
-    (line,) = re.findall(r"\nthe same number in all traces that have one \((\d+)\): (.*)\n", printed)
+    (line,) = re.findall(r"\nthe same to three digits in all traces that have one \((\d+)\): (.*)\n", printed)
     assert int(line[0]) == len(line[1].split(", ")) and {"team_peak 1", "parallelism 1"} <= {*line[1].split(", ")}
     assert not re.search("^(team|parallelism)[a-z_]* +[0-9]", printed, re.MULTILINE) and "\nsuccess " in printed
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_team_in_which_nothing_runs_at_once_has_no_speed_up(tmp_path: Path, at_once: bool) -> None:
+    """Rounded and idle seconds gave "speed_up 0.9999 0.9997 *", and a star that said that a serial team had slowed."""
+    rng, lines = np.random.default_rng(2), []
+    for i in range(96):
+        events, now = [], 1.7e9 + 1000 * i
+        for k, seconds in enumerate(rng.uniform(1, 5, 4).tolist()):
+            start = now - 4 * (at_once and k == 2 and i % 4 == 1)
+            more = {"model": "ab"[i % 2], "t": round(start, 3), "seconds": round(seconds, 3)}
+            events.append({"id": f"e{k}", "type": "message", "agent": "xy"[k % 2], **more})
+            now = start + seconds + (0.02, 0.05)[i % 2]
+        causes = [(0, 1), (0, 2), (1, 3), (2, 3)] if at_once else [(0, 1), (1, 2), (2, 3)]
+        edges = [{"src": f"e{one}", "dst": f"e{other}", "type": "causal"} for one, other in causes]
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=edges, costs={}))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "model", "--json").stdout)
+    named = {row["metric"] for row in told["differences"]}
+    lost = {one["metric"]: one["reason"] for one in told["uncompared"]}
+    assert ("speed_up" in named) == at_once and lost.get("speed_up") == (None if at_once else "nothing ran at once")
+    assert "parallelism" in told["same"] and ("parallelism_seconds" in told["same"]) == (not at_once)
 
 
 def test_an_end_of_an_interval_that_was_moved_has_a_mark(tmp_path: Path) -> None:
@@ -1630,7 +1652,7 @@ def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_w
 
 @pytest.mark.parametrize("times", [1.00006, 1.2])
 @pytest.mark.parametrize("metric", ["speed_up", "tokens", "success", "errors"])
-def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, times: float) -> None:
+def test_what_three_digits_round_away_has_a_mark_and_no_sentence(metric: str, times: float) -> None:
     """`speed_up 1.00006 times` was sure, since all tasks rose alike, and stood in the sentence on what changed."""
     random, side = np.random.default_rng(0), np.arange(40) % 2
     level = random.uniform(0.4, 0.7, 20) if metric == "success" else random.uniform(1, 5, 20)
@@ -1640,7 +1662,7 @@ def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, ti
     sides = Sides(("a", "b"), side, ("a", "b"))
     found = SideComparison(sides, [row], [], [], np.arange(40) // 2)
     said = f"{found.changed()} {found.numbers()}"
-    assert row.stands_out and row.worth_telling == (times > 1.1)
+    assert row.stands_out and row.mark == ("*" if row.worth_telling else "≈") and row.worth_telling == (times > 1.1)
     if metric == "speed_up":  # not asked of a change
         assert ("other metrics: speed up" in said) == (times > 1.1)
     else:
