@@ -1,5 +1,4 @@
-"""What went wrong most: calls that failed for good, loops, early ends and who took part, surely more common in failed
-traces."""
+"""What went wrong most: lasting failures, loops, cut answers, early ends, who took part; surely more in failed runs."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.handoffs import handoffs
@@ -46,7 +46,7 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, how runs end, or who takes part.
+        of other calls, its cut answers, how runs end, or who takes part.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -181,7 +181,7 @@ def leading_causes(
     kinds = compared_kinds(traces, judged) if judged.both else None
     every = list(_candidates(traces, calls))
     if kinds is not None and kinds.within:  # who takes part differs between tasks because these do
-        every += _of_teams(traces, calls)
+        every += _of_teams(traces, calls, lambda number: kinds.test(number[judged.rows])[3] < LEVEL)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
     untold = [counted_ones & ~one.tells & ~lacks for one in every]
@@ -271,10 +271,10 @@ def leading_causes(
     )
 
 
-def _of_teams(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
+def _of_teams(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[_Candidate]:
     """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
     names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
-    for words, rows, tells in handoffs(traces, calls):
+    for words, rows, tells in handoffs(traces, calls, differs):
         by = {names[one] for one in agent[rows].tolist()}
         yield _Candidate(words, words, by.pop() if len(by) == 1 else "", "", rows, tells, of_team=True)
 
@@ -350,6 +350,8 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
+    cut, trace = np.flatnonzero(cut_answers(traces)), np.asarray(traces.graph.trace_ids)
+    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     failure = np.full(len(agent), -1)
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
@@ -364,6 +366,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
+        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
     )
     for begin, end, rows, tells, passed in kinds:

@@ -30,7 +30,6 @@ TERMS = (
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "a model's row: its calls, without the tools that it called"
-OF_TRACE = "of a trace: sums divided by all traces{}"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
@@ -81,7 +80,7 @@ def costs(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
+    """Add up what teams cost, in all and of a trace: tokens, tool calls, seconds, and money by a table of prices.
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
@@ -92,7 +91,7 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
     total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
         *plain, whole = (
@@ -105,6 +104,7 @@ def costs(
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
                     "models_without_cached_tokens": gaps.cached_unstated,
                     "models_without_cache_write": gaps.written_as_input,
+                    "models_with_cache_beside_input": gaps.cached_beside,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
         of_trace = rows_of_trace(traces, by, rows, prices)
@@ -152,6 +152,8 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
 def _print(
     console: Console, rows: list[CostRow], of_trace: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None
 ) -> None:
+    from credit.metrics.cost_summary import said_of_traces
+
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
     asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
@@ -174,11 +176,10 @@ def _print(
         console.print()
         console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
-    terms = TERMS if any(row.seconds.missing for row in rows) else [one for one in TERMS if one[0][:7] != "seconds"]
-    legend = [("", OF_TRACE.format(" of the system" if "system" in by else ""))] if of_trace else []
-    some = next((row for row in of_trace if row.traces != row.of_traces), None)
-    legend += [("", f"{some.traces} of {some.of_traces}: the row is in {some.traces} of these")] if some else []
-    explain(console, tables, *legend, *terms, *of_models)
+    known = any(row.seconds.missing for row in rows)
+    terms = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
+    terms += [term for term in TERMS if known or not term[0].startswith("seconds")]
+    explain(console, tables, *terms, *of_models)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)

@@ -47,6 +47,7 @@ TO_LABEL = (
 )
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
+COUNTED = "These counts of traces have a test of their own. No number of a trace, below, differs beyond chance."
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
 LEAST_ERROR = 36
@@ -184,7 +185,11 @@ def summary(
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = [NO_OUTCOME, *(f"{one}." for one in unread)] if unscored == len(ids) else []
         print_lines(console, "" if none else "What failed", none or (differences.counts() if differences else []))
-        print_lines(console, "What went wrong most", told_causes(causes))
+        worst = told_causes(causes)
+        numbers = differences.rows if differences else ()
+        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):
+            worst = [*worst, COUNTED]
+        print_lines(console, "What went wrong most", worst)
         of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
         of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
         print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])

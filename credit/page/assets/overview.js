@@ -227,7 +227,7 @@
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
-      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
+      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
@@ -365,14 +365,14 @@
       ...[note, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
   const answers = (id, title, ...parts) => (parts.flat().length ? section(id, title, ...parts.flat()) : null);
-  const verdict = (found) => (found ? "found" : "not found");
   const [told, silent] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
     ...overview.verdicts.filter((one, i) => i && one.found != null).map((one) => make("p", {}, ended(one.told))),
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say."),
-    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
-    told, "Checks"), explained([["finding", (r) => verdict(r.found)], ["p", (r) => number(r.p)]], told, ["finding: found", "found: statistic above its limit, or p at most 0.05 where there is no limit"],
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => r.verdict, "w"], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found || r.alone) ? [["traces", (r) => (r.found || r.alone ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
+    told, "Checks"), explained([["finding", (r) => r.verdict], ["p", (r) => number(r.p)]], told, ["finding: found", "found: statistic above its limit, or p at most 0.05 where there is no limit"],
+      ["finding: in ", "in traces: so many show it, in no more tasks than by chance"],
       ["p: ", "p: corrected for all tests; where there is one, statistic and limit are parts of tasks"])] : []));
   for (const row of silent) unanswered(sentence(row.check.replaceAll("_", " ")).slice(0, -1), row.words);
   const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
@@ -407,7 +407,7 @@
     asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
-      `Sums divided by all traces${asked.of_trace.by === asked.costs_by ? "" : " of the system"}.${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
+      `${sentence(asked.of_trace.note)}${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums

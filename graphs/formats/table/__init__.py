@@ -31,10 +31,12 @@ from graphs.formats.table.cells import (
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import columns_option
+from graphs.formats.table.made_calls import note_of_made_calls
 from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
+from graphs.formats.table.type_words import TYPES_OPTION
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -42,6 +44,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import counted, excerpt, one_of
@@ -70,6 +73,7 @@ SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
 
+_EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 _OF_A_RUN = frozenset({"events", "spans", "steps", "trajectory", "turns"})
 """Keys whose list of objects is a whole run. A row that has one is no action, and would be read as a run of one."""
 
@@ -109,7 +113,9 @@ def _with_rows(head: bytes, keys: frozenset[str], names: frozenset[str]) -> froz
     return names
 
 
-def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
+def read(
+    sources: Sequence[Source], columns: Mapping[str, str] | None = None, types: Mapping[str, int] | None = None
+) -> Iterator[TraceRecord | Problem]:
     """The traces of all tables, in order of their first rows.
 
     A row that cannot be used refuses its trace, if the row names one. A table that breaks off gives no trace.
@@ -117,6 +123,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
     Args:
       sources: tables; a trace lies in one of them.
       columns: our name (a key of `KNOWN`, or one of `FAMILIES`) to the table's.
+      types: what words of types mean, as of `check_types`.
 
     Raises:
       CreditError: `columns` names a column that this library does not know.
@@ -126,17 +133,19 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
             named = ", ".join(f"{family}.NAME" for family in FAMILIES)
             expected = f"one of {', '.join(KNOWN)}, {named}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
-    return _read(sources, columns or {})
+    return _read(sources, columns or {}, types or {})
 
 
-def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+def _read(
+    sources: Sequence[Source], columns: Mapping[str, str], types: Mapping[str, int]
+) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     differs: dict[str, str] = {}  # of these, steps of training that differ within traces, in words
     without_arguments = False  # calls of a table that has no column of them
     for source in sources:
-        table = _Table(source.name)
+        table = _Table(source.name, types)
         try:
             _refuse_traces(source, columns)
             is_cells = is_csv(source)
@@ -152,6 +161,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             unnamed = flat_columns(source, unread_names(names, without))
             near = NearNames(unnamed, told, column_of.get("time", ""))
             wanted = {*column_of.values(), *content.names, *near.names}
+            texts_of = NumberTexts(() if is_cells else _numbers_of(column_of))
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
@@ -161,6 +171,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                         yield _with_part(problem, content, row)
                         continue
                     near.add(row)
+                    texts_of.add(line, row)
                     if content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
                         turn = trace.turns[-1] if trace.turns else None
                         content.add(trace.trace_id, row, line, trace.agents[-1], turn)
@@ -169,6 +180,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            yield from texts_of.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -197,6 +209,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     if ours not in {*column_of, *likely} and name in others and name not in likely.values():
                         likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
+            if "action" not in column_of and (note := note_of_made_calls(filed)) is not None:
+                yield note
             for trace_id, trace in table.traces.items():
                 if trace is not None:
                     trace = table.traces[trace_id] = in_stated_order(trace)
@@ -234,6 +248,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
 
 
 _REUSED = "where ids of traces begin again in each, join it to them, as in 3-0"
+
+
+def _numbers_of(column_of: Mapping[str, str]) -> set[str]:
+    """The columns of a table whose cells are numbers, by its own names."""
+    numeric = {"reward", "time", "end", *(name for name, key in _EVIDENCE.items() if key.kind != "id")}
+    return {theirs for ours, theirs in column_of.items() if ours in numeric or ours.partition(".")[0] in FAMILIES}
 
 
 def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
@@ -288,7 +308,8 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
 
 def _event_type(value: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(id_text(value)[:LONGEST_ID], EVENT_CODES)
+    known, stop, near = one_of(id_text(value)[:LONGEST_ID], EVENT_CODES).partition(". ")
+    return f"{known}; {TYPES_OPTION}{stop}{near}"
 
 
 @dataclasses.dataclass
@@ -296,6 +317,7 @@ class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
 
     file: str
+    types: Mapping[str, int]
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
@@ -338,6 +360,10 @@ class _Table:
             self._refuse(trace_id)
             return error.problem
         return None
+
+    def _type(self, cell: Any) -> int | None:
+        name = id_text(cell)
+        return self.types.get(name.strip().lower(), EVENT_CODES.get(name))
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
@@ -469,7 +495,7 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
+        kind = convert("type", self._type, _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         if event_type == EventType.ORCHESTRATOR_DECISION and convert("stop", *TRUTH):
             event_type = EventType.STOP
@@ -496,7 +522,8 @@ class _Table:
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
                 evidence["seconds"] = end - time
-        time = end if time is None else time
+        elif end is not None:
+            time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", id_text, "text") or str(len(record.ids)),

@@ -258,7 +258,10 @@ def test_a_group_costs_k_traces(traces: Traces) -> None:
      ("model,input,output\nbig,1,nan\n", ":2: output is 'nan'; expected a price"),
      ("model,input,output\nbig,1,2\nbig,1,2\n", ":3: 'big' stands twice"),
      ("model,cost\nbig,1\n", ":2: column 'cost'; expected some of model, tool"),
-     ("model,tool,call\nbig,web,1\n", "expected one of the two")],
+     ("model,tool,call\nbig,web,1\n", "expected one of the two"),
+     ("model,input,output,call\nbig,1,2,0.5\n", ":2: call is '0.5' of a model; expected none there"),
+     ("tool,call,input\nweb,1,3\n", ":2: input is '3' of a tool; expected none there"),
+     ("big,1,2\n", "no row below the first line; expected a line with the columns model, tool")],
 )  # fmt: skip
 def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(table)
@@ -269,7 +272,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -361,13 +364,31 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 100 + 0.2 * 150 + 2.5 * 50 + 8 * 40) / 1e6),
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], [], []), ([], ["big"], [], ["big"], []))
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (
+        ([], [], [], [], [], []),
+        ([], ["big"], [], ["big"], [], []),
+    )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout
     assert "reads from a cache cost as input, which is too much, of: big" in shown
     assert "writes to a cache cost as input, which is too little, of: big" in shown
     shown = CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "with.csv")]).stdout
     assert "as input" not in shown  # "Writes to a cache cost as input." stood there for every table
+
+
+def test_tokens_of_a_cache_that_input_tokens_leave_out_are_told(tmp_path: Path) -> None:
+    """Of 5,000 tokens from a cache beside 200 that were read, 4,800 cost nothing, without a word."""
+    beside = line("a", "q", 1.0, "big")
+    beside["events"][3] |= {"cached_tokens": 5000}
+    within = line("b", "q", 1.0, "small")
+    within["events"][3] |= {"cached_tokens": 150, "cache_write_tokens": 50}
+    read(tmp_path, beside, within)
+    (tmp_path / "prices.csv").write_text("model,input,output,cached_input,cache_write\nbig,2,8,0.2,2\nsmall,1,1,0,1\n")
+    command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
+    shown = CliRunner().invoke(cli, command).stdout
+    assert "\ninput_tokens leaves out tokens from or into a cache, so money is too little, of: big\n" in shown
+    told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    assert told["models_with_cache_beside_input"] == ["big"]
 
 
 @pytest.mark.parametrize(
@@ -569,7 +590,7 @@ def test_amounts_of_a_trace_compare_systems_with_unlike_numbers_of_traces(tmp_pa
     assert told[0][:4] == ["of", "a", "trace", "traces"]
     assert told[1] == ["v2,", "x", "2", "3", "30", "0", "–"] and told[4][:6] == ["v2,", "y", "1", "of", "2", "0.5"]
     assert [row[2:6] for row in told[5:7]] == [["v2", "2", "3.5", "35"], ["v1", "8", "2", "20"]]
-    assert "of a trace: sums divided by all traces of the system\n1 of 2: the row is in 1 of these\n" in shown
+    assert "sums divided by all traces of the system. 1 of 2: the row is in 1 of these.\n" in shown
     told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
     assert (told["costs"][0]["traces"], told["costs"][0]["of_trace"]["tokens"]) == (2, 30)
     assert (told["total"]["of_traces"], told["total"]["of_trace"]["tokens"]) == (10, 23)
@@ -618,5 +639,5 @@ def test_a_narrow_terminal_has_both_tables_of_costs(tmp_path: Path, width: str) 
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,3.21\n")
     command = ["costs", str(tmp_path / "log.jsonl"), "--by", "system,agent", "--prices", str(tmp_path / "prices.csv")]
     shown = CliRunner(env={"COLUMNS": width}).invoke(cli, command).stdout.splitlines()
-    heads = [line for line in shown if line.split()[-3:] == ["of", "work", "money"]]
+    heads = [line for line in shown if line.split()[-2:] == ["work", "money"]]
     assert len(heads) == 2 and max(map(len, heads)) <= int(width)

@@ -522,7 +522,16 @@ def test_commands_stand_in_one_place(window: Any, tmp_path: Path) -> None:
         trace(i, f"q{i % 4}", "x") | {"system": "ab"[i // 8], "rewards": {"team": (i % 5) / 4}} for i in range(16)
     ]
     graded = read(tmp_path, records)
-    of_sides = Sides(("b", "a"), np.arange(16) // 8, ("b", "a"), by_system=True, by_name=True)
+    of_sides = Sides(
+        ("b", "a"),
+        np.arange(16) // 8,
+        ("b", "a"),
+        {},
+        "system",
+        "b is the baseline",
+        "`--sides system=a,b` turns the sides.",
+        True,
+    )
     claims = {name: credit.run(graded, name) for name in ("rloo", "gae")}
     write_page(Findings.of(graded, claims, sides=of_sides), tmp_path / "graded.html")
     alone = read(tmp_path, [trace(i, f"q{i}", "x") for i in range(2)])
@@ -880,10 +889,8 @@ def test_the_page_has_costs_of_a_trace_by_system(window: Any, tmp_path: Path) ->
         assert ["v2, reviewer", "1 of 2", "15"] in told and ["v1, lead", "8", "10"] in told
         assert told[-2:] == [["total of v2", "2", "45"], ["total of v1", "8", "15"]]
         notes = page.locator("#costs p.note").all_text_contents()
-        assert any(
-            note.startswith("Sums divided by all traces of the system. The mixes of tasks of v1 and v2")
-            for note in notes
-        )
+        said = "Sums divided by all traces of the system. 1 of 2: the row is in 1 of these. The mixes of tasks of v1"
+        assert any(note.startswith(said) for note in notes)
         assert fits(page) and opened.complaints == []
 
 
@@ -913,7 +920,8 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         )
         (caveat,) = (text for text in told if text.startswith("But:"))  # the long sentence stands with the sides alone
         assert caveat == (
-            "But: With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to 0.417."
+            "But: With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to "
+            "0.417."
         )
         assert not any("have no outcome" in text for text in told)
         fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below

@@ -545,7 +545,8 @@ def drawn_team(
     return outcome_differences(credit.read(log))
 
 
-@pytest.mark.parametrize("worlds", [20, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [20, 600])
 def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path, worlds: int) -> None:
     starred, with_errors = [], 0
     for seed in range(worlds):
@@ -560,7 +561,8 @@ def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path
     assert np.mean(starred) <= 0.05 + 2 * (0.05 * 0.95 / len(starred)) ** 0.5
 
 
-@pytest.mark.parametrize("worlds", [16, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [16, 200])
 def test_an_error_that_decides_is_found(tmp_path: Path, worlds: int) -> None:
     """Alone, within tasks, in teams of 3 to 9, and where a fifth of outcomes are coins."""
     found, of_all = [], []
@@ -789,3 +791,30 @@ def test_what_a_model_has_more_of_is_no_sign_of_failure(worlds: int, runs: int) 
             mixed.append(told.mixed)
     assert all(mixed) if runs == 1 else not any(mixed)
     assert np.mean(starred) <= 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5 and np.mean(found) > 0.8, (starred, found)
+
+
+def test_what_rises_with_the_number_of_events_is_told_behind_it(tmp_path: Path) -> None:
+    """Of a team whose failed runs have more steps, tokens, seconds, calls and actions of each agent had a star each."""
+    random, lines = np.random.default_rng(8), []
+    for number in range(96):
+        won, late = float(random.random() < 0.5), random.random() < 0.5
+        events: list[dict[str, Any]] = []
+        for turn in range(int(random.integers(3, 7)) * (1 if won else 2)):
+            agent, time = ("a", "b")[turn % 2], float(turn + random.random() / 4)
+            said = {"type": "message", "agent": agent, "t": time, "tokens": int(random.integers(80, 120))}
+            events += [said | {"id": f"m{turn}"}]
+        if late or not won:
+            events += [{"id": "z", "type": "message", "agent": "c", "t": float(len(events)), "tokens": 1}]
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 8}", "events": events, "edges": [],
+                      "rewards": {"team": won}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path))
+    starred = {row.what for row in found.rows if row.stands_out}
+    assert {"events", "tokens generated", "actions of a", "actions of b", "traces with c"} <= starred
+    assert {row.what for row, _ in found.folded() if row.stands_out} == {"events", "traces with c"}, "not of length"
+    (mostly,) = (line for line in found.same() if line.startswith("Mostly the same as events: "))
+    assert {*mostly.removeprefix("Mostly the same as events: ").rstrip(".").split("; ")} >= {
+        "tokens generated", "actions of a", "actions of b"}  # fmt: skip
+    assert "tokens generated (" not in found.headline() and "events (" in found.headline()
+    folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
+    assert folded["tokens generated"] and not folded["events"]
