@@ -32,11 +32,14 @@ __all__ = [
     "cost_units",
     "group_costs",
     "paid_for_success",
+    "rows_of_trace",
+    "said_of_traces",
     "stated_sums",
     "total_costs",
 ]
 
 OF_TOOLS = "calls of tools, no model"
+SUMS = ("errors", "tokens", "input_tokens", "seconds", "money", "logged_money")
 UNITS_OF_COST = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
 
@@ -61,7 +64,8 @@ class CostRow:
     `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units. `outside` is
     whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
     `lacks_lines`, all counts are lower bounds (`lacking_units`). `money` is by prices, `logged_money` what the log
-    states of calls.
+    states of calls. It is in `traces`, a lower bound where it `lacks_traces`, of the `of_traces` of its system, where
+    systems are among the units, or of all.
     """
 
     unit: str
@@ -76,6 +80,27 @@ class CostRow:
     outside: bool = False
     lacks_lines: bool = False
     logged_money: Amount = Amount(None, 0)
+    traces: int = 0
+    of_traces: int = 0
+    lacks_traces: bool = False
+
+    def sums(self) -> dict[str, Amount]:
+        """All that it adds up, by name."""
+        counts = {name: Amount(float(getattr(self, name)), 0) for name in ("events", "tool_calls")}
+        return counts | {name: getattr(self, name) for name in SUMS}
+
+    def of_trace(self) -> dict[str, Amount]:
+        """The sums over `of_traces`, so that systems can be compared whose numbers of traces differ.
+
+        Examples:
+          >>> row = CostRow("v1, coder", 4, 1, *[Amount(6.0, 0)] * 5, traces=2, of_traces=4)
+          >>> row.of_trace()["tokens"], row.of_trace()["events"]
+          (Amount(total=1.5, missing=0), Amount(total=1.0, missing=0))
+        """
+        return {
+            name: Amount(None if one.total is None or not self.of_traces else one.total / self.of_traces, one.missing)
+            for name, one in self.sums().items()
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,14 +124,14 @@ class GroupCosts:
 
 
 def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -> list[CostRow]:
-    """Costs by unit, the most expensive first.
+    """Costs by unit, the most expensive of a trace first.
 
     Args:
       traces: what was read.
       by: one of `UNITS_OF_COST`, or several with commas, such as "agent,model": names of agents, of roles, kinds of
         decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models, systems or traces. Seconds and errors
-        of a tool's result belong to its call. A model's seconds and money are those of its calls. The row `OF_TOOLS`
-        has the money of tools. Those outside the team
+        of a tool's result belong to its call. A model's seconds and money are those of its calls. Rows `OF_TOOLS`
+        have the money of tools. Those outside the team
         (`outside_team`) have rows of their own, by name or role, unless units are traces.
       prices: of models and tools; without them money is None.
 
@@ -126,7 +151,12 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if by == "trace":
         outside = np.zeros(n, bool)
     units, unit = _units(traces, parts, outside)
-    fees = np.zeros(n)
+    fees, m, of_agents = np.zeros(n), traces.sizes.traces, bool({"agent", "role"} & {*parts})
+    within = next((part for part in ("trace", "system") if part in parts), None)
+    size = np.full(n, m)  # of how many traces each event's unit might be in
+    if within is not None:
+        names, code = _named(traces, within)
+        size = np.where(outside, m, _held(traces, code, len(names))[code])
     if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
         if costs.kinds is not None:
@@ -135,20 +165,40 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
             costs = dataclasses.replace(costs, money=costs.money - fees, least=least)
     if by == "trace":
         lacking = np.bincount(unit[lacking_traces(traces)[trace]], minlength=len(units)) > 0
+        fewer = np.zeros(len(units), bool)
     else:
-        lacking = lacking_units(traces, unit, len(units), of_agents=bool({"agent", "role"} & {*parts})).sums
+        lacking, fewer = lacking_units(traces, unit, len(units), of_agents=of_agents)
     logged, own = (token_counts(traces, "money", of_team=by == "trace", hidden=hidden) for hidden in (True, False))
     called = ToolCalls(traces, of_team=by == "trace")
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
     rows = _rows(units, unit, costs, amounts(logged, unit, len(units), np.nan_to_num(own)), called, failed, lacking)
+    every = np.empty(len(units), np.int64)
+    every[unit] = size
+    counts = zip(_held(traces, unit, len(units)).tolist(), every.tolist(), fewer.tolist(), strict=True)
+    rows = [
+        dataclasses.replace(row, traces=some, of_traces=of, lacks_traces=less)
+        for row, (some, of, less) in zip(rows, counts, strict=True)
+    ]
     if fees.any():
-        none, paid = Amount(0.0, 0), Amount(float(fees.sum()), 0)
-        rows.append(CostRow(OF_TOOLS, 0, 0, none, none, none, none, paid, lacks_lines=bool(lacking.any())))
+        units, unit = _units(traces, parts, outside, of_tools=True)
+        lacking, fewer = lacking_units(traces, unit, len(units), of_agents=of_agents)
+        none, paid = Amount(0.0, 0), np.bincount(unit, fees, len(units))
+        held = _held(traces, np.where(fees > 0, unit, -1), len(units))
+        every = np.empty(len(units), np.int64)
+        every[unit] = size
+        rows += [
+            CostRow(units[i][0], 0, 0, none, none, none, none, Amount(float(paid[i]), 0), lacks_lines=bool(lacking[i]),
+                    traces=int(held[i]), of_traces=int(every[i]), lacks_traces=bool(fewer[i]))
+            for i in np.flatnonzero(paid).tolist()
+        ]  # fmt: skip
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
-    return sorted(
-        rows, key=lambda row: (-(row.money.total or row.logged_money.total or 0), -(row.tokens.total or 0), -row.events)
-    )
+
+    def dearest(row: CostRow) -> tuple[float, ...]:
+        of = {name: amount.total or 0.0 for name, amount in row.of_trace().items()}
+        return -(of["money"] or of["logged_money"]), -of["tokens"], -of["events"]
+
+    return sorted(rows, key=dearest)
 
 
 def cost_units(by: str) -> tuple[str, ...]:
@@ -170,9 +220,22 @@ def cost_units(by: str) -> tuple[str, ...]:
     return parts
 
 
-def _units(traces: Traces, parts: tuple[str, ...], outside: np.ndarray) -> tuple[list[tuple[str, bool]], np.ndarray]:
-    """The units in order of appearance, each with whether it is outside the team, and the unit of each event."""
+def _held(traces: Traces, unit: np.ndarray, count: int) -> np.ndarray:
+    """In how many traces each unit is, of which an event has one, or -1 for none: int [count]."""
+    m, kept = traces.sizes.traces, unit >= 0
+    pairs = np.unique(unit[kept] * np.int64(m) + np.asarray(traces.graph.trace_ids)[: len(unit)][kept])
+    return np.bincount(pairs // m, minlength=count)
+
+
+def _units(
+    traces: Traces, parts: tuple[str, ...], outside: np.ndarray, *, of_tools: bool = False
+) -> tuple[list[tuple[str, bool]], np.ndarray]:
+    """The units in order of appearance, each with whether it is outside the team, and the unit of each event; with
+    `OF_TOOLS` in place of each model, where that is asked."""
     columns = [_named(traces, part) for part in parts]
+    if of_tools:
+        none = [OF_TOOLS], np.zeros(len(outside), np.int64)
+        columns = [none if part == "model" else column for part, column in zip(parts, columns, strict=True)]
     others, other = _named(traces, "role" if "role" in parts else "agent")
     key = np.where(outside, 1 + other, 0)
     for names, code in columns:
@@ -226,8 +289,12 @@ def paid_for_success(
     return success_costs(traces, metrics, ["all"], np.zeros(traces.sizes.traces, np.int64), prices)
 
 
-def total_costs(rows: Sequence[CostRow]) -> CostRow:
+def total_costs(rows: Sequence[CostRow], traces: int = 0) -> CostRow:
     """The sum of the team's rows, as a row "total"; `stated` sums what traces have. Events count outside the team, too.
+
+    Args:
+      rows: of `cost_rows`.
+      traces: how many were read, for `of_trace`; 0 where that is not asked.
 
     Examples:
       >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
@@ -244,12 +311,53 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
         return Amount(total if total or not missing else None, missing)
 
-    names_of = ("errors", "tokens", "input_tokens", "seconds", "money", "logged_money")
-    errors, tokens, read, seconds, money, logged = map(summed, names_of)
+    errors, tokens, read, seconds, money, logged = map(summed, SUMS)
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
     lacks = any(row.lacks_lines for row in rows)
-    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated, False, lacks, logged)
+    return CostRow(
+        "total", events, calls, errors, tokens, read, seconds, money, stated, False, lacks, logged, traces, traces
+    )
+
+
+def rows_of_trace(traces: Traces, by: str, rows: Sequence[CostRow], prices: Prices | None = None) -> list[CostRow]:
+    """The rows to show with amounts of a trace: these, and totals over the same traces, which are of each system where
+    systems are among the units; none where units are traces, or one trace was read.
+
+    Args:
+      traces, by, prices: as of `cost_rows`.
+      rows: what it gives for them.
+
+    Examples:
+      >>> import credit
+      >>> _, _, asked = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], agent=list("xxy"), reward=[1.0] * 3)
+      >>> found = rows_of_trace(asked.traces, "agent", cost_rows(asked.traces, "agent"))
+      >>> [(row.unit, row.traces, row.of_traces) for row in found]
+      [('x', 2, 2), ('y', 1, 2), ('total', 2, 2)]
+    """
+    parts = cost_units(by)
+    if "trace" in parts or traces.sizes.traces == 1:
+        return []
+    if "system" not in parts:
+        return [*rows, total_costs(rows, traces.sizes.traces)] if len(rows) > 1 else [*rows]
+    totals = cost_rows(traces, "system", prices) if len(parts) > 1 else []
+    return [*rows, *(dataclasses.replace(row, unit=f"total of {row.unit}") for row in totals if not row.outside)]
+
+
+def said_of_traces(rows: Sequence[CostRow], by: str) -> str:
+    """What amounts of a trace are of, in words.
+
+    Args:
+      rows: of `rows_of_trace`.
+      by: their units.
+
+    Examples:
+      >>> said_of_traces([CostRow("v1", 4, 1, *[Amount(6.0, 0)] * 5, traces=2, of_traces=4)], "system")
+      'sums divided by all traces of the system. 2 of 4: the row is in 2 of these.'
+    """
+    some = next((row for row in rows if row.traces != row.of_traces), None)
+    part = f" {some.traces} of {some.of_traces}: the row is in {some.traces} of these." if some else ""
+    return f"sums divided by all traces{' of the system' if 'system' in cost_units(by) else ''}.{part}"
 
 
 def _rows(

@@ -43,6 +43,7 @@ NAMELESS = "calls whose model the log does not state have no price"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 UNKNOWN = "no event states tokens from a cache, which the table prices: all cost as input, which may be too much, of:"
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
+BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
 UNUSED = "rows of the table that match nothing in these logs:"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
@@ -167,6 +168,7 @@ class PriceGaps(NamedTuple):
       cached_as_input: models whose tokens from a cache are priced as others.
       cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
       written_as_input: models whose tokens into a cache are priced as others.
+      cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
     """
@@ -175,6 +177,7 @@ class PriceGaps(NamedTuple):
     cached_as_input: list[str]
     cached_unstated: list[str]
     written_as_input: list[str]
+    cached_beside: list[str]
     unused: list[str]
 
     def unpriced_names(self) -> str:
@@ -185,7 +188,7 @@ class PriceGaps(NamedTuple):
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, UNUSED), strict=True)
+        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, UNUSED), strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
         return lines if named.unpriced == self.unpriced else [*lines, NAMELESS]
 
@@ -213,12 +216,17 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     silent = {*model[paid].tolist()} - {*([] if cached is None else model[cached.mask[: len(model)]].tolist())}
     priced = {names[i]: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
     unstated = [name for name, price in priced.items() if _of(price)[2] < price.input]
+    of_cache = np.zeros(len(model))
+    for name in ("cached_tokens", "cache_write_tokens"):
+        of_cache += np.nan_to_num(token_counts(traces, name, hidden=False))
+    more = np.unique(model[of_cache > token_counts(traces, "input_tokens", hidden=False)]).tolist()
+    beside = [names[i] for i in more if names[i] in prices.models]
     called = {tool for tool in traces.events["tool"].unique().to_pylist() if tool}
     unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
     stated = {name for name in unpriced if name}
     unused += [("model", name, stated) for name in prices.models if stated and name not in names]
     read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    return PriceGaps(unpriced, read, unstated, written, [_unused(*one) for one in unused])
+    return PriceGaps(unpriced, read, unstated, written, beside, [_unused(*one) for one in unused])
 
 
 def _unused(kind: str, name: str, known: set[str]) -> str:
@@ -273,8 +281,8 @@ def read_prices(path: str | Path) -> Prices:
       path: of the table.
 
     Raises:
-      CreditError: an unknown column; a name that is missing or stands twice; a price that is missing, negative, not
-        finite or no number.
+      CreditError: no row; an unknown column; a name that is missing or stands twice; a price that is missing, negative,
+        not finite, no number, or of a tool where it is a model's.
     """
     from graphs.reading.source import Lost
     from graphs.reading.tables.rows import number, read_rows
@@ -289,7 +297,10 @@ def read_prices(path: str | Path) -> Prices:
             raise CreditError(f"{path}:{line}: {field} is {cell!r}; expected a price, 0 or more")
         return float(amount)
 
-    for line, row in read_rows(path):
+    rows = [*read_rows(path)]
+    if not rows:
+        raise CreditError(f"{path}: no row below the first line; expected a line with the columns {', '.join(COLUMNS)}")
+    for line, row in rows:
         if isinstance(row, Lost):
             raise CreditError(str(row.problem))
         foreign = [name for name, cell in row.items() if name not in COLUMNS and cell is not None]
@@ -298,6 +309,10 @@ def read_prices(path: str | Path) -> Prices:
         model, tool = row.get("model"), row.get("tool")
         if (model is None) == (tool is None):
             raise CreditError(f"{path}:{line}: model is {model!r} and tool is {tool!r}; expected one of the two")
+        others = ("input", "output", "cached_input", "cache_write") if model is None else ("call",)
+        for name in (name for name in others if row.get(name) is not None):
+            kind = "tool" if model is None else "model"
+            raise CreditError(f"{path}:{line}: {name} is {row[name]!r} of a {kind}; expected none there")
         if str(tool if model is None else model) in (tools if model is None else models):
             raise CreditError(f"{path}:{line}: {tool if model is None else model!r} stands twice; expected one price")
         if model is None:

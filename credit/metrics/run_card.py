@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from credit.metrics.cost_summary import group_costs
 from credit.metrics.event_costs import event_costs
 from credit.metrics.metric_summary import metric_means
+from credit.metrics.success_costs import known_costs
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
 from credit.reports.durations import positions
@@ -166,6 +167,9 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         least = lacks_lines or not known.all()
         value = at_least(_number(cost[known].sum() / m, 4 if name == "seconds" else 6), least) if some else ""
         lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
+    paid, whole = known_costs(traces, "logged_money")
+    value = at_least(_number(float(paid.mean()), 4), not whole.all()) if paid.any() else ""
+    lines.append(_line("costs", "money as logged of a trace", value, "the log states no money"))
     wall = facts.durations.wall
     timed = wall[np.isfinite(wall)]
     of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"

@@ -39,7 +39,7 @@ COSTS: Mapping[str, str] = {
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
     "money": "money at the prices of a table, `--prices`",
-    "logged_money": "money that the log states of the trace",
+    "logged_money": "money that the log states, of the trace or else of all its calls",
     "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
     "tool_calls": "calls of tools, and spawns by one",
 }
@@ -60,8 +60,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
-    known, and "logged_money" where logs state it of traces; other costs that they state are
-    "costs.NAME". Traces that lack lines have the outcome alone
+    known, and "logged_money" where logs state some: that of the trace, or else the sum of its calls where all state
+    theirs. Other costs that they state are "costs.NAME". Traces that lack lines have the outcome alone
     (`lacking_events`). What is asked first of a change comes first.
 
     Args:
@@ -113,13 +113,13 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         which = (price_gaps(traces, prices).unpriced_names() if unpriced.any() else "") or OF_UNSTATED
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED + which))
-    if {"costs.money", "money"} & {*traces.evidence}:
+    of_calls = traces.evidence.get("money")
+    says = np.isfinite(whole_costs(traces).get("money", np.full(m, np.nan)))
+    says |= False if of_calls is None else np.bincount(trace, of_calls.mask[: len(trace)], m) > 0
+    if says.any():
         logged, whole = known_costs(traces, "logged_money")
-        stated = whole_costs(traces).get("money", np.full(m, np.nan))
-        # A reader states no sum where a call lacks its money; one that failed cost nothing.
-        whole &= np.isfinite(stated) | (refusals > 0)
-        if whole.any():
-            found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST), idle)
+        whole &= says | (refusals > 0)  # a call that failed cost nothing
+        found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST), idle)
     return (
         found
         | {

@@ -28,8 +28,9 @@ from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
-from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
+from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
 from credit.sides.compare_sides import compare_sides
+from credit.sides.verdict_changes import verdicts_by_system
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
@@ -53,6 +54,7 @@ TOLD = {
     "paid",
     "by_owner",
     "by_agent",
+    "by_verdict",
     "origin",
     "of_tasks",
     "lines",
@@ -70,8 +72,8 @@ def overview(findings: Findings) -> dict[str, Any]:
 
     Returns:
       Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
-      `outcome_differences`, `compare_sides`, `triage`, `questions`, `verdict_errors`, `Ledger.table`, `ledger_summary`
-      and `compare`.
+      `outcome_differences`, `compare_sides`, `triage`, `questions`, `verdict_errors`, `verdicts_by_system`,
+      `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
       >>> import credit
@@ -92,8 +94,10 @@ def overview(findings: Findings) -> dict[str, Any]:
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
-    found = triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
-    causes = leading_causes(traces, success_at=findings.success_at, calls=calls, texts=findings.texts, side=side)
+    asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
+    causes = leading_causes(traces, **asked)
+    found = triage(traces, **asked, leading=causes)
+    verdicts = verdict_errors(traces, findings.success_at)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -119,6 +123,9 @@ def overview(findings: Findings) -> dict[str, Any]:
             }
             for name, units in matters.items()
         },
+        "unit_terms": {
+            name: {by: unit_terms(rows, name) for by, rows in units.items()} for name, units in matters.items()
+        },
         "summary": {
             "method": _opening(matters),
             "least_tasks": LEAST_TASKS,
@@ -126,12 +133,13 @@ def overview(findings: Findings) -> dict[str, Any]:
             "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) and not apart else None,
         },
         "legend": LEGEND,
-        "differences": differing.as_json() | {"name": _name(differing, causes)},
+        "differences": differing.as_json() | {"name": _name(differing, causes), "terms": differing.terms()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
-        "verdicts": [one.as_json(*by_side) for one in verdict_errors(traces, findings.success_at)],
+        "verdicts": [one.as_json(*by_side) for one in verdicts],
+        "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
         "sides": None,
         "ledger": None,
         "comparison": None,
@@ -142,7 +150,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             traces, trace_metrics(traces, MetricOptions(findings.success_at, credit)), findings.prices
         )
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
-        result["sides"] = compared.as_json() | {"heads": findings.sides.heads}
+        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
         result["ledger"] = summary.as_json() | {
@@ -155,7 +163,8 @@ def overview(findings: Findings) -> dict[str, Any]:
     for name in ("differences", "sides", "triage"):
         told = result[name] or {}
         plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
-    plain["verdicts"] = harmless(result["verdicts"], SENTENCES)
+    for name in ("verdicts", "verdicts_by_system"):
+        plain[name] = harmless(result[name], SENTENCES)
     return plain
 
 

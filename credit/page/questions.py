@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any
 from credit.doctor.team_checks import examine
 from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
-from credit.metrics.cost_summary import CostRow, cost_rows, paid_for_success, stated_sums, total_costs
+from credit.metrics.cost_summary import (
+    CostRow,
+    cost_rows,
+    paid_for_success,
+    rows_of_trace,
+    said_of_traces,
+    stated_sums,
+    total_costs,
+)
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
 from credit.metrics.failed_costs import failed_cost
+from credit.metrics.repeated_costs import repeated_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
 from credit.reports.uncounted_calls import failed_without_count
+from credit.sides.unlike_tasks import unlike_tasks
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.text import counted
@@ -45,9 +55,11 @@ def questions(
       success_at: the least outcome of a success; None where outcomes are 0 or 1.
 
     Returns:
-      "doctor": a dict for each check; "costs_by": the unit of "costs"; "priced": whether costs have money; "total":
-      their sum; "stated": what the log states of traces (`stated_sums`); "gaps" of counts and prices, what was "paid"
-      for a success and what went into "failed" traces, in sentences; "unpriced": some models without a price; others
+      "doctor": a dict for each check; "costs_by": the unit of "costs"; "of_trace": such costs of a trace, by system,
+      too, where the log states several, and "unlike" tasks of these; "priced": whether costs have money; "total": their
+      sum; "stated": what the log states of traces (`stated_sums`); "gaps" of counts and prices, what was "paid"
+      for a success and what went into "failed" traces and "repeated" calls, in sentences;
+      "unpriced": some models without a price; others
       {"rows": dicts, "without": why there is none, or what they lack}.
     """
     by, parts = _costs_of_parts(traces, prices)
@@ -72,9 +84,16 @@ def questions(
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
     gaps, failed = None if prices is None else price_gaps(traces, prices), failed_cost(traces, prices, success_at)
-    uncounted = failed_without_count(traces)
+    repeats = repeated_cost(traces, prices)
+    uncounted, systems = failed_without_count(traces), {*traces.traces["system"].to_pylist()} - {"", None}
+    apart = f"system,{by}" if len(systems) > 1 else by
+    of_trace = rows_of_trace(traces, apart, parts if apart == by else cost_rows(traces, apart, prices), prices)
+    answers["of_trace"] = {"by": apart.replace(",", ", "), "rows": [*map(_of_trace, of_trace)], "without": ""}
+    answers["of_trace"]["note"] = said_of_traces(of_trace, apart)
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
+        "unlike": unlike_tasks(traces),
+        "repeated": repeats.told() if repeats else "",
         "gaps": [*([uncounted] if uncounted else []), *(gaps.lines() if gaps else [])],
         "unpriced": gaps.unpriced_names() if gaps else "",
         "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",
@@ -86,6 +105,11 @@ def _costs_of_parts(traces: Traces, prices: Prices | None) -> tuple[str, list[Co
     """Costs by agent; by role where agents are more than `MOST_AGENTS`, and roles are several and fewer."""
     agents, roles = (cost_rows(traces, by, prices) for by in ("agent", "role"))
     return ("role", roles) if len(agents) > MOST_AGENTS and 1 < len(roles) < len(agents) else ("agent", agents)
+
+
+def _of_trace(row: CostRow) -> dict[str, Any]:
+    """A row with amounts of a trace in place of sums."""
+    return dataclasses.asdict(row) | {name: dataclasses.asdict(amount) for name, amount in row.of_trace().items()}
 
 
 def _values_of_more(traces: Traces, kind: DecisionKind) -> list[DecisionValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphs.task_means import LEVEL
 
-__all__ = ["beyond_chance"]
+__all__ = ["beyond_chance", "starred"]
 
 
 def beyond_chance(p: float | None, low: float | None, high: float | None, nothing: float = 0.0) -> bool:
@@ -25,3 +25,16 @@ def beyond_chance(p: float | None, low: float | None, high: float | None, nothin
     """
     held = low is not None and high is not None and low <= nothing <= high
     return p is not None and p < LEVEL and not held
+
+
+def starred(rows: str) -> tuple[str, str]:
+    """The term `*` of a table (`credit.cli.shared.answers.explain`).
+
+    Args:
+      rows: those for which its tests are corrected, in words.
+
+    Examples:
+      >>> starred("all rows")
+      ('*', '* beyond chance: p < 0.05, corrected for all rows')
+    """
+    return "*", f"* beyond chance: p < {LEVEL:g}, corrected for {rows}"

@@ -12,6 +12,7 @@ from credit.reports.durations import durations
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_facts import EventFacts
 from credit.reports.judged_traces import JudgedTraces
+from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.tool_calls import ToolCalls
 from graphs.errors import RUN_ERROR, RUN_LIMIT
 from graphs.event_graph import EventType
@@ -83,10 +84,10 @@ class Ending:
     """One way in which traces end early.
 
     Attributes:
-      words: how many traces end so, of how many, and what it may mean, with the first of them.
+      words: how many traces end so, of how many, and what it may mean, with one of them.
       traces: how many end so.
       failed, succeeded: of these; None where no outcomes tell failed from succeeded traces.
-      trace, event: the first of them, and where.
+      trace, event: one of them, as of `shown_example`, and where.
       of_sides: how many of each side end so, where sides are compared; empty elsewhere.
     """
 
@@ -129,13 +130,17 @@ def endings(
       >>> endings(rows.traces)
       ()
     """
-    found = []
+    found, kind = [], example_kinds(traces, side)
     for what, at, _ in ends(traces, calls or ToolCalls(traces)):
         rows = at[at >= 0]
         if not len(rows):
             continue
         verbs, how = _SAID[what]
-        count, first, sides = len(rows), int(rows[0]), ""
+        count, sides, none = len(rows), "", np.zeros(traces.sizes.traces, bool)
+        failing = none if judged is None else judged.failed
+        first = int(
+            rows[shown_example(rows.tolist(), np.asarray(traces.graph.trace_ids)[: traces.sizes.events], failing, kind)]
+        )
         failed = passed = None
         if judged is not None:
             (failed, of_failed), (passed, of_passed) = (
@@ -148,9 +153,7 @@ def endings(
         name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
         said = run_words(traces).get(name, "") if what in _WORDED else ""
         place = f"{event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
-        words = (
-            f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. The first: {place}"
-        )
+        words = f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. Such as: {place}"
         found.append(Ending(words, count, failed, passed, name, event, of_sides(np.flatnonzero(at >= 0), side)))
     return tuple(found)
 

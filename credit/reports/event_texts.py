@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,7 @@ from graphs.text import printable
 from graphs.traces.batch import Traces
 from graphs.traces.statuses import says_error, status_text
 
-__all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "record_at"]
+__all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "native_texts", "record_at"]
 
 WINDOW = 1 << 24  # bytes of a file in which the record of one event must end, for an excerpt of it
 # Tried in turn: most records are short, and a line may hold those of many events.
@@ -48,6 +48,7 @@ TRIED: _Tried = {
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
 failed tries `FAILED` first."""
+_ASKED: _Tried = dict.fromkeys(TRIED, (ASKED,))
 CAME_BACK = ("output", "outputs", "result", "observation")
 """Keys of what a call gave, which no call says of itself."""
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
@@ -84,23 +85,60 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     return [text or "" for text in _texts_of(traces, rows, limit, TRIED)]
 
 
+def native_texts(traces: Traces) -> dict[str, list[str | None]]:
+    """What the log's records say of all events, by keys of native events of which the same is read; None where nothing.
+
+    A failed event has its error beside what it said.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> native_texts(rows.traces)
+      {'arguments': [None], 'output': [None], 'text': [None], 'error': [None]}
+    """
+    events = traces.sizes.events
+    columns: dict[str, list[str | None]] = {key: [None] * events for key in ("arguments", "output", "text", "error")}
+    for row, ((asked, whole), event, kind, several, failed) in enumerate(
+        _records(traces, np.arange(events), (_ASKED, TRIED))
+    ):
+        said, why = whole.said(event, kind, several, False)[0], ""
+        if failed:
+            shown, why = whole.said(event, kind, several, True)
+            why = why if kind in _CALLS else shown if shown and shown != said else ""
+        key = "arguments" if kind in _CALLS else "output" if kind in TRIED else "text"
+        if kind in _CALLS and (arguments := asked.said(event, kind, several, False)[0]) is None:
+            key, said = "text", said if said != why else None
+        elif kind in _CALLS:
+            said = arguments
+        columns[key][row] = said
+        columns["error"][row] = why or None
+    return columns
+
+
 def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str | None]:
     """The arguments of calls by their rows, as calls compare: keys in one order, no `COMMENTS` beside a command.
 
     They are None where the log has none. What else a record says, such as how its call ended, is no argument.
     """
-    said = list(_texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,))))
+    said = list(_texts_of(traces, rows, limit, _ASKED))
     of_text = {text: None if text is None else executed(text) for text in set(said)}
     return [of_text[text] for text in said]
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str | None]:
     if not any(Path(file).is_file() for file in traces.events["file"].take(rows).unique().to_pylist()):
-        return itertools.repeat(None, len(rows))
-    return _texts_of_records(traces, rows, limit, tried)
+        yield from itertools.repeat(None, len(rows))
+        return
+    for (record,), event, kind, several, failed in _records(traces, rows, (tried,)):
+        text = record.text(event, kind, several, failed)
+        yield None if text is None else printable(text, limit).strip()
 
 
-def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str | None]:
+def _records(
+    traces: Traces, rows: np.ndarray, tried: Sequence[_Tried]
+) -> Iterator[tuple[tuple[_Record, ...], str, EventType, bool, bool]]:
+    """The log's record of each event, for each of `tried`; the event, its type, whether others share the record, and
+    whether it failed."""
     names = ("file", "offset", "line", "event", "status")
     columns = [traces.events[name].take(rows).to_pylist() for name in names]
     types = np.asarray(traces.graph.event_type)[rows].tolist()
@@ -110,7 +148,7 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
         if offset is None or offset < 0:
             by_line.setdefault(file, set()).add(line)
     contents: dict[str, bytes | TableRows | Mapping[int, Any]] = {}
-    place, record = ("", -1), _Record(None, tried)  # many formats hold a whole trace in one record
+    place, records = ("", -1), tuple(_Record(None, one) for one in tried)  # many formats hold a trace in one record
     for file, offset, line, event, status, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
@@ -125,9 +163,8 @@ def _texts_of_records(traces: Traces, rows: np.ndarray, limit: int, tried: _Trie
             place = file, number
             value = _value(content, number) if isinstance(content, bytes) else content.get(line)
             value = _value(value.encode(), 0) if isinstance(value, str) else value  # JSON in JSON, of the ADK
-            record = _Record(value, tried, is_row=not isinstance(content, bytes))
-        text = record.text(event, EventType(kind), several, status is not None and says_error(status))
-        yield None if text is None else printable(text, limit).strip()
+            records = tuple(_Record(value, one, is_row=not isinstance(content, bytes)) for one in tried)
+        yield records, event, EventType(kind), several, status is not None and says_error(status)
 
 
 def _content(
@@ -304,7 +341,14 @@ class _Record:
         return ()
 
     def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str | None:
-        """What the record says of an event; None where it says nothing of its own."""
+        """What the record says of an event, why it failed first; None where it says nothing of its own."""
+        said, why = self.said(event, kind, shared, failed)
+        if why and self._tried is TRIED:
+            return " ← ".join(filter(None, (why, said if said != why else "")))
+        return said
+
+    def said(self, event: str, kind: EventType, shared: bool, failed: bool) -> tuple[str | None, str]:
+        """What the record says of an event, None where that is nothing of its own; and why a call failed."""
         base = _PART.sub("", event)
         part = self._part(event, base)
         texts = () if part is None else self._texts(part, kind, failed)
@@ -315,10 +359,7 @@ class _Record:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
         said = " ".join(_said_once(texts) if self._tried is TRIED else filter(str.strip, texts)) if texts else None
         own = self._value if self._is_row else part
-        if failed and kind in _CALLS and self._tried is TRIED and isinstance(own, dict):
-            why = _why(own)
-            return " ← ".join(filter(None, (why, said if said != why else ""))) or said
-        return said
+        return said, _why(own) if failed and kind in _CALLS and isinstance(own, dict) else ""
 
     def _part(self, event: str, base: str) -> Any:
         """The part of the record that is an event's own; None where it names none."""

@@ -1,4 +1,4 @@
-"""What went wrong most: calls that failed for good, loops, cut answers, early ends, surely more in failed traces."""
+"""What went wrong most: lasting failures, loops, cut answers, early ends, who took part; surely more in failed runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
+from credit.reports.handoffs import handoffs
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.shown_example import shown_example
+from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import EXCERPT, serious_events
@@ -29,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
@@ -45,8 +46,9 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, its cut answers, or how runs end.
-      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several.
+        of other calls, its cut answers, how runs end, or who takes part.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
+        the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
@@ -63,6 +65,7 @@ class LeadingCause:
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
+      of_team: whether it is who takes part, which may follow from what went wrong before.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -89,6 +92,7 @@ class LeadingCause:
     evidence: CauseEvidence | None = None
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
+    of_team: bool = False
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -112,6 +116,7 @@ class LeadingCause:
             chance = self.evidence.told(
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
+            chance = "what went wrong before may be why" if self.of_team else chance
             chance = chance and f" ({chance})"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
@@ -123,6 +128,7 @@ class _Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
+    `of_team`: it is who takes part.
     """
 
     kind: str
@@ -133,6 +139,7 @@ class _Candidate(NamedTuple):
     tells: np.ndarray
     passed_over: np.ndarray | tuple[()] = ()
     of_run: bool = False
+    of_team: bool = False
 
 
 def leading_causes(
@@ -152,7 +159,7 @@ def leading_causes(
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause.
+    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance and within tasks alone.
 
     Args:
       traces: what was read.
@@ -171,7 +178,10 @@ def leading_causes(
     calls = calls or ToolCalls(traces)
     judged = judged_traces(traces, success_at)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    kinds = compared_kinds(traces, judged) if judged.both else None
     every = list(_candidates(traces, calls))
+    if kinds is not None and kinds.within:  # who takes part differs between tasks because these do
+        every += _of_teams(traces, calls, lambda number: kinds.test(number[judged.rows])[3] < LEVEL)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
     untold = [counted_ones & ~one.tells & ~lacks for one in every]
@@ -182,7 +192,7 @@ def leading_causes(
                for one, some in zip(every, having, strict=True)]  # fmt: skip
     of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
     has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
-    kinds, close = compared_kinds(traces, judged) if judged.both else None, [False] * len(every)
+    close = [False] * len(every)
     values = [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)]
     if kinds is not None:
         sure, near = _beyond_chance(kinds, values)
@@ -191,6 +201,8 @@ def leading_causes(
             for chance, some, of_all in zip(sure, has, of, strict=True)
         ]
         close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
+        for i in _told_by_others(every, having, sure, trace):
+            size[i] = ()
         if any(sure):  # what may well be chance is told where nothing is beyond it
             size = [row if row and (row[0] or undecided) else () for row, undecided in zip(size, close, strict=True)]
     else:
@@ -208,13 +220,13 @@ def leading_causes(
         beside = close[i] and bool(named) and not close[named[-1]]  # which is no more than one line
         if not again and (len(named) < MOST or beside):
             named.append(i)
-    ranked = serious_events(traces, calls, judged_traces(traces, success_at, side)) if named else []
+    ranked = serious_events(traces, calls, judged) if named else []
     serious = {row: place for place, row in enumerate(ranked)}
-    first = []
+    first, kind = [], example_kinds(traces, side)
     for i in named:
         rows = every[i].rows[having[i][trace[every[i].rows]]].tolist()
         rows.sort(key=lambda row: serious.get(row, len(serious)))
-        first.append(rows[shown_example(rows, trace, judged.failed, side)])
+        first.append(rows[shown_example(rows, trace, judged.failed, kind)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     if any(every[i].of_run for i in named):  # the log may say itself why a run ended
         last = lasts(traces, calls)
@@ -253,9 +265,44 @@ def leading_causes(
             close=close[i],
             wider=undecided and (sure_wider[i] > 0 or cause_evidence(wide, values[i]).small),
             evidence=evidence,
+            of_team=every[i].of_team,
         )
         for i, row, text, evidence, undecided in zip(named, first, said, evidences, asked, strict=True)
     )
+
+
+def _of_teams(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[_Candidate]:
+    """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
+    names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
+    for words, rows, tells in handoffs(traces, calls, differs):
+        by = {names[one] for one in agent[rows].tolist()}
+        yield _Candidate(words, words, by.pop() if len(by) == 1 else "", "", rows, tells, of_team=True)
+
+
+def _told_by_others(
+    every: list[_Candidate], having: list[np.ndarray], sure: list[float], trace: np.ndarray
+) -> Iterator[int]:
+    """Of who takes part, what is not sure, and what a sure cause before it tells: most runs with that have it, from
+    there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    first = np.full((len(every), len(trace) + 1), len(trace))
+    for at, one in zip(first, every, strict=True):
+        np.minimum.at(at, trace[one.rows], one.rows)
+    first = first[:, : len(having[0])] if every else first
+    before = [(some, at) for some, at, one, chance in zip(having, first, every, sure, strict=True)
+              if chance and not one.of_team]  # fmt: skip
+    if before:  # taken together, too
+        before.append((np.any([some for some, _ in before], axis=0), np.min([at for _, at in before], axis=0)))
+    for i, one in enumerate(every):
+        if one.of_team:
+            told = (
+                2 * (some & having[i] & (at <= first[i])).sum() > some.sum()
+                and 2 * (having[i] & ~some).sum() < (~some).sum()
+                for some, at in before
+            )
+            if not sure[i] or any(told):
+                yield i
+            else:
+                before.append((having[i], first[i]))
 
 
 def _more_often(traces: Traces, having: np.ndarray, tells: np.ndarray) -> str:
@@ -344,10 +391,15 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
-        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
-    return f"{'; '.join(told)}." if causes else ""
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """What other options would decide about the causes."""
+    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

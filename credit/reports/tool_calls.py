@@ -338,9 +338,26 @@ class ToolCalls:
 
     def calls_again(self) -> np.ndarray:
         """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""
+        return self._where_told(self._later, self.uncompared)
+
+    @property
+    def again(self) -> np.ndarray:
+        """Whether a call is a retry, or in a later round of a loop: bool [calls]."""
+        again: np.ndarray = self.retry | np.isin(self.rows, self._later)
+        return again
+
+    @property
+    def asking(self) -> np.ndarray:
+        """The action that asks for each call; the call itself where none does: int [calls]."""
+        asking: np.ndarray = self._message[self.rows]
+        return asking
+
+    @property
+    def _later(self) -> np.ndarray:
+        """Calls in later rounds of loops: their rows."""
         steps, found, _ = self._repeats
-        again = covered(found, len(steps.agent), later=True)[steps.step]
-        return self._where_told(steps.rows[again], self.uncompared)
+        rows: np.ndarray = steps.rows[covered(found, len(steps.agent), later=True)[steps.step]]
+        return rows
 
     def _where_told(self, rows: np.ndarray, untold: list[int]) -> np.ndarray:
         """How many of the rows each trace has, NaN where it has one of `untold`."""

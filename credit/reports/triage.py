@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
-from credit.reports.shown_example import shown_example
+from credit.reports.shown_example import example_kinds, shown_example, surely_above
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
@@ -43,6 +43,9 @@ QUIET = {
     (False, True): "these logs do not state errors",
 }
 """By whether logs of some traces state errors, and whether others do not."""
+
+TOKENS = " Most tokens were generated here:"
+"""What ends `Triage.quiet` where the events are those."""
 
 AFTERWARDS = {
     True: "the same call succeeded later",
@@ -123,6 +126,17 @@ class Suspect:
     of_sides: tuple[int, ...] = ()
 
 
+class Leading(Protocol):
+    """What went wrong most: the fields of `LeadingCause` that are as those of a `Suspect`, whose `why` is `words`."""
+
+    @property
+    def words(self) -> str: ...
+    @property
+    def trace(self) -> str: ...
+    @property
+    def event(self) -> str: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class ToolUse:
     """The use of one tool by all agents.
@@ -156,7 +170,8 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `sides` are how many traces each side has; empty without sides.
+    called as `kinds`; None where these are not of both. `sides` are how
+    many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -178,17 +193,16 @@ class Triage:
         return " ".join([*(f"{one.words}." for one in self.endings), self.quiet]) if self.quiet else ""
 
     def commonness(self) -> str:
-        """What the shares of failed and succeeded traces beside a cause are, and what its place has to do with them."""
-        if not any(one.traces > 1 and one.failed is not None for one in self.suspects):
+        """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
+        if not any(one.traces > 1 for one in self.suspects) or self.quiet.endswith(TOKENS):
             return ""
+        if self.failed is None:
+            return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         bad, good = self.kinds
         return (
-            f"{bad}, {good}: in what part of the {self.failed} {bad} and {self.succeeded} {good} traces one "
-            f"of the same cause is{f'; – where no {bad} or {good} trace has one' if any(none) else ''}. "
-            "Causes come by the lower end of the one-sided 95 % interval of the difference, where that is above 0, "
-            f"then the more serious ones{', those with – among them' if any(none) else ''}; causes no more common in "
-            f"{bad} ones come last."
+            f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
+            f"{'; –: none of these' if any(none) else ''}. The surest differences come first"
         )
 
 
@@ -200,6 +214,7 @@ def triage(
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
+    leading: Sequence[Leading] = (),
 ) -> Triage:
     """Count what went wrong, without any outcome.
 
@@ -210,6 +225,7 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
+      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first.
 
     Returns:
       Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
@@ -239,7 +255,8 @@ def triage(
     judged = judged_traces(traces, success_at, side)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side)
+    leading = leading if judged.both else ()
+    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side, leading)
     states = has_statuses(traces)
     seconds = TeamFacts(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
@@ -247,8 +264,8 @@ def triage(
     if not (failures or calls.loops or cut_answers(traces).any()):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
-        quiet = f"Nothing {'else ' if early else ''}stands out: {errors}, and there is no loop{among}."
-        quiet += " Most tokens were generated here:" if suspects and not early else ""
+        quiet = f"Nothing {'else ' if early or leading else ''}stands out: {errors}, and there is no loop{among}."
+        quiet += TOKENS if suspects and not (early or leading) else ""
     return Triage(
         agents,
         tools,
@@ -468,7 +485,7 @@ class _Causes:
         (bad, good), (failed, succeeded) = self.common[cause], self._kinds
         if not self._apart or not bad + good:
             return 0, 0.0
-        above = _surely_above(bad, failed, good, succeeded)
+        above = surely_above(bad, failed, good, succeeded)
         return int(bad * succeeded <= good * failed), -max(above, 0.0)
 
 
@@ -480,6 +497,7 @@ def _suspects(
     kinds: tuple[np.ndarray, np.ndarray],
     texts: Callable[[np.ndarray, int], list[str]],
     side: np.ndarray | None,
+    leading: Sequence[Leading],
 ) -> tuple[tuple[Suspect, ...], int]:
     """The events, and how many more there are. `kinds` are failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -488,7 +506,7 @@ def _suspects(
 
     outcome, (failed, succeeded) = np.asarray(traces.reward, np.float64)[: n.traces], kinds
     found = _by_seriousness(traces, calls, failures, kinds)
-    tokens = None if found else traces.evidence.get("tokens")
+    tokens = None if found or leading else traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
@@ -501,26 +519,40 @@ def _suspects(
     names: list[str] = traces.agents["name"].to_pylist()
     apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
     causes = _Causes(traces, found, kinds, apart)
+    lead = [_row(traces, one) for one in leading]
+    led = {cause: k for cause, its in causes.of.items() for k in range(len(lead))[::-1]
+           if lead[k] in [one.row for one in its]}  # fmt: skip
+    alone = [k for k in range(len(lead)) if k not in led.values()][:most]  # what is no failure, as who takes part
     named = [*causes.of.items()]
     if most is None:
         named = [(cause, [one]) for cause, one in zip(causes.of_each, found, strict=True)]
-    named = sorted(named, key=lambda of: causes.place(of[0]))[:most]
-    shown = []
-    for cause, its in named:
-        at = shown_example([one.row for one in its], trace, failed, side)
+    named.sort(key=lambda of: (led.get(of[0], len(lead)), of[1][0].row not in lead, causes.place(of[0])))
+    shown, kind = [], example_kinds(traces, side)
+    for cause, its in named[: None if most is None else most - len(alone)]:
+        rows = [one.row for one in its]
+        at = next((rows.index(row) for row in lead if row in rows), None)
+        at = shown_example(rows, trace, failed, kind) if at is None else at
         shown.append((cause, [its[at], *its[:at], *its[at + 1 :]]))
     rows = [of[0].row for _, of in shown]
     owners = [calls.call_of(row) for row in rows]
     asked, own = texts(np.array(owners, np.int64), ARGUMENTS), texts(np.array(rows, np.int64), ARGUMENTS + EXCERPT)
-    suspects = tuple(
-        Suspect(
+
+    def suspect(row: int, owner: int, **more: Any) -> Suspect:
+        return Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
             agent=names[int(graph.agent_ids[row])],
             tool=traces.events["tool"][owner].as_py() or "",
             position=row - int(first[trace[row]]),
-            why=_why(of_cause),
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
+            **more,
+        )
+
+    suspects = [
+        suspect(
+            row,
+            owner,
+            why=_why(of_cause),
             text=_words(said, "" if owner == row else text),
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=causes.common[cause][0] if apart else None,
@@ -528,25 +560,18 @@ def _suspects(
             of_sides=of_sides(np.unique(trace[[one.row for one in of_cause]]), side),
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
-    )
-    return suspects, 0 if tokens is not None else len(found) - len(shown)
+    ]
+    for k in alone:
+        more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}
+        suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
+    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown)
 
 
-def _surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
-    """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
-
-    Reference: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
-    """
-
-    z = 1.645  # the normal quantile of 95 %
-
-    def to_end(count: int, n: int, side: int) -> float:
-        """The distance of a share from an end of its interval."""
-        share = count / n
-        middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-        return abs((middle + side * half) / (1 + z * z / n) - share)
-
-    return bad / failed - good / succeeded - math.hypot(to_end(bad, failed, -1), to_end(good, succeeded, 1))
+def _row(traces: Traces, one: Leading) -> int:
+    """The event of a cause."""
+    trace = traces.traces["trace"].to_pylist().index(one.trace)
+    begin = int(np.searchsorted(np.asarray(traces.graph.trace_ids)[: traces.sizes.events], trace))
+    return begin + int(traces.events["event"].slice(begin).index(one.event).as_py())
 
 
 def _words(asked: str, came: str) -> str:

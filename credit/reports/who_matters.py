@@ -9,17 +9,17 @@ from typing import Literal
 
 import numpy as np
 
-from credit.reports.beyond_chance import beyond_chance
+from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from credit.telling_apart import alike_by, place_note, tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
-from graphs.task_means import ROUNDING, TaskMean, holm, task_mean
+from graphs.task_means import LEAST_TASKS, ROUNDING, TaskMean, holm, task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "units_of_each", "who_matters"]
+__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "unit_terms", "units_of_each", "who_matters"]
 
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
@@ -172,14 +172,29 @@ def alike_note(
         return f"By {method} no {by} is compared with the rest of its traces: {place[0].lower()}{place[1:]}"
     if not told and len(units) > 1:
         within = alike_by(method, f"one {by}", f"{by}s", apart)
-        within += "" if apart else " `credit choose` names what could be logged."
         return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
     return (
         f"By {method} no {by} differs from the rest of its traces. A method that gives all actions of a trace one "
-        "number cannot tell them apart; `credit choose` names others."
+        "number cannot tell them apart."
     )
+
+
+def unit_terms(units: Sequence[Unit], method: str) -> list[tuple[str, str]]:
+    """The terms of a table of units.
+
+    Args:
+      units: its rows.
+      method: its name.
+    """
+    once = ", two that are each other's rest as one" if any(unit.rest for unit in units) else ""
+    return [
+        ("", f"advantage: by {method}, mean over tasks"),
+        ("against the rest: ", "against the rest: minus the mean of the other actions of the same trace"),
+        ("–", f"–: fewer than {LEAST_TASKS} tasks differ, or all alike"),
+        starred(f"all rows{once}"),
+    ]
 
 
 def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs
+from credit.metrics.success_costs import known_costs
 from credit.metrics.trace_costs import IDLE
 from credit.reports.tasks import mean_over_tasks, task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -16,7 +17,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["SideBound", "bounds_of_sides"]
 
-SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
+SUMMED = ("errors", "tokens", "input_tokens", "money", "logged_money", "tool_calls")
 """Sums over events, of which a part may be known."""
 
 
@@ -79,6 +80,8 @@ def bounds_of_sides(
         known = known_of[name]
         if name == "ended_early":
             amount = np.nan_to_num(metrics[name].value)
+        elif name == "logged_money":
+            amount, _ = known_costs(traces, name)
         else:
             cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
             least = np.where(np.isnan(cost), costs.least.get(name, 0.0), cost)

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.success_costs import SuccessCost, success_line
+from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
+from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
 from credit.sides.side_agents import BY_AGENT, AgentDifference
@@ -22,7 +24,8 @@ from credit.sides.side_differences import Uncompared
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
-from graphs.task_means import LEVEL
+from credit.sides.verdict_changes import VerdictChange, told_changes
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL
 from graphs.text import counted, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
@@ -61,6 +64,7 @@ class SideComparison:
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       failing: of each tool that both sides call, how many calls failed.
+      verdicts: how often each verdict is wrong.
       judged: "success" or "outcome"; "" without outcomes.
       tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
     """
@@ -83,6 +87,7 @@ class SideComparison:
     not_told: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
+    verdicts: tuple[VerdictChange, ...] = ()
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
 
@@ -90,7 +95,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "without", "is_other")
+        words = ("stands_out", "mark", "without", "is_other")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
@@ -100,7 +105,8 @@ class SideComparison:
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
-        told |= {"by_tool": self.by_tool()}
+        told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
+        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -129,9 +135,11 @@ class SideComparison:
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
-            tools = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
-            plain = tools + [_name(row.metric) for row in rose]
-            whose = tools + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
+            failing = (one for one in self._failing() if one.share.rises == up)
+            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
+            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            plain = wrong + [_name(row.metric) for row in rose]
+            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
             for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
@@ -151,6 +159,11 @@ class SideComparison:
     def by_tool(self) -> str:
         """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
         return failing_tools(self.failing)
+
+    def by_verdict(self, *, certain: bool = False) -> str:
+        """Which failures verdicts pass, and which successes they fail, or those that changed beyond chance; "" without
+        any."""
+        return told_changes(self.verdicts, certain=certain)
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -237,12 +250,12 @@ class SideComparison:
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """`by_owner`, `by_tool`, `by_agent` of a cost that changed beyond chance, for a lead, or why not of money; ""
-        without any."""
+        """What changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a lead, or why
+        not of money; "" without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(None, [self.by_owner(), self.by_tool()]),
+                *filter(None, [self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]
@@ -304,7 +317,7 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said = [f"{self.sides.order}."] if self.sides.by_name else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -348,25 +361,26 @@ class SideComparison:
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
-        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        lines = [f"{counted(without, 'trace')} without a side{none}"] if without else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
-        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        for origin in (self.by_owner(), self.by_tool(), self.by_agent()):
+        for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.by_system else []
+        lines += [each] if self.agents and self.sides.word == "system" else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:
@@ -404,6 +418,26 @@ class SideComparison:
             line += lost if any(untold) else ""
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
         return f"traces: {line}" + (selected if fewer else "")
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms of a table of the rows and the bounds."""
+        first, second = self.sides.heads
+        twice = f"×2: {second} has twice what {first} has"
+        few = f"fewer than {LEAST_TASKS} shared tasks, or traces of a side in these"
+        few = few if any(row.paired for row in self.rows) else f"fewer than {LEAST_TASKS} tasks of a side"
+        return [
+            ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
+            ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
+            ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ"),
+            ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
+            ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
+            ("–", f"–: not tested: {few}"),
+            ("≈", "≈ beyond chance, and the same to three digits"),
+            ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
+            ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
+            starred(STARRED_SIDES),
+            MARKS[1],
+        ]
 
     def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""

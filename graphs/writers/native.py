@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -38,7 +38,7 @@ BLOCK = 65_536  # events whose columns are listed at once: slices of tables for 
 _SURVEY_COSTS = {"tokens", "wall_clock_s"}
 
 
-def write(traces: Traces, path: str | Path) -> None:
+def write(traces: Traces, path: str | Path, texts: Mapping[str, Sequence[str | None]] | None = None) -> None:
     """Write a batch as JSON lines, whole or not at all, and compressed if the name ends in `.gz` or `.zst`.
 
     Reading the file gives the same arrays, evidence, strings and tables, except for places in files; ids of turns and
@@ -48,6 +48,7 @@ def write(traces: Traces, path: str | Path) -> None:
     Args:
       traces: a batch.
       path: of the file.
+      texts: what events say, a text or None for each event of the batch by the key under which it is written.
 
     Raises:
       CreditError: the format cannot represent the batch: a negative time, an unknown topology, an empty id; or the
@@ -55,7 +56,7 @@ def write(traces: Traces, path: str | Path) -> None:
       OSError: the file cannot be written.
     """
     with collector_paused(), atomic_write(path) as file, _compressed(file, Path(path).suffix) as stream:
-        for line in lines(traces):
+        for line in lines(traces, texts):
             stream.write(line)
             stream.write(b"\n")
 
@@ -72,11 +73,12 @@ def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def lines(traces: Traces) -> Iterator[bytes]:
+def lines(traces: Traces, texts: Mapping[str, Sequence[str | None]] | None = None) -> Iterator[bytes]:
     """Each trace of a batch as a JSON object in the native format.
 
     Args:
       traces: a batch.
+      texts: as of `write`.
     """
     arrays, total = BatchArrays.of(traces), traces.sizes.traces
     team, numbers = _team(traces), _numbers(traces)
@@ -85,7 +87,9 @@ def lines(traces: Traces) -> Iterator[bytes]:
         first = last
         last = max(first + 1, int(np.searchsorted(arrays.events, arrays.events[first] + BLOCK, side="right")) - 1)
         start, first_agent = int(arrays.events[first]), int(arrays.agents[first])
-        columns = _columns(traces, arrays, start, int(arrays.events[last]))
+        stop = int(arrays.events[last])
+        columns = _columns(traces, arrays, start, stop)
+        columns |= {key: list(column[start:stop]) for key, column in (texts or {}).items()}
         listed = traces.agents.slice(first_agent, int(arrays.agents[last]) - first_agent).to_pylist()
         for trace, row in enumerate(traces.traces.slice(first, last - first).to_pylist(), first):
             here, behind = (int(i) - start for i in arrays.events[trace : trace + 2])

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 
 __all__ = ["card"]
 
 LEGEND = (
-    ("", "In brackets: behind a name, its traces; behind a number, the 95 % interval over tasks."),
-    ("", "outcomes and work: means over tasks. costs: means over traces."),
-    ("≥", "≥: the log lacks lines, or the number of some calls."),
+    ("", "in brackets: behind a name, its traces; behind a number, the 95 % interval over tasks"),
+    ("", "outcomes, work: means over tasks; costs: means over traces"),
+    MARKS[1],
 )
 
 
@@ -44,5 +45,5 @@ def card(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json
         for line in lines:
             table.add_row(line.section, line.item, words(line.value), words(line.missing))
         stdout().print(table)
-        stdout().print(explained(table, *LEGEND), soft_wrap=True)
+        explain(stdout(), table, *LEGEND)
     leave(ctx, traces, allow_bad)

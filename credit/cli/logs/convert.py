@@ -42,6 +42,9 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
     type=click.Choice(["native", "survey", "otlp", "cache"]),
     help="Format to write. Default: cache for a .parquet file, else native.",
 )
+@click.option(
+    "--texts/--no-texts", default=True, help="Write what events say, as arguments and errors, into native logs, or not."
+)
 @allow_bad
 @json_option
 @click.pass_context
@@ -51,6 +54,7 @@ def convert(
     paths: tuple[str, ...],
     output: str,
     to: str | None,
+    texts: bool,
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
@@ -82,9 +86,10 @@ def convert(
     traces = read_traces(paths, **reading)
     left_out: dict[str, int] = {}
     if to == "native":
+        from credit.reports.event_texts import native_texts
         from graphs.writers import native
 
-        native.write(traces, output)
+        native.write(traces, output, native_texts(traces) if texts else None)
     elif to == "cache":
         from graphs.traces.cache import write_cache
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import amount as printed
 from graphs.text import at_least, counted, percent
 
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["costs", "stated_lines", "total_line"]
 
-SECONDS = (
-    "seconds: sums of what events took, so what ran at once counts each and waiting for none; `credit traces` has the "
-    "wall clock."
-)
-MARKS = (
-    ("≥", "≥: the log lacks lines, or the number of some calls."),
-    ("seconds: ≥", "seconds ≥: when some events began is in no log; state `seconds`."),
-    ("money: ≥", "money ≥: a count or a price of some events is missing."),
-    ("–", "–: the log has the number of no call."),
+TERMS = (
+    *MARKS,
+    ("seconds of work: ≥", "seconds of work ≥: when some events began is not logged; state `seconds`"),
+    ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "A model's seconds and money are those of its calls, without the tools that it called."
-MONEY = "money: at the table's prices."
+OF_MODELS = "a model's row: its calls, without the tools that it called"
+HEADS = {
+    "tool_calls": "tool calls",
+    "tokens": "tokens",
+    "input_tokens": "input tokens",
+    "seconds": "seconds of work",
+    "errors": "errors",
+    "money": "money",
+    "logged_money": "money, as logged",
+}
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
 
@@ -77,37 +80,39 @@ def costs(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
+    """Add up what teams cost, in all and of a trace: tokens, tool calls, seconds, and money by a table of prices.
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
-    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
+    from credit.metrics.cost_summary import cost_rows, group_costs, rows_of_trace, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
     from credit.reports.uncounted_calls import failed_without_count, said_of_tool_calls, uncounted_tool_calls
+    from credit.sides.unlike_tasks import unlike_tasks
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], [], [], []) if prices is None else price_gaps(traces, prices)
-    named = collections.Counter(name or "unknown" for name in traces.traces["system"].to_pylist())
-    of_systems = dict(sorted(named.items())) if "system" in by.split(",") else {}
+    gaps = PriceGaps([], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
+    total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
-        plain = [dataclasses.asdict(row) for row in rows]
+        *plain, whole = (
+            dataclasses.asdict(row) | {"of_trace": {name: one.total for name, one in row.of_trace().items()}}
+            for row in (*rows, total)
+        )
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
-                    "groups": dataclasses.asdict(groups), "stated": of_traces, "traces_of_systems": of_systems,
+        print_json({"by": by, "costs": plain, "total": whole, "unlike_tasks": unlike,
+                    "groups": dataclasses.asdict(groups), "stated": of_traces,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
                     "models_without_cached_tokens": gaps.cached_unstated,
                     "models_without_cache_write": gaps.written_as_input,
+                    "models_with_cache_beside_input": gaps.cached_beside,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
-        summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
-        _print(stdout(), summed, groups, by, None if prices is None else gaps)
+        of_trace = rows_of_trace(traces, by, rows, prices)
+        summed = [*rows, total] if len(rows) > 1 else rows
+        _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps)
         of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
-        if len(of_systems) > 1:
-            each = ", ".join(f"{name} {count}" for name, count in of_systems.items())
-            stdout().print(words(f"sums, of so many traces: {each}. Of a trace: credit metrics --sides system."),
-                           soft_wrap=True)  # fmt: skip
-        for line in filter(None, [failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]):
+        lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]
+        for line in filter(None, lines):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
@@ -144,35 +149,41 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
     return f"all traces: {', '.join(known)}" if known else ""
 
 
-def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
-    money = [] if gaps is None else ["#money"]
+def _print(
+    console: Console, rows: list[CostRow], of_trace: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None
+) -> None:
+    from credit.metrics.cost_summary import said_of_traces
+
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
-    money += ["#money, as logged"] if is_logged else []
-    failed = ["#errors"] if "tool" in by else []
+    asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
+    names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
     stated = sorted({name for row in rows for name in row.stated})
-    named = [f"#costs.{name}" for name in stated]
-    table = plain_table(
-        by.replace(",", ", "), "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named
-    )
-    of_traces = rows[:-1]  # before the row of the total
-    lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
+    heads = [*(f"#{head}" for head in names.values()), *(f"#costs.{name}" for name in stated)]
+    table = plain_table(by.replace(",", ", "), "#events", *heads)
+    lacking = {name for name in stated if any(name not in row.stated for row in rows[:-1])}  # but the total
     for row in rows:
-        counts = [at_least(str(count), row.lacks_lines) for count in (row.events, row.tool_calls)]
-        amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
-        paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
-        paid += [_text(row.logged_money, row.lacks_lines)] if is_logged else []
-        wrong = [_text(row.errors, row.lacks_lines)] if "tool" in by else []
+        amounts = [_text(row.sums()[name], row.lacks_lines) for name in ("events", *names)]
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
-        table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
+        table.add_row(words(row.unit), *amounts, *told)
     console.print(table)
+    tables = [table]
+    if of_trace:
+        tables.append(plain_table("of a trace", "#traces", *(f"#{head}" for head in names.values())))
+        for row in of_trace:
+            of = "" if row.traces == row.of_traces else f" of {row.of_traces}"
+            each = [_text(row.of_trace()[name], row.lacks_lines, 3) for name in names]
+            tables[1].add_row(words(row.unit), at_least(f"{row.traces}{of}", row.lacks_traces), *each)
+        console.print()
+        console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
-    marks = MARKS if any(row.seconds.missing for row in rows) else [mark for mark in MARKS if mark[0] != "seconds: ≥"]
-    console.print(explained(table, *marks, ("", SECONDS), *of_models), soft_wrap=True)
+    known = any(row.seconds.missing for row in rows)
+    terms = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
+    terms += [term for term in TERMS if known or not term[0].startswith("seconds")]
+    explain(console, tables, *terms, *of_models)
     others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:
-        console.print(MONEY, soft_wrap=True)
         for line in gaps.lines():
             console.print(words(line), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"

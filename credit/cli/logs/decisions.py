@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["decisions"]
 
+ERROR = "±: one standard error over traces"
 MORE = {"stop": ("went on", "E[R | go on] − E[R | stop]"), "spawn": ("spawned", "E[R | spawn] − E[R | not]")}
 
 
@@ -109,9 +110,9 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, basis: str, c
     more, formula = MORE[kind]
     by_group, priced = any(row.group for row in rows), cost is not None
     few = (
-        "± –: fewer than 50 effective decisions on a side."
+        "± –: fewer than 50 effective decisions on a side"
         if basis == "logs"
-        else ("± –: fewer than 50 effective traces, or fewer than 5 above or below the mean.")
+        else "± –: fewer than 50 effective traces, or fewer than 5 above or below the mean"
     )
     table = plain_table(
         *(["group"] if by_group else []), "agent", "#step", "#decisions", f"#{more}", "#gain",
@@ -124,13 +125,14 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, basis: str, c
         counts = (str(row.step), str(row.decisions), str(row.more))
         table.add_row(*names, words(row.agent), *counts, *shown, error, words(row.reason))
     console.print(table)
-    text = explained(
+    explain(
+        console,
         table,
-        ("", f"gain: {formula}. ±: one standard error over traces."),
+        ("", f"gain: {formula}"),
+        ("±: ", ERROR),
         ("±: –", few),
-        *([("", f"value of more: gain less {price:.4g} for each of {cost}.")] if priced else []),
+        *([("", f"value of more: gain less {price:.4g} for each of {cost}")] if priced else []),
     )
-    console.print(words(text), soft_wrap=True)
 
 
 def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
@@ -151,12 +153,13 @@ def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
         counts = (str(row.step), str(row.decisions), words(row.candidate), str(row.picks))
         table.add_row(*names, words(row.agent), *counts, _signed(row.value), _error(row.stderr), words(row.reason))
     console.print(table)
-    text = explained(
+    explain(
+        console,
         table,
-        ("", "value: E[R | asked] − E[R]. ±: one standard error over traces."),
-        ("±: –", "± –: fewer than 50 effective picks."),
+        ("", "value: E[R | asked] − E[R]"),
+        ("±: ", ERROR),
+        ("±: –", "± –: fewer than 50 effective picks"),
     )
-    console.print(words(text), soft_wrap=True)
 
 
 def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
@@ -180,8 +183,8 @@ def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
             f"{row.mean:.3g}", _signed(row.over_mean), _error(row.over_mean_stderr),
         )  # fmt: skip
     console.print(table)
-    text = "over best, over mean: outcome less the best and the mean of the combined results. ±: one standard error."
-    console.print(words(text), soft_wrap=True)
+    over = "over best, over mean: outcome less the best and the mean of the combined results"
+    explain(console, table, ("", over), ("±: ", ERROR))
 
 
 def _signed(number: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -25,10 +25,6 @@ NAMED = 3  # traces of a finding that are named
 LEFT_OUT = "The log lacks lines of {}: no check of what agents do, nor verifier_collusion, counts them."
 CUT_OFF = "free_riding counts no trace that ends early (here {}): who its answer would rest on is not logged."
 HIDDEN = "free_riding counts no trace (here {}) in which {}."
-DECIDES = (
-    "found: the statistic is above its limit or, without one, p is at most {}. With a limit and p, it is the part of "
-    "tasks that show the fault, and the limit the part up to which that may be chance."
-)
 NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
@@ -74,22 +70,27 @@ def doctor(
     from credit.reports.endings import ended_early, endings
     from credit.reports.missing_lines import lacking_traces
     from credit.reports.trace_numbers import UNREAD, TeamFacts
+    from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
         findings, early = examine(traces, credit, level=level), endings(traces)
-        verdicts = [one.as_json() for one in verdict_errors(traces)]
+        errors = verdict_errors(traces)
+        verdicts, systems = [one.as_json() for one in errors], verdicts_by_system(traces, errors)
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
-        print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts})
+        print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts,
+                    "verdicts_by_system": systems})  # fmt: skip
     else:
         _print(stdout(), findings, level)
         said = {each.words for each in findings if each.found is not False}
         for one in verdicts:
             if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
+        if systems:
+            stdout().print(words(f"{systems[0].upper()}{systems[1:]}."), soft_wrap=True)
         if lacking := int(lacking_traces(traces).sum()):
             stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
         answered = any(each.check == "free_riding" and each.statistic is not None for each in findings)
@@ -106,18 +107,30 @@ def _print(console: Console, findings: list[Finding], level: float) -> None:
     from credit.doctor.team_checks import CHECKS
 
     table = plain_table("check", "finding", "#statistic", "#limit", "#p")
-    for finding in findings:
-        answer = "cannot tell" if finding.found is None else "found" if finding.found else "not found"
+    for finding in (each for each in findings if each.found is not None):
         of = (finding.statistic, finding.limit, finding.p)
-        numbers = [None if number is None else f"{number:.3g}" for number in of]
-        table.add_row(finding.check, answer, *(number or "" for number in numbers))
-    console.print(table)
-    console.print(DECIDES.format(f"{level:g}"), soft_wrap=True)
-    for finding in (each for each in findings if each.found):
+        numbers = ["" if number is None else f"{number:.3g}" for number in of]
+        table.add_row(finding.check, finding.verdict, *numbers)
+    if table.row_count:
+        console.print(table)
+    explain(
+        console,
+        table,
+        ("found", f"found: statistic above its limit, or p at most {level:g} where there is no limit"),
+        (
+            "finding: in ",
+            "in traces: so many show it, in no more tasks than by chance; `credit summary` says if these fail",
+        ),
+        ("p: ", "p: corrected for all tests; where there is one, statistic and limit are parts of tasks"),
+    )
+    for finding in (each for each in findings if each.found or (each.alone and each.found is False)):
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
         console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)
         console.print(
             words(f"  {CHECKS[finding.check].measures}. To do: {CHECKS[finding.check].advice}."), soft_wrap=True
         )
+    untold: dict[str, list[str]] = {}
     for finding in (each for each in findings if each.found is None):
-        console.print(words(f"{finding.check} cannot tell: {finding.words}"), soft_wrap=True)
+        untold.setdefault(finding.words, []).append(finding.check)
+    for why, checks in untold.items():
+        console.print(words(f"cannot tell: {', '.join(checks)}: {why}"), soft_wrap=True)

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import amount, at_least
 
 __all__ = ["traces"]
@@ -16,13 +17,8 @@ __all__ = ["traces"]
 SHOWN = 100  # traces that are listed unless all are asked for
 SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "errors")
 LEGEND = (
-    ("", "reward: the outcome. errors: events, or calls of a tool, whose status the log calls an error."),
-    ("", "wall clock: seconds from the first begin to the last end, without waits for a person, real or simulated."),
-    ("reward: –", "reward –: the log has none."),
-    ("errors: –", "errors –: no log of the format states a status."),
-    ("tokens: –", "tokens –: the log has no count."),
-    ("wall clock: –", "wall clock –: the times of the log do not tell."),
-    ("≥", "≥: the log lacks lines of the trace, or tokens of some actions."),
+    ("wall clock: ", "wall clock: seconds from the first begin to the last end, without waits for a person"),
+    *MARKS,
 )
 
 
@@ -81,8 +77,8 @@ def traces(
         stdout().print(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
-        stdout().print(explained(table, *LEGEND), soft_wrap=True)
+        explain(stdout(), table, *LEGEND)
         actions, counted = (sum(row[name] for row in rows) for name in ("actions", "actions_with_tokens"))
         if 0 < counted < actions:
-            stdout().print(f"tokens: sums over {counted} of {actions} actions; the logs have no count of the others.")
+            stdout().print(f"tokens: of {counted} of {actions} actions; the others have no count")
     leave(ctx, read, allow_bad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,10 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import (
-    explained,
+    explain,
     json_option,
     plain_table,
     print_json,
-    starred,
     stderr,
     stdout,
     words,
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["metrics"]
 
 FOR_TRACES = ("by", "sides", "price_table", "success_at", "method", "option_texts", "also", "embeddings", "alike")
+EXPLAINED = 4
+"""Metrics that a legend explains, the first ones; the docs explain all."""
+PLAIN = {"success", "errors", "tokens", "input_tokens", "tool_calls", "money", "logged_money"}
+"""Metrics whose names say what they are."""
 UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
 
 
@@ -201,9 +205,7 @@ def _print_course(console: Console, points: list[CoursePoint]) -> None:
         numbers = (f"{number:.4g}" for number in (point.births, point.deaths, point.size))
         table.add_row(f"{point.part:.0%}", *numbers, str(point.traces), str(point.tasks))
     console.print(table)
-    console.print(
-        "births, deaths: agents so far, the first and the last one included. Means over tasks.", soft_wrap=True
-    )
+    explain(console, table, ("", "births, deaths, agents: means over tasks; births and deaths are those so far"))
 
 
 def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
@@ -212,18 +214,14 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
         numbers = (str(cost.decisions), f"{cost.steps:.4g}", percent(cost.share, 1))
         table.add_row(words(cost.agent), words(cost.type), *numbers)
     console.print(table)
-    text = "critical steps: of a decision, its own and those of the sub-agent that takes longest after it."
-    console.print(text, soft_wrap=True)
+    explain(console, table, ("", "critical steps: its own, and those of the sub-agent that takes longest after it"))
 
 
 def _print_sides(console: Console, found: SideComparison) -> None:
-    from credit.sides.asked_metrics import STARRED_SIDES
-    from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS
-
     table = plain_table(
         "metric",
         *(f"#{head}" for head in found.sides.heads),
-        "#difference",
+        "#change",
         "95 % interval",
         "",
         "#would be seen",
@@ -239,12 +237,10 @@ def _print_sides(console: Console, found: SideComparison) -> None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             interval = f"{of} ×{ratio} ({low} to {high})"
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
+        seen = "" if row.without else seen
         numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
-        star, tasks = (
-            "*" if row.stands_out else "†" if row.moved else "",
-            f"{row.tasks}{' paired' if row.paired else ''}",
-        )
-        table.add_row(words(row.metric), *numbers, star, seen, tasks)
+        tasks = f"{row.tasks}{' shared' if row.paired else ''}"
+        table.add_row(words(row.metric), *numbers, row.mark, seen, tasks)
 
     others = [row for row in found.rows if row.is_other]
     for row in found.rows[: len(found.rows) - len(others)]:
@@ -253,36 +249,13 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
         shown = (at_least(amount(least), not whole) for least, whole in known)
-        table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
+        table.add_row(words(name), *shown, "", "not compared", "", "", str(bound.tasks))
     if 0 < len(others) < len(found.rows):
         table.add_row("other metrics:", *[""] * 7)
     for row in others:
         add(row)
     console.print(table)
-    first, second = found.sides.heads
-    text = explained(
-        table,
-        ("", f"difference: {second} − {first}, of means over tasks, each the mean of its traces."),
-        ("", "paired: each task that both sides have is compared with itself, and others are left out."),
-        ("–", f"–: not tested. A test needs {LEAST_TASKS} tasks that both sides have, or {LEAST_TASKS} traces of each "
-              f"side in such tasks, or, where they share none, {LEAST_TASKS} tasks on each side."),
-        ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ, so that the test is of these tasks alone."),
-        ("no spread", "no spread: all tasks differ alike, or those of a side are alike."),
-        ("has zeros", f"has zeros: a task has none of the amount on one side; intervals of such pairs hold from "
-                      f"{LEAST_OF_ANY} tasks on."),
-        ("†", "†: an end of the interval was moved to no difference, which the test does not reject."),
-        ("typical ×", f"typical ×2: {second} has twice what {first} has in the typical task that differs, by Hodges "
-                      "and Lehmann. One large task may move the means, and the difference, the other way."),
-        ("geometric ×", f"geometric ×2: {second} has twice what {first} has by geometric means over tasks, which are "
-                        "tested. One large task may move the means, and the difference, the other way."),
-        ("", "would be seen, where there is an interval: a difference that would have a * in 4 of 5 cases, with as "
-             "many outcomes missing; smaller ones tend to have none."),
-        ("", starred(STARRED_SIDES, sum(not row.without for row in found.rows))),
-        ("≥", "≥: the known part, not compared."),
-        ("metric: wall_clock", "wall_clock: seconds from the first begin to the last end; `credit costs` has sums of "
-                               "what events took."),
-    )  # fmt: skip
-    console.print(words(text), soft_wrap=True)
+    explain(console, table, *found.terms())
 
 
 def _signed(value: float, digits: int = 3) -> str:
@@ -317,23 +290,30 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         cells = (words(row.metric), amount(row.mean, 4), interval, str(row.traces), str(row.tasks))
         table.add_row(*([words(row.unit)] if by != "all" else []), *cells)
     console.print(table)
-    if same:
-        numbers = ", ".join(f"{name} {amount(number, 4)}" for name, number in same.items())
-        console.print(words(f"the same number in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True)
-    if any(row.median is not None for row in shown):
-        console.print("median: of tasks, with its own interval; a few large tasks may make the mean.", soft_wrap=True)
-    for reason in sorted({row.without for row in shown if row.without}):
-        console.print(words(f"no interval (–): {reason}"), soft_wrap=True)
     known = {**COSTS, **METRICS}
-    for name in dict.fromkeys(row.metric for row in shown):
-        console.print(words(f"{name}: {known.get(name, 'a cost that the log states of the trace')}"), soft_wrap=True)
-    refused: dict[str, dict[str, int]] = {}
+    named = [*dict.fromkeys(row.metric for row in shown if row.metric not in PLAIN)]
+    without = "; ".join(sorted({row.without for row in shown if row.without}))
+    explain(
+        console,
+        table,
+        ("95 % interval: median", "median: of tasks; a few large tasks may make the mean"),
+        ("95 % interval: –", f"–: {without}"),
+        *(("", f"{name}: {known.get(name, 'a cost that the log states of the trace')}") for name in named[:EXPLAINED]),
+        *([("", f"in docs/metrics.md: {', '.join(named[EXPLAINED:])}")] if named[EXPLAINED:] else []),
+    )
+    if same:
+        numbers = ", ".join(f"{name} {amount(number)}" for name, number in same.items())
+        console.print(
+            words(f"the same to three digits in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True
+        )
+    partly = {row.metric for row in means if row.mean is not None}
+    refused: dict[str, collections.Counter[str]] = {}
     for row in means:
-        for reason, count in row.refused.items():
-            counts = refused.setdefault(row.metric, {})
-            counts[reason] = counts.get(reason, 0) + count
-    alike: dict[str, list[str]] = {}
-    for name, counts in refused.items():
-        alike.setdefault("; ".join(f"{reason} ({count})" for reason, count in counts.items()), []).append(name)
-    for parts, names in alike.items():
-        console.print(words(f"{', '.join(names)}, traces without a number: {parts}"), soft_wrap=True)
+        refused.setdefault(row.metric, collections.Counter()).update(row.refused)
+    for lead, some in (("no number in some traces", True), ("no number", False)):
+        alike: dict[str, list[str]] = {}
+        for name in (name for name, counts in refused.items() if counts and (name in partly) == some):
+            whys = (f"{why} ({count})" if some else why for why, count in refused[name].items())
+            alike.setdefault("; ".join(whys), []).append(name)
+        for why, names in alike.items():
+            console.print(words(f"{lead}: {', '.join(names)}: {why}"), soft_wrap=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from credit.reports.triage_legend import MARKS
 from graphs.text import at_least, percent
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["untrusted"]
 
 LEGEND = (
-    ("", "reached: actions that are an untrusted event or depended on one."),
-    ("", "answers: traces whose last action is reached. at risk: their part of all |credit − baseline|."),
-    ("at risk: –", "at risk –: no action has credit."),
-    ("≥", "≥: the log lacks lines."),
+    ("reached: ", "reached: actions that are an untrusted event or depend on one"),
+    ("answers: ", "answers: traces whose last action is reached"),
+    ("at risk: ", "at risk: part of all |credit − baseline| that is of reached actions"),
+    ("at risk: –", "–: no action has credit"),
+    MARKS[1],
 )
 
 
@@ -37,7 +39,7 @@ LEGEND = (
     """,
 )
 @reads_logs()
-@click.option("--type", "types", multiple=True, metavar="TYPE",
+@click.option("--type", "of_types", multiple=True, metavar="TYPE",
               help="Events of this type are untrusted, too, unless the log trusts them. May be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["source", "vector"]), default="source", show_default=True,
               help="Rows: type and tool of the events, or the attack vector that the log states.")  # fmt: skip
@@ -51,7 +53,7 @@ def untrusted(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
-    types: tuple[str, ...],
+    of_types: tuple[str, ...],
     by: ReachUnit,
     method: str,
     option_texts: tuple[str, ...],
@@ -72,7 +74,7 @@ def untrusted(
     traces = read_traces(paths, **reading)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
-    found = untrusted_reach(traces, credit, types=types, by=by)
+    found = untrusted_reach(traces, credit, types=of_types, by=by)
     if as_json:
         print_json({"method": method, "by": by, "units": [dataclasses.asdict(unit) for unit in found]})
     else:
@@ -82,5 +84,5 @@ def untrusted(
             risk = "–" if unit.credit_at_risk is None else percent(unit.credit_at_risk, 1)
             table.add_row(words(unit.unit), *(at_least(str(count), unit.lacks_lines) for count in counts), risk)
         stdout().print(table)
-        stdout().print(explained(table, *LEGEND), soft_wrap=True)
+        explain(stdout(), table, *LEGEND)
     leave(ctx, traces, allow_bad)

@@ -254,7 +254,8 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
         column_of, names = find_columns(source, columns)
     except TraceError:
         return ""
-    return "" if "group" in column_of else columns_option({"group": likely_column("group", names, column_of.values())})
+    likely = {"group": likely_column("group", names, column_of.values())}
+    return "" if "group" in column_of else columns_option(likely, columns)
 
 
 def _advice(corpus: Survey, channel: str, group: str) -> list[str]:

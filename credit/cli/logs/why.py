@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -16,10 +16,11 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["why"]
 
 LEGEND = (
-    ("", "credit: credit − baseline of the action. ±: one standard error."),
-    ("*", "*: beyond two."),
-    ("–", "–: there is none, or no error."),
-    ("", "path: events from the action to the event, over logged edges and the order of each agent."),
+    ("credit: ", "credit: credit − baseline of the action"),
+    ("±: ", "±: one standard error"),
+    ("*", "* beyond two of these"),
+    ("–", "–: there is none, or no error"),
+    ("path: ", "path: events from the action to the event, over logged edges and the order of each agent"),
 )
 
 DEPENDS = "The list says what the event depended on, not who is to blame; no number has a *."
@@ -84,7 +85,7 @@ def why(
             cells = (amount, error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
         stdout().print(table)
-        stdout().print(explained(table, *LEGEND), soft_wrap=True)
+        explain(stdout(), table, *LEGEND)
         if credit is None:
             stdout().print(words(str(without_outcomes(traces))), soft_wrap=True)
         elif without := sorted({reason.without for reason in found} - {""}):

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
-    "explained",
+    "explain",
     "json_option",
     "plain_table",
     "print_json",
     "ruled_table",
-    "starred",
     "stderr",
     "stdout",
     "words",
@@ -102,40 +101,30 @@ def words(text: object, style: str = "") -> Text:
     return Text(printable(str(text)), style=style)
 
 
-def starred(rows: str, intervals: int) -> str:
-    """What `*` means in a table of these rows, of which so many have an interval; one alone needs no correction.
+def explain(console: Console, shown: Table | Sequence[Table], *terms: tuple[str, str]) -> None:
+    """Print a line for each term of a table, or of several, whose name does not say what it is.
+
+    A term has a line where a cell has it: before the line stands how this cell begins, `NAME: BEGIN` for one of a
+    column, `NAME: ` for any of it but an empty one, 0 and –; "" for every table.
 
     Examples:
-      >>> starred("all rows", 1)
-      "* p < 0.05 with Holm's correction for all rows, and never where the interval holds no difference."
-    """
-    one = "" if not intervals else "the interval holds" if intervals == 1 else "an interval, not corrected, holds"
-    never = f", and never where {one} no difference" if one else ""
-    return f"* p < 0.05 with Holm's correction for {rows}{never}."
-
-
-def explained(shown: Table | Sequence[Table], *sentences: tuple[str, str]) -> str:
-    """A legend without the sentences on what a table, or several, does not have.
-
-    Before each stands how a cell that it is about begins. Behind `NAME: ` it is one of the column of this name.
-
-    Examples:
-      >>> table = plain_table("agent", "#tokens")
+      >>> table = plain_table("agent", "#loops")
       >>> table.add_row("–", "≥ 5")
-      >>> explained(table, ("tokens: ", "tokens: generated."), ("≥", "≥: at least."), ("tokens: –", "–: not known."))
-      'tokens: generated. ≥: at least.'
-      >>> explained(table, ("errors: ", "errors: of calls."))
-      ''
+      >>> explain(stdout(), table, ("loops: ", "loops: the same call again"), ("≥", "≥: a part"), ("loops: –", "–: no"))
+      loops: the same call again
+      ≥: a part
+      >>> explain(stdout(), table, ("errors: ", "errors: of calls"))
     """
-
     columns = [column for table in (shown if isinstance(shown, Sequence) else [shown]) for column in table.columns]
 
     def is_there(where: str) -> bool:
         name, _, begin = where.rpartition(": ")
-        cells = (cell for column in columns if not name or str(column.header) == name for cell in column.cells)
-        return not where or any(str(cell).startswith(begin) for cell in cells)
+        cells = (str(cell) for column in columns if not name or str(column.header) == name for cell in column.cells)
+        return not where or any(cell.startswith(begin) if begin else cell not in ("", "0", "–") for cell in cells)
 
-    return " ".join(sentence for where, sentence in sentences if is_there(where))
+    for where, line in terms:
+        if is_there(where):
+            console.print(words(line, "dim"), soft_wrap=True)
 
 
 def plain_table(*columns: str) -> Table:
@@ -168,12 +157,12 @@ def _kept_whole() -> type[Table]:
     from rich.text import Text
 
     class KeptWhole(Table):
-        """A table that takes the lines of text columns apart, and stacks its rows where that leaves no room."""
+        """A table that takes lines of text columns apart, then moves columns together, then stacks its rows."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             if self.__rich_measure__(console, options.update(width=_ROOM)).maximum <= options.max_width:
                 return super().__rich_console__(console, options)
-            needed = self._extra_width + sum(self._get_padding_width(i) for i in range(len(self.columns)))
+            needed = self._extra_width
             for column in self.columns:
                 cells = [cell_len(str(cell)) for cell in column.cells]
                 header = max((cell_len(word) for word in str(column.header).split()), default=0)
@@ -183,8 +172,10 @@ def _kept_whole() -> type[Table]:
                 else:
                     column.min_width = max(column.min_width or 0, min(max([header, *cells]), LEAST_TEXT))
                     needed += column.min_width
-            if needed <= options.max_width:
-                return super().__rich_console__(console, options)
+            for self.collapse_padding in (False, True):
+                room = sum(self._get_padding_width(i) for i in range(len(self.columns)))
+                if needed + room <= options.max_width:
+                    return super().__rich_console__(console, options)
             return self._stacked()
 
         def _stacked(self) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import explained, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import settled, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 LEGEND = (
-    ("", "Correlations: from -1, opposite order, to 1, the same order."),
-    ("–", "–: too few numbers differ."),
-    ("", "actions: those with an advantage. Parts sum to 1 over all roles, or over all kinds."),
+    ("", "correlations: from -1, opposite order, to 1, the same order"),
+    ("–", "–: too few numbers differ"),
+    ("", "actions: those with an advantage"),
 )
 MOST = 7  # roles or kinds that have a column
 
@@ -105,7 +105,7 @@ def _print(console: Console, comparison: Comparison) -> None:
         console.print(words("Where they differ most, one action a trace", "bold"))
         console.print(_worst(comparison))
         console.print()
-    console.print(explained([*tables.values()], *LEGEND), soft_wrap=True)
+    explain(console, [*tables.values()], *LEGEND)
 
 
 def _number(value: float) -> str:

@@ -48,12 +48,6 @@ const page = (() => {
   }
   /* 0 for what is no more than rounding of amounts of a size. */
   const undusted = (value, size) => (value != null && Math.abs(value) < 1e-6 * size ? 0 : value);
-  /* What marks mean in a table of these rows; one interval alone needs no correction. */
-  const starred = (marks, of, rows) => {
-    const intervals = rows.filter((row) => row.low != null).length;
-    const never = !intervals ? "" : `, and never where ${intervals === 1 ? "the interval holds" : "an interval, not corrected, holds"} no difference`;
-    return `${marks}: p < 0.05 with Holm's correction for ${of}${never}.`;
-  };
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   /* How many characters from the beginning tell ids apart, from LEAST on. */
@@ -104,15 +98,16 @@ const page = (() => {
     return whole_;
   }
 
-  /* A note on a table without the sentences on what it does not have; before each, how a cell that it is about begins,
-     behind `NAME: ` one of the column of this name. */
-  function explained(columns, rows, ...sentences) {
+  /* As `credit.cli.shared.answers.explain`: a line for each term that a table has and whose name does not say what it is.
+     A star stands at the end of a cell. */
+  function explained(columns, rows, ...terms) {
     const is_there = (where) => {
-      const at = where.lastIndexOf(": ") + 2;
+      const at = where.lastIndexOf(": ") + 2, begin = at < 2 ? where : where.slice(at);
       const of = at < 2 ? columns : columns.filter(([title]) => title === where.slice(0, at - 2));
-      return !where || rows.some((row) => of.some(([, value]) => String(value(row) ?? "–").startsWith(at < 2 ? where : where.slice(at))));
+      const has = (cell) => (begin === "*" || begin === "†" ? cell.endsWith(` ${begin}`) : begin ? cell.startsWith(begin) : !["", "0", "–"].includes(cell));
+      return !where || rows.some((row) => of.some(([, value]) => has(String(value(row) ?? "–"))));
     };
-    return make("p", { class: "note" }, prose(sentences.filter(([where]) => is_there(where)).map(([, text]) => text).join(" ")));
+    return make("div", { class: "terms" }, terms.filter(([where]) => is_there(where)).map(([, line]) => make("p", { class: "note" }, prose(line))));
   }
 
   function facts(rows) {
@@ -220,5 +215,5 @@ const page = (() => {
   /* The same of prose: whole words, and no mark of its own before the dots. */
   const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

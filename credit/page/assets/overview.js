@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, apart, undusted, starred, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -82,7 +82,7 @@
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
-  const told_above = causes.length && worst && worst.tool === causes[0].tool && (causes[0].tool ? ["", worst.agent].includes(causes[0].agent) : worst.agent === causes[0].agent);
+  const told_above = causes.length && worst && worst.trace === causes[0].trace && worst.event === causes[0].event;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? opening + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
@@ -95,6 +95,7 @@
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
     ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
+    overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
 
@@ -180,7 +181,7 @@
 
   if (differences.lines.length) {
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
-    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], written, 4);
+    const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], ...(row.what.startsWith("traces ") ? [percent, 0] : [written, 4]));
     const range = (row) => (row.low == null ? "–" : shares(row).slice(1).join(" to ")) + (row.stands_out ? " *" : "");
     const told = differences.rows.filter((row) => !row.folded); // a line below names the others, which say the same
     const drawn = told.filter((row) => row.chance != null);
@@ -201,27 +202,25 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
-    const columns = [["number of a trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
-      [`${bad} has more`, (r) => shares(r)[0], "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
+    const columns = [["mean per trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
+      [`${bad} has more`, (r) => shares(r)[0], "n"], [differences.within ? "tasks that differ" : "tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
       ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
-        explained(columns, told, ["", `${Bad}, ${good}: mean over tasks. ${Bad} has more: in what part of the pairs the ${bad} trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared.`],
-          ["traces with", "Traces with an agent, or an error of it: the part of traces."], ["", "Intervals are over tasks."], ["–", `–: fewer than ${overview.summary.least_tasks} differ${differences.within ? "" : `, or ${overview.summary.least_of_both} tasks are there`}, or all do alike.`],
-          ["", starred("Colour and *", `all looked at that could have so small a p${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, told)])]));
+        explained(columns, told, ...differences.terms)]));
   }
 
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
     const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
-    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "–");
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
-      ["difference", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
-      ["would be seen", (r) => (r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]];
+      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
+      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),
@@ -230,13 +229,7 @@
       make("details", {}, make("summary", {}, `In sentences (${number(sides.lines.length - told)})`), ...sides.lines.slice(told).map(note)),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric.replaceAll("_", " ")], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      explained(columns, rows, ["", "Means over tasks, each the mean of its traces; paired: tasks that both sides have, each compared with itself."],
-        ["–", `–: not tested; a test needs ${overview.summary.least_tasks} tasks that both sides have, or as many traces of each side in such tasks, or ${overview.summary.least_tasks} tasks on each side.`], ["few tasks", `Few tasks: fewer than ${overview.summary.least_tasks} differ; the test is of these alone.`], ["no spread", "No spread: all tasks differ alike, or those of a side are alike."],
-        ["has zeros", "Has zeros: a task has none of the amount on one side; intervals of such pairs hold from 40 tasks on."],
-        ["typical ×", `Typical ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has in the typical task that differs, by Hodges and Lehmann. A large task may move the means the other way.`],
-        ["geometric ×", `Geometric ×2: ${sides.heads[1]} has twice what ${sides.heads[0]} has by geometric means over tasks, which are tested.`],
-        ...(rows.some((row) => row.moved) ? [["", "†: an end of the interval was moved to no difference, which the test does not reject."]] : []),
-        ["", `Would be seen: a difference that would have a * in 4 of 5 cases, with as many outcomes missing. ${starred("*", "three parts, each alone: success and outcome, what follows these, and other metrics", sides.differences.map((row) => ({ low: row.without ? null : 0 })))}`], ["≥", "≥: the known part, not compared."]));
+      explained(columns, rows, ...sides.terms));
   }
 
   /* What tells nothing is there for who asks for it. It is drawn when it is opened: a chart has no width before. */
@@ -248,7 +241,7 @@
     const units = () => who[method][by];
     const nothing = methods.every((name) => Object.entries(who[name]).every(([kind, rows]) => !rows.length || overview.alike[name][kind]));
     const noted = make("div");
-    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
+    const none = `fewer than ${summary.least_tasks} tasks differ, or all alike`;
     const holder = make("div");
     const tint = (row) => color(row.stands_out ? (row.difference > 0 ? "plus" : "minus") : "none");
     const picture = chart("Advantage against the rest of the trace, with its 95 % interval", () => {
@@ -259,8 +252,8 @@
         xAxis: { type: "value", ...axis({ more: { name: `against the rest, by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\n${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
-            `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, ${row.signal} with a signal`; }),
+          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+            `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, of which ${row.signal} differ`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: rows.map((row, i) => [row, i]).filter(([row]) => row.low != null)
@@ -276,18 +269,16 @@
       picture.draw();
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
-      const once = units().some((row) => row.rest) ? ", once where two are each other's rest: one comparison, seen from both sides" : "";
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])];
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))),
-        ...(apart && units().length ? [explained(columns, units(), ["95 % interval: –", `–: ${none}.`], ["", starred("Colour and *", `all rows${once}`, units())])] : []));
+        ...(apart && units().length ? [explained(columns, units(), ...overview.unit_terms[method][by])] : []));
       holder.replaceChildren(...(units().length ? [table(columns, units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
       make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
       ...(nothing ? [noted] : []),
       ...folded(nothing, "No method tells who earned it: what they give by unit", () => fill(),
-        make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0.`),
         make("div", { class: "controls" },
           choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
           choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
@@ -370,13 +361,12 @@
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
       ...[rows.length ? note : null, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
-  const verdict = (found) => (found ? "found" : "not found");
   const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
-    ...overview.verdicts.filter((one, i) => one.found != null && (i || sides)).map((one) => make("p", {}, ended(one.told))),
-    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
+    ...overview.verdicts.filter((one, i) => i && one.found != null).map((one) => make("p", {}, ended(one.told))),
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. In traces: so many show it, in no more tasks than by chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => r.verdict, "w"], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found || r.alone) ? [["traces", (r) => (r.found || r.alone ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
     told, "Checks")] : []),
     untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
       table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
@@ -396,6 +386,7 @@
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
+  const in_traces = ["traces", (r) => mark(r.lacks_traces, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
@@ -407,9 +398,11 @@
   ];
   section("costs", "Costs",
     facts(summed),
-    explained([["", ([, text]) => text]], summed, ["≥", `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}.`],
-      ["", "Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls."]),
+    explained([["", ([, text]) => text ?? ""]], summed, ["≥", `≥: a part is not logged${priced ? ", or has no price" : ""}`]),
+    asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
+    ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
+      `${sentence(asked.of_trace.note)}${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
@@ -428,7 +421,7 @@
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.commonness ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
     shares.length && triage.suspects.length ? make("p", { class: "note" }, `In ${sides.heads.join(", in ")}: in what part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side one of the same cause is; not tested.`) : null,
     make("h3", {}, alone ? "Tools" : "Agents"),

@@ -19,7 +19,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["LOOKED_AT", "bytes_looked_at", "may_be_near", "near_keys", "nearest_key"]
+__all__ = ["LOOKED_AT", "bytes_looked_at", "count_key", "may_be_near", "near_keys", "nearest_key"]
 
 LOOKED_AT = 100
 """Files of a reading that are looked at: a program misspells a key in all traces that have it."""
@@ -157,6 +157,11 @@ def _numbers(field: str, words: frozenset[str], value: Any) -> Iterator[tuple[st
             yield from _numbers(f"{field}.{key}", words | _words(key), part)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield field, words, value
+
+
+def count_key(key: str) -> str:
+    """The known key for the count of tokens that a key states, as "input_tokens" for `prompt_tokens`; "" for none."""
+    return _count_of(_words(key))
 
 
 def _count_of(words: frozenset[str]) -> str:

@@ -15,7 +15,6 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.agents import find_agents, owners
-from graphs.formats.native.misspelt import nearest_key
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.by_content import ColumnsByContent
 from graphs.formats.table.cells import (
@@ -28,12 +27,16 @@ from graphs.formats.table.cells import (
     TEXT,
     TOPOLOGY,
     TRUTH,
+    failed,
 )
-from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, text_columns
+from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import columns_option
+from graphs.formats.table.made_calls import note_of_made_calls
+from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
+from graphs.formats.table.type_words import TYPES_OPTION
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -41,6 +44,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
 from graphs.text import counted, excerpt, one_of
@@ -69,6 +73,7 @@ SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
 
+_EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 _OF_A_RUN = frozenset({"events", "spans", "steps", "trajectory", "turns"})
 """Keys whose list of objects is a whole run. A row that has one is no action, and would be read as a run of one."""
 
@@ -108,33 +113,39 @@ def _with_rows(head: bytes, keys: frozenset[str], names: frozenset[str]) -> froz
     return names
 
 
-def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
+def read(
+    sources: Sequence[Source], columns: Mapping[str, str] | None = None, types: Mapping[str, int] | None = None
+) -> Iterator[TraceRecord | Problem]:
     """The traces of all tables, in order of their first rows.
 
     A row that cannot be used refuses its trace, if the row names one. A table that breaks off gives no trace.
 
     Args:
       sources: tables; a trace lies in one of them.
-      columns: our name (a key of `KNOWN`) to the table's.
+      columns: our name (a key of `KNOWN`, or one of `FAMILIES`) to the table's.
+      types: what words of types mean, as of `check_types`.
 
     Raises:
       CreditError: `columns` names a column that this library does not know.
     """
     for name in columns or {}:
-        if name not in KNOWN and not is_text_key(name):
-            expected = f"one of {', '.join(KNOWN)}, or of a text: arguments, {', '.join(SAID)}"
+        if name not in KNOWN and not is_named(name) and not is_text_key(name):
+            named = ", ".join(f"{family}.NAME" for family in FAMILIES)
+            expected = f"one of {', '.join(KNOWN)}, {named}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
-    return _read(sources, columns or {})
+    return _read(sources, columns or {}, types or {})
 
 
-def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+def _read(
+    sources: Sequence[Source], columns: Mapping[str, str], types: Mapping[str, int]
+) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     differs: dict[str, str] = {}  # of these, steps of training that differ within traces, in words
     without_arguments = False  # calls of a table that has no column of them
     for source in sources:
-        table = _Table(source.name)
+        table = _Table(source.name, types)
         try:
             _refuse_traces(source, columns)
             is_cells = is_csv(source)
@@ -145,7 +156,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             version = column_of.get("policy_version", "")
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns}, version)
             content.names = flat_columns(source, content.names)
-            wanted = {*column_of.values(), *content.names}
+            told = {*column_of, *columns}
+            without = {*column_of.values(), *text_columns(columns).values(), *_RESULTS}
+            unnamed = flat_columns(source, unread_names(names, without))
+            near = NearNames(unnamed, told, column_of.get("time", ""))
+            wanted = {*column_of.values(), *content.names, *near.names}
+            texts_of = NumberTexts(() if is_cells else _numbers_of(column_of))
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
                 if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
@@ -153,7 +169,10 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     problem = table.add(line, row, column_of)
                     if problem is not None:
                         yield _with_part(problem, content, row)
-                    elif content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
+                        continue
+                    near.add(row)
+                    texts_of.add(line, row)
+                    if content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
                         turn = trace.turns[-1] if trace.turns else None
                         content.add(trace.trace_id, row, line, trace.agents[-1], turn)
         except TraceError as error:  # traces that a broken table shows may lack rows
@@ -161,6 +180,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            yield from texts_of.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -180,16 +200,17 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
-                told = {*column_of, *columns}
+                named = near.likely()
                 for ours in (*_LIKELY, *["arguments"] * without_arguments):
-                    if ours not in told and (name := likely_column(ours, others, likely.values())):
+                    taken = (*likely.values(), *named.values())
+                    if ours not in told and (name := likely_column(ours, others, taken)):
                         likely.setdefault(ours, name)
-                likely |= {ours: name for ours, name in unsure.items() if ours not in {*column_of, *likely}}
-                for name in (name for name in others if name not in likely.values()):
-                    left = (ours for ours in KNOWN if ours not in {*told, *likely, "event_reward"})
-                    if ours := nearest_key(name, tuple(left)):
+                for ours, name in {**unsure, **named}.items():
+                    if ours not in {*column_of, *likely} and name in others and name not in likely.values():
                         likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
+            if "action" not in column_of and (note := note_of_made_calls(filed)) is not None:
+                yield note
             for trace_id, trace in table.traces.items():
                 if trace is not None:
                     trace = table.traces[trace_id] = in_stated_order(trace)
@@ -213,19 +234,26 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 yield from unfinished_line(source)
         source.release()
     if unread:
-        option = columns_option(likely) if likely else "--columns"
+        likely = {ours: likely[ours] for ours in (*KNOWN, *likely) if ours in likely}
+        option = columns_option(likely, columns) if likely else "--columns"
         expected = f"names of docs/formats/table.md, or {option}: the others are not read"
         expected += "".join(f"; {words}" for words in differs.values())
         if without_arguments:
             expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
-            expected += "; a row failed where its `status` says so"
+            expected += "; rows failed where `status` or a mapped `error` says so"
         shown = excerpt(", ".join(unread))
         about = "reward" if "reward" in likely else ""
         yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected, about=about)
 
 
 _REUSED = "where ids of traces begin again in each, join it to them, as in 3-0"
+
+
+def _numbers_of(column_of: Mapping[str, str]) -> set[str]:
+    """The columns of a table whose cells are numbers, by its own names."""
+    numeric = {"reward", "time", "end", *(name for name, key in _EVIDENCE.items() if key.kind != "id")}
+    return {theirs for ours, theirs in column_of.items() if ours in numeric or ours.partition(".")[0] in FAMILIES}
 
 
 def _with_part(problem: Problem, content: ColumnsByContent, row: Row) -> Problem:
@@ -280,7 +308,8 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
 
 def _event_type(value: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(id_text(value)[:LONGEST_ID], EVENT_CODES)
+    known, stop, near = one_of(id_text(value)[:LONGEST_ID], EVENT_CODES).partition(". ")
+    return f"{known}; {TYPES_OPTION}{stop}{near}"
 
 
 @dataclasses.dataclass
@@ -288,6 +317,7 @@ class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
 
     file: str
+    types: Mapping[str, int]
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
@@ -330,6 +360,10 @@ class _Table:
             self._refuse(trace_id)
             return error.problem
         return None
+
+    def _type(self, cell: Any) -> int | None:
+        name = id_text(cell)
+        return self.types.get(name.strip().lower(), EVENT_CODES.get(name))
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
@@ -434,7 +468,7 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
-        for name in (name for name in column_of if name.partition(".")[0] in FAMILIES):
+        for name in filter(is_named, column_of):
             family, _, of = name.partition(".")
             stated = convert(name, *REWARD)
             if stated is not None and not math.isnan(stated):
@@ -461,7 +495,7 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
+        kind = convert("type", self._type, _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         if event_type == EventType.ORCHESTRATOR_DECISION and convert("stop", *TRUTH):
             event_type = EventType.STOP
@@ -471,6 +505,8 @@ class _Table:
         if role is not None:
             constant("role", spawned or agent, role)
             instance.role = instance.role if spawned else role
+        if "status" not in texts or texts["status"] is None:
+            texts["status"] = "error" if failed(value.get("error")) else None
         chosen = convert("action", TRUTH[0], f"{TRUTH[1]}: whether a policy of the team chose the row")
         time = convert("time", *MOMENT)
         evidence = {
@@ -478,6 +514,16 @@ class _Table:
             for name, key in EVENT_EVIDENCE.items()
             if name in column_of and not (key.kind == "id" and name in value and id_text(value[name]) == NO_ID)
         }
+        end = convert("end", *MOMENT)
+        if time is not None and end is not None:
+            if end < time:
+                expected = f"an end not before the row's time, {excerpt(value['time'])}"
+                place = "out-of-range", self.file, line, column_of["end"], excerpt(value["end"]), expected
+                raise TraceError(Problem(*place, record.trace_id))
+            if evidence.get("seconds") is None:
+                evidence["seconds"] = end - time
+        elif end is not None:
+            time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", id_text, "text") or str(len(record.ids)),

@@ -14,13 +14,17 @@ from graphs.formats.table.cells import EVIDENCE, moment
 from graphs.reading.tables.likely_columns import snake_case
 from graphs.reading.tables.rows import Row
 
-__all__ = ["ColumnsByContent"]
+__all__ = ["BEGIN", "ColumnsByContent"]
+
+_SUFFIX = r"(?:ed)?(?:_?(?:time|at|ts|timestamp))?$"
+BEGIN = re.compile(rf"(?:^|_)(?:start|begin){_SUFFIX}|(?:^|_)created_?(?:time|at)$")
+"""Words in the name of a column, in small letters, that says when a row began."""
 
 _LIKE = {
     re.compile(r"(?:^|_)(?:global|train|training|policy|trainer)_?(?:step|version|iteration)"): ("policy_version",),
     re.compile(r"^(?:step|iteration)$"): ("policy_version", "turn"),
     re.compile(
-        r"^t(?:ime)?$|(?:^|_)(?:timestamp|ts|date_?time|(?:start|end|begin|created|finished)(?:ed)?_?(?:time|at))$"
+        rf"^t(?:ime)?$|(?:^|_)(?:timestamp|ts|date_?time|(?:end(?:ed)?|finished)_?(?:time|at))$|^end$|{BEGIN.pattern}"
     ): ("time",),
     re.compile(r"(?:^|_)(?:turn|step|round|seq|sequence|position)(?:_?(?:id|idx|index|no|num|number))?$"): ("turn",),
 }

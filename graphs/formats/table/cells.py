@@ -16,11 +16,12 @@ from graphs.json_errors import JSON_ERRORS
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import number
 from graphs.reading.times import seconds
-from graphs.traces.missing_names import no_ids
+from graphs.traces.missing_names import is_missing_name, no_ids
 from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
+from graphs.traces.statuses import says_fine
 
-__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "SYSTEM", "TEXT", "TOPOLOGY", "TRUTH", "moment", "truth"]
+__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "SYSTEM", "TEXT", "TOPOLOGY", "TRUTH", "failed", "moment", "truth"]
 
 
 _UTC = re.compile(r" UTC$")
@@ -61,6 +62,19 @@ def truth(value: Any) -> bool | None:
 
 TRUTH: tuple[Callable[[Any], Any], str] = (truth, "true, false, 1 or 0")
 """How cells of truth values are read, and what is expected of them."""
+
+
+def failed(value: Any) -> bool:
+    """Whether a cell of errors says that its row failed: true, or anything but what says that nothing went wrong.
+
+    Examples:
+      >>> [failed(cell) for cell in ("Timeout after 30 s", {"code": 7}, True, "", "None", "no error", 0, None)]
+      [True, True, True, False, False, False, False, False]
+    """
+    if (stated := truth(value)) is not None:
+        return stated
+    text = "" if not value or value != value else str(value).strip()
+    return bool(text) and not is_missing_name(text) and not says_fine(text)
 
 
 def _text(value: Any) -> str | None:

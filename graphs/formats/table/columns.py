@@ -12,11 +12,11 @@ from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
-from graphs.reading.text_keys import is_text_key, text_key
+from graphs.reading.text_keys import FAILED, is_text_key, text_key
 from graphs.text import excerpt, near_names
 from graphs.traces.schema import TRACE_EVIDENCE
 
-__all__ = ["FAMILIES", "KNOWN", "TEXTS", "find_columns", "text_columns"]
+__all__ = ["FAMILIES", "KNOWN", "TEXTS", "find_columns", "is_named", "text_columns"]
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
@@ -30,6 +30,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "type": ("type", "event_type"),
     "id": ("id", "event_id"),
     "time": ("time", "t"),
+    "end": (),  # as `columns` says alone: elsewhere it may be anything, as whether an episode ended
     "token_ids": ("token_ids", "response_ids", "completion_ids"),
     "token_mask": ("token_mask", "response_mask"),
     "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
@@ -42,7 +43,7 @@ KNOWN: dict[str, tuple[str, ...]] = _NAMES | {
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first. A row is
 an event of the native format beside its trace: what these have, a table has, under the same names."""
 FAMILIES = ("rewards", "costs", "metrics")
-"""What a native trace has by name: a column such as `costs.money` has one of them."""
+"""What a native trace has by name: a column such as `costs.money` has one of them (`is_named`)."""
 _TELLING = ("group", "reward", "agent", "role", "model", "turn", "type", "action", "event_reward")
 """Columns without which other numbers come out: one that is only spelt otherwise is not passed over."""
 _JOINTS = re.compile(r"[\s_.-]+")
@@ -58,6 +59,17 @@ def _plain(name: str) -> str:
     return _JOINTS.sub("", name).lower()
 
 
+def is_named(ours: str) -> bool:
+    """Whether a column of ours is one of `FAMILIES`, as `costs.money` is.
+
+    Examples:
+      >>> [is_named(name) for name in ("costs.money", "costs.", "money")]
+      [True, False, False]
+    """
+    family, _, name = ours.partition(".")
+    return family in FAMILIES and bool(name)
+
+
 def text_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Of `columns` those of texts, which the reader leaves in the file and `Traces.text_columns` keeps the names of.
 
@@ -65,7 +77,8 @@ def text_columns(columns: Mapping[str, str]) -> dict[str, str]:
       >>> text_columns({"trace": "run", "arguments": "tool_params"})
       {'arguments': 'tool_params'}
     """
-    return {text_key(ours): theirs for ours, theirs in columns.items() if ours not in KNOWN and is_text_key(ours)}
+    others = {ours: theirs for ours, theirs in columns.items() if ours not in KNOWN and not is_named(ours)}
+    return {text_key(ours): theirs for ours, theirs in others.items() if is_text_key(ours)}
 
 
 def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -86,20 +99,23 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
     taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
-    column_of = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN}  # others are texts
+    read = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN or is_named(ours)}
+    others = {text_key(ours): theirs for ours, theirs in column_of.items() if ours not in read}
+    column_of = read | {ours: theirs for ours, theirs in others.items() if ours in FAILED}  # others are texts
+    told = {*columns, *(["reward"] if "rewards.team" in columns else [])}
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
-        if ours in columns or not candidates:
+        if ours in told or not candidates:
             continue
         if len(candidates) > 1 and candidates[0] != ours:
-            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
+            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]}, columns)} chooses"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
         taken.add(candidates[0])
-    families = (name for name in names if name.partition(".")[0] in FAMILIES and name.partition(".")[2])
+    families = (name for name in names if is_named(name) and name not in columns and name not in taken)
     column_of |= {name: name for name in families if not (name == "rewards.team" and "reward" in column_of)}
     for ours in _TELLING:
-        if ours in columns:
+        if ours in told:
             continue
         first = KNOWN[ours]
         if ours in column_of:  # a name that goes before the one that is there
@@ -107,11 +123,11 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
         spelt = {_plain(name): name for name in first}
         alike = [name for name in names if name not in (*taken, *column_of.values()) and _plain(name) in spelt]
         if alike:
-            named = columns_option({ours: alike[0]})
+            named = columns_option({ours: alike[0]}, columns)
             expected = f"{spelt[_plain(alike[0])]!r}, or {named}: names count as they are written"
             raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
     if "trace" not in column_of:
-        named = columns_option({"trace": likely_column("trace", names, column_of.values())})
+        named = columns_option({"trace": likely_column("trace", names, column_of.values())}, columns)
         expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or {named} to name it"
         near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
         expected += f"; or {near}" if near else ""

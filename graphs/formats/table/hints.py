@@ -27,14 +27,15 @@ _MOST_ROWS = 1000  # whose keys are looked at
 _LONGEST_NAME = 60  # of a column; what is longer is a text
 
 
-def columns_option(column_of: Mapping[str, str]) -> str:
-    """The option that names columns, as it is typed; NAME for a column that is not known.
+def columns_option(column_of: Mapping[str, str], stated: Mapping[str, str] | None = None) -> str:
+    """The option that names columns, as it is typed, behind those that are stated; NAME for one that is not known.
 
     Examples:
-      >>> columns_option({"trace": "rollout", "reward": ""})
-      '--columns trace=rollout,reward=NAME'
+      >>> columns_option({"trace": "rollout", "reward": ""}, {"tool": ""})
+      '--columns tool=,trace=rollout,reward=NAME'
     """
-    named = [f"{ours}={printable(theirs, _LONGEST_NAME) or _PLACEHOLDER}" for ours, theirs in column_of.items()]
+    named = [f"{ours}={printable(theirs, _LONGEST_NAME)}" for ours, theirs in (stated or {}).items()]
+    named += [f"{ours}={printable(theirs, _LONGEST_NAME) or _PLACEHOLDER}" for ours, theirs in column_of.items()]
     return f"--columns {shlex.quote(','.join(named))}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
-from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.likely_columns import likely_column, likely_columns, snake_case
 from graphs.reading.tables.rows import number
 from graphs.text import excerpt, printable
 from graphs.traces.missing_names import is_missing_name
@@ -22,6 +23,7 @@ __all__ = [
     "check_columns",
     "contradictory",
     "ids_of",
+    "near_columns",
     "plain",
     "unread_columns",
     "unread_names",
@@ -33,6 +35,20 @@ TRACE = ("trace", "trace_id")
 
 OF_LABELS = ("rater", "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
+
+
+_OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|session|run)[_ ]?(?:u?id|uuid|name)?")
+"""Names of a column of traces, in small letters, that no id has: a table may lack its header."""
+
+
+def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
+    """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
+    ids = [name for name in columns if name in TRACE]
+    ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
+    values = [field] if field in columns else likely_columns(field, columns, ids)
+    if len(ids) != 1 or len(values) != 1:
+        return {}
+    return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
 
 
 def check_columns(field: str, name: str, columns: Collection[str]) -> None:

@@ -22,14 +22,16 @@ from graphs.reading.tables.join_rows import (
     check_columns,
     contradictory,
     ids_of,
+    near_columns,
     plain,
     unread_columns,
     unusable,
 )
+from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
-from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
@@ -106,6 +108,7 @@ class Join:
         rows: Iterable[tuple[int, dict[str, Any] | Lost]]
         has_types = True  # whether the ids have: all cells of CSV are texts
         if isinstance(table, Mapping):
+            near: dict[str, str] = {}
             rows = enumerate(({"trace": plain(trace), field: plain(value)} for trace, value in table.items()), start=1)
             name = f"<{field}s>"
         else:
@@ -113,14 +116,26 @@ class Join:
             source = Source(name, Path(table), limits)
             rows = read_rows(source, ids=TRACE)
             has_types = not is_csv(source)
-            if not has_types or source.data.startswith(PARQUET):
-                check_columns(field, name, column_names(source))  # which a table has that has no row
+            is_headed = not has_types or source.data.startswith(PARQUET)
+            names = (
+                column_names(source) if is_headed else [key for _, row in rows if isinstance(row, dict) for key in row]
+            )
+            if near := near_columns(field, dict.fromkeys(names)):
+                read = " and ".join(f"`{printable(theirs, 60)}` is read as `{ours}`" for theirs, ours in near.items())
+                expected = f"columns `trace` and `{field}`: {read}"
+                self.problems.append(
+                    Problem("near-columns", name, 1, "columns", excerpt(", ".join(near)), expected, about=field)
+                )
+            elif is_headed:
+                check_columns(field, name, names)  # which a table has that has no row
+            rows = read_rows(source, ids=(*TRACE, *(theirs for theirs, ours in near.items() if ours in TRACE)))
         if field == "reward":
             self.table = name
         else:
             self.table_of_groups = name
         spoilt = self.spoilt[field]
         outcomes = OutcomeWords("row", self.declared) if field == "reward" and not isinstance(table, Mapping) else None
+        texts = NumberTexts([field] if field == "reward" and has_types else ())
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(table, Mapping)
         for line, row in rows:
@@ -136,7 +151,9 @@ class Join:
                 else:
                     self.unnamed.setdefault(field, lost)
                 continue
+            row = {near.get(key, key): value for key, value in row.items()} if near else row
             columns |= dict.fromkeys(row)
+            texts.add(line, row)
             trace: Any = row.get("trace", row.get("trace_id"))
             value: Any = row.get(field)
             if trace is None:
@@ -177,6 +194,7 @@ class Join:
             if mixed.is_failure:
                 into.pop(mixed.trace, None)
                 spoilt.add(mixed.trace)
+        self.problems.extend(texts.notes(name, field))
         if not has_types:
             self.problems.extend(unfinished_line(source, field))
         if is_empty:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-__all__ = ["likely_column", "snake_case"]
+__all__ = ["likely_column", "likely_columns", "snake_case"]
 
 _OF_ROWS = r"(?:step|turn|row|call|action|process|dense|intermediate|shap(?:ed|ing))"
 _LIKE = {
@@ -22,6 +22,8 @@ _LIKE = {
     "arguments": re.compile(r"(?:^|[^a-z])(?:arguments?|args|kwargs|params?|parameters|inputs?)(?![a-z])"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
+_ELSE = {"reward": re.compile(r"(?:^|[^a-z])(?:pass|passed|solved|resolved|verdict|won)(?![a-z])")}
+"""Words that count behind the others."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -36,10 +38,22 @@ def likely_column(ours: str, names: Iterable[str], taken: Collection[str] = ()) 
       >>> [likely_column(ours, ["step_reward", "final_score"]) for ours in ("event_reward", "reward")]
       ['step_reward', 'final_score']
     """
+    return next(iter(likely_columns(ours, names, taken)), "")
+
+
+def likely_columns(ours: str, names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+    """All columns whose names have a word for one of ours, the likeliest first.
+
+    Examples:
+      >>> likely_columns("reward", ["run", "passed", "score"])
+      ['score', 'passed']
+    """
     without = _LIKE["event_reward"] if ours == "reward" else None  # a step's is no outcome
     plain = {name: snake_case(name) for name in names if name not in taken}
     left = {name: words for name, words in plain.items() if without is None or not without.search(words)}
-    return next((name for name, words in left.items() if _LIKE[ours].search(words)), "")
+    patterns = [_LIKE[ours], *([_ELSE[ours]] if ours in _ELSE else [])]
+    found = (name for pattern in patterns for name, words in left.items() if pattern.search(words))
+    return list(dict.fromkeys(found))
 
 
 def snake_case(name: str) -> str:

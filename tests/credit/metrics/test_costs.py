@@ -239,7 +239,8 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)
     assert {row.unit: row.seconds.total for row in cost_rows(traces, "decision")}["tool"] == 2
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "tool"]).stdout.splitlines()
-    assert shown[0].split() == ["tool", "events", "tool", "calls", "tokens", "input", "tokens", "seconds", "errors"]
+    head = ["tool", "events", "tool calls", "tokens", "input tokens", "seconds of work", "errors"]
+    assert shown[0].split() == " ".join(head).split()
     assert next(row for row in shown if row.startswith("web")).split() == ["web", "2", "1", "0", "0", "2", "1"]
     assert next(row for row in shown if row.startswith("total")).split()[1:] == ["4", "1", "40", "300", "5", "1"]
 
@@ -257,7 +258,10 @@ def test_a_group_costs_k_traces(traces: Traces) -> None:
      ("model,input,output\nbig,1,nan\n", ":2: output is 'nan'; expected a price"),
      ("model,input,output\nbig,1,2\nbig,1,2\n", ":3: 'big' stands twice"),
      ("model,cost\nbig,1\n", ":2: column 'cost'; expected some of model, tool"),
-     ("model,tool,call\nbig,web,1\n", "expected one of the two")],
+     ("model,tool,call\nbig,web,1\n", "expected one of the two"),
+     ("model,input,output,call\nbig,1,2,0.5\n", ":2: call is '0.5' of a model; expected none there"),
+     ("tool,call,input\nweb,1,3\n", ":2: input is '3' of a tool; expected none there"),
+     ("big,1,2\n", "no row below the first line; expected a line with the columns model, tool")],
 )  # fmt: skip
 def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(table)
@@ -268,7 +272,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -360,13 +364,31 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 100 + 0.2 * 150 + 2.5 * 50 + 8 * 40) / 1e6),
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], [], []), ([], ["big"], [], ["big"], []))
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (
+        ([], [], [], [], [], []),
+        ([], ["big"], [], ["big"], [], []),
+    )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout
     assert "reads from a cache cost as input, which is too much, of: big" in shown
     assert "writes to a cache cost as input, which is too little, of: big" in shown
     shown = CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "with.csv")]).stdout
     assert "as input" not in shown  # "Writes to a cache cost as input." stood there for every table
+
+
+def test_tokens_of_a_cache_that_input_tokens_leave_out_are_told(tmp_path: Path) -> None:
+    """Of 5,000 tokens from a cache beside 200 that were read, 4,800 cost nothing, without a word."""
+    beside = line("a", "q", 1.0, "big")
+    beside["events"][3] |= {"cached_tokens": 5000}
+    within = line("b", "q", 1.0, "small")
+    within["events"][3] |= {"cached_tokens": 150, "cache_write_tokens": 50}
+    read(tmp_path, beside, within)
+    (tmp_path / "prices.csv").write_text("model,input,output,cached_input,cache_write\nbig,2,8,0.2,2\nsmall,1,1,0,1\n")
+    command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
+    shown = CliRunner().invoke(cli, command).stdout
+    assert "\ninput_tokens leaves out tokens from or into a cache, so money is too little, of: big\n" in shown
+    told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    assert told["models_with_cache_beside_input"] == ["big"]
 
 
 @pytest.mark.parametrize(
@@ -445,7 +467,7 @@ def test_a_legend_explains_only_the_marks_that_a_table_has(tmp_path: Path) -> No
         events = [{"id": f"e{t}", "type": "message", "agent": "a", "t": t} | asked for t in (0, 1)]
         log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}))
         shown = CliRunner().invoke(cli, ["costs", str(log)]).stdout
-        assert {mark: f"{mark}: " in shown for mark in marks} == marks and "seconds: sums" in shown
+        assert {mark: f"{mark}: " in shown for mark in marks} == marks
 
 
 def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path) -> None:
@@ -533,13 +555,89 @@ def test_money_that_only_some_calls_state_is_told_as_a_bound(tmp_path: Path) -> 
     assert "seconds of work\n" in printed and "costs.money, as the log states it of 1 trace: 4\n" in printed
 
 
-def test_sums_by_system_say_of_how_many_traces_they_are(tmp_path: Path) -> None:
-    """Fewer runs of a new version cost less in sum, where each cost more."""
-    event = {"id": "e", "type": "message", "agent": "a", "tokens": 1}
-    lines = [{"trace_id": f"t{i}", "task_id": "q", "system": f"v{i % 3 % 2}", "events": [event]} for i in range(6)]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+def runs(folder: Path, system: str, tasks: str, agents: str) -> list[dict[str, Any]]:
+    """A run of each task by each agent: one call of 10 tokens, or 100 where the task's letter is large."""
+    lines = []
+    for number, task in enumerate(tasks):
+        of = {"type": "tool_call", "tool": "web", "status": "ok", "input_tokens": 0, "model": "big"}
+        of["tokens"] = 100 if task.isupper() else 10
+        events = [of | {"id": f"e{i}", "agent": name} for i, name in enumerate(agents)]
+        lines.append({"trace_id": f"{system}{number}", "task_id": task, "system": system, "events": events})
+    path = folder / "log.jsonl"
+    path.write_text((path.read_text() if path.exists() else "") + "".join(json.dumps(one) + "\n" for one in lines))
+    return lines
+
+
+def test_amounts_of_a_trace_compare_systems_with_unlike_numbers_of_traces(tmp_path: Path) -> None:
+    """Fewer runs of a new version cost less in sum, where each cost more: a line below the sums told how many."""
+    runs(tmp_path, "v1", "aaaabbbb", "xy")
+    runs(tmp_path, "v2", "ab", "xxxy")
+    one = tmp_path / "log.jsonl"
+    lines = [json.loads(line) for line in one.read_text().splitlines()]
+    del lines[-1]["events"][-1]  # y is in one of the two traces of v2
+    one.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = {row.unit: row for row in cost_rows(credit.read(one), "system,agent")}
+    assert {name: (row.traces, row.of_traces) for name, row in rows.items()} == {
+        "v1, x": (8, 8), "v1, y": (8, 8), "v2, x": (2, 2), "v2, y": (1, 2)}  # fmt: skip
+    tokens = {name: (row.tokens.total, row.of_trace()["tokens"].total) for name, row in rows.items()}
+    assert tokens == {"v2, x": (60, 30), "v1, x": (80, 10), "v1, y": (80, 10), "v2, y": (10, 5)}
+    assert [*rows] == [*tokens], "the most expensive of a trace stands first"
+    (whole,) = {row.of_traces for row in cost_rows(credit.read(one), "agent")}
+    assert whole == 10 and {row.of_traces for row in cost_rows(credit.read(one), "system,trace")} == {1}
+    command = ["costs", str(one), "--by", "system,agent"]
+    shown = CliRunner().invoke(cli, command).stdout
+    told = [line.split() for line in shown.partition("\n\n")[2].splitlines()]
+    assert told[0][:4] == ["of", "a", "trace", "traces"]
+    assert told[1] == ["v2,", "x", "2", "3", "30", "0", "–"] and told[4][:6] == ["v2,", "y", "1", "of", "2", "0.5"]
+    assert [row[2:6] for row in told[5:7]] == [["v2", "2", "3.5", "35"], ["v1", "8", "2", "20"]]
+    assert "sums divided by all traces of the system. 1 of 2: the row is in 1 of these.\n" in shown
+    told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    assert (told["costs"][0]["traces"], told["costs"][0]["of_trace"]["tokens"]) == (2, 30)
+    assert (told["total"]["of_traces"], told["total"]["of_trace"]["tokens"]) == (10, 23)
+    assert "of a trace" not in CliRunner().invoke(cli, ["costs", str(one), "--by", "trace"]).stdout
+
+
+def test_systems_that_ran_unlike_mixes_of_tasks_are_told(tmp_path: Path) -> None:
+    """The version that ran the hard tasks looked ten times as dear."""
     command = ["costs", str(tmp_path / "log.jsonl"), "--by"]
-    assert "of so many traces: v0 4, v1 2." in CliRunner().invoke(cli, [*command, "system,agent"]).stdout
-    assert json.loads(CliRunner().invoke(cli, [*command, "system", "--json"]).stdout)["traces_of_systems"] == {
-        "v0": 4, "v1": 2}  # fmt: skip
-    assert "of so many" not in CliRunner().invoke(cli, [*command, "agent"]).stdout
+
+    def told(tasks: str) -> str:
+        (tmp_path / "log.jsonl").unlink(missing_ok=True)
+        runs(tmp_path, "v1", 8 * "abAB" + 4 * "a", "x")
+        runs(tmp_path, "v2", tasks, "x")
+        return CliRunner().invoke(cli, [*command, "system"]).stdout
+
+    unlike = "the mixes of tasks of v1 and v2 are unlike"
+    assert unlike in (found := told("abAABB")) and "weighed alike: credit metrics --sides system\n" in found
+    assert unlike not in CliRunner().invoke(cli, [*command, "agent"]).stdout
+    assert json.loads(CliRunner().invoke(cli, [*command, "system", "--json"]).stdout)["unlike_tasks"]
+    assert unlike not in told(4 * "abAB" + 2 * "a") and unlike not in told(4 * "abAB" + "a")
+    assert "no task is of both v1 and v2: those of one may be harder\n" in told("cccD")
+    runs(tmp_path, "v3", 8 * "abAB", "x")
+    assert "no task is of both v1 and v2" in CliRunner().invoke(cli, [*command, "system"]).stdout
+
+
+def test_what_calls_of_tools_cost_stands_with_its_system(tmp_path: Path) -> None:
+    """One row held the fees of both versions, so that neither's rows added up to what it cost."""
+    runs(tmp_path, "v1", "aa", "x")
+    runs(tmp_path, "v2", "a", "xxx")
+    prices = Prices({"big": Price(0, 1e4)}, {"web": 0.5})
+    traces = credit.read(tmp_path / "log.jsonl")
+    rows = {row.unit: row for row in cost_rows(traces, "system,model", prices)}
+    fees = {name: (row.money.total, row.traces, row.of_traces) for name, row in rows.items() if OF_TOOLS in name}
+    assert fees == {f"v2, {OF_TOOLS}": (1.5, 1, 1), f"v1, {OF_TOOLS}": (1.0, 2, 2)}
+    for system in cost_rows(traces, "system", prices):
+        its = [row.money.total or 0 for name, row in rows.items() if name.startswith(system.unit)]
+        assert sum(its) == pytest.approx(system.money.total)
+
+
+@pytest.mark.parametrize("width", ["60", "80"])
+def test_a_narrow_terminal_has_both_tables_of_costs(tmp_path: Path, width: str) -> None:
+    """With 60 columns each row was a block of lines, which nobody compares."""
+    for system in ("v1", "v2"):
+        runs(tmp_path, system, "ab" * 80, "xyz")
+    (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,3.21\n")
+    command = ["costs", str(tmp_path / "log.jsonl"), "--by", "system,agent", "--prices", str(tmp_path / "prices.csv")]
+    shown = CliRunner(env={"COLUMNS": width}).invoke(cli, command).stdout.splitlines()
+    heads = [line for line in shown if line.split()[-2:] == ["work", "money"]]
+    assert len(heads) == 2 and max(map(len, heads)) <= int(width)

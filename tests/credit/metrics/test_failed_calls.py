@@ -13,7 +13,7 @@ import credit
 from credit.metrics.event_costs import Price, Prices, event_costs
 from credit.metrics.failed_costs import failed_cost
 from credit.metrics.success_costs import success_costs
-from credit.metrics.trace_costs import IDLE, costs_of_traces, with_costs
+from credit.metrics.trace_costs import IDLE, UNSTATED_COST, costs_of_traces, with_costs
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.trace_list import trace_rows
@@ -63,9 +63,12 @@ def test_a_call_that_worked_without_a_count_still_makes_a_sum_incomplete() -> No
     call = asked.event("c", EventType.TOOL_CALL, "a", action=False, tool="grep")
     asked.edge(1, call, EdgeType.CAUSAL)
     for records in ([of_calls(WHOLE, {})], [asked], [of_calls(REFUSED, {})], [of_calls(REFUSED, REFUSED)]):
-        found = costs_of_traces(assemble(records))
+        traces = assemble(records)
+        found = costs_of_traces(traces)
         assert math.isnan(found["tokens"].value[0]) and math.isnan(found["input_tokens"].value[0])
-        assert "logged_money" not in found
+        known = traces.evidence.get("money")
+        assert ("logged_money" in found) == (known is not None and bool(known.mask.any()))
+        assert "logged_money" not in found or found["logged_money"].reasons == [UNSTATED_COST]
 
 
 def test_a_run_that_was_refused_from_its_first_call_on_cost_nothing_and_is_not_compared() -> None:

@@ -778,7 +778,7 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         changed = page.locator("#lead p").filter(has_text="What changed").inner_text()
         assert "success 0 to 1" in changed
         row = page.locator("#sides tbody tr", has_text="success").locator("td").all_text_contents()
-        assert row == ["success", "0", "1", "+1", "no spread *", "–", "12 paired"]  # the star is of the interval
+        assert row == ["success", "0", "1", "+1", "no spread *", "", "12 shared"]  # the star is of the interval
         lines = page.locator("#sides p").all_text_contents()
         assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
@@ -838,6 +838,27 @@ def test_no_table_hides_a_column_on_a_screen_a_phone_or_paper(window: Any, tmp_p
                 assert page.evaluate(f"page.beginning({ids})") == n
 
 
+def test_the_page_has_costs_of_a_trace_by_system(window: Any, tmp_path: Path) -> None:
+    """It had sums by agent alone: what a version cost, and of how many traces, stood nowhere."""
+    records = []
+    for number in range(10):
+        system, task = ("v2", f"q{number % 2}") if number < 2 else ("v1", f"q{number % 5}")
+        events = [{"id": name, "type": "message", "agent": name, "tokens": 10 if system == "v1" else 30}
+                  for name in ("lead", "reviewer")[: 1 + number % 2]]  # fmt: skip
+        records.append({"trace_id": f"t{number}", "task_id": task, "system": system, "events": events})
+    write_page(Findings.of(read(tmp_path, records), {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=(390, 844)) as opened:
+        shown(page := opened.page)
+        rows = page.get_by_label("Costs of a trace by system, agent").locator("tbody tr").all()
+        told = [row.locator("td").all_text_contents()[:3] for row in rows]
+        assert ["v2, reviewer", "1 of 2", "15"] in told and ["v1, lead", "8", "10"] in told
+        assert told[-2:] == [["total of v2", "2", "45"], ["total of v1", "8", "15"]]
+        notes = page.locator("#costs p.note").all_text_contents()
+        said = "Sums divided by all traces of the system. 1 of 2: the row is in 1 of these. The mixes of tasks of v1"
+        assert any(note.startswith(said) for note in notes)
+        assert fits(page) and opened.complaints == []
+
+
 def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> None:
     """Money was there by role, model and tool; counts of a method that tells nobody apart stood before it."""
     records = []
@@ -871,7 +892,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
         assert not fold.locator("p", has_text="But success is of 11 of 12").is_visible()
-        assert "Means over tasks, each the mean of its traces" in page.locator("#sides").inner_text()
+        assert "would be seen: changes from this on have a * in 4 of 5 cases" in page.locator("#sides").inner_text()
         assert any(
             text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told
         )

@@ -341,7 +341,8 @@ def test_what_went_wrong_most_and_nothing_that_differs_are_no_contradiction(
     findings: Findings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cause more common in failed traces stood over "None of the 23 numbers that were looked at differs"."""
-    cause = LeadingCause("loops of sh", "a", "sh", "t", "e", "", 9, 3, 11, 25, 12, 36, False)
+    one = findings.traces.traces["trace"][0].as_py(), findings.traces.events["event"][0].as_py()
+    cause = LeadingCause("loops of sh", "a", "sh", *one, "", 9, 3, 11, 25, 12, 36, False)
     for sure, name in ((True, "What else differs"), (False, "What differs"), (None, "What differs")):
         causes = (dataclasses.replace(cause, beyond_chance=sure),)
         monkeypatch.setattr("credit.page.overview.leading_causes", lambda *_, causes=causes, **__: causes)

@@ -77,7 +77,7 @@ def test_every_count_has_the_mark(tmp_path: Path) -> None:
     assert bounds(run("costs", log, "--by", "trace").stdout, "b") == ["7", "2", "11", "102", "5"]
     listed = run("traces", log).stdout
     assert bounds(listed, "a")[:8] == ["q", "–", "≥7", "≥3", "≥2", "≥11", "≥9", "≥2"]
-    assert bounds(listed, "b")[:8] == ["q", "–", "7", "3", "2", "11", "9", "2"] and "the log lacks lines" in listed
+    assert bounds(listed, "b")[:8] == ["q", "–", "7", "3", "2", "11", "9", "2"] and "≥: a part is not logged" in listed
     shown = run("summary", log).stdout
     assert bounds(shown, "main") == ["2", "≥12", "≥4", "≥4", "≥4", "–", "0seen", "≥20", "≥10"]
     assert bounds(run("summary", log, "--by", "tool").stdout, "web") == ["2", "≥4", "≥4", "–", "0seen", "≥8"]

@@ -59,7 +59,7 @@ def test_a_column_that_is_shown_is_not_called_unread(tmp_path: Path) -> None:
         row: dict[str, object] = {"trace": "t", "group": "q", "reward": 1} | dict.fromkeys(names, WHY)
         found = read(table(tmp_path, "csv", [row | ({} if status is None else {"status": status})])).problems
         for problem in found:
-            assert ("its `status` says so" in problem.expected) == (unread == "error")
+            assert ("a mapped `error` says so" in problem.expected) == (unread == "error")
         values = [problem.value for problem in found if problem.kind == "unread-columns"]
         assert values == [repr(unread)] * bool(unread)
 

@@ -335,8 +335,9 @@ def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: P
 @pytest.mark.parametrize(
     ("header", "renamed"),
     [
-        ("id,score", ": rename `score` to `reward`"), ("trace,score", ": rename `score` to `reward`"),
-        ("id,reward", ""),
+        ("id,score", ": rename `score` to `reward`"), ("id,reward", ""), ("trace,points,note", ""),
+        ("trace,score,passed", ": rename `score` to `reward`"),
+        ("run_7,score", ": rename `run_7` to `trace` and `score` to `reward`"),
         ("run,passed,outcome", ": rename `run` to `trace` and `outcome` to `reward`"),
     ],
 )  # fmt: skip
@@ -345,12 +346,42 @@ def test_a_table_of_other_columns_is_refused_and_says_what_to_rename(
 ) -> None:
     """A user gave `--columns reward=score`, which names columns of logs, and the same error came again."""
     file = tmp_path / "rewards.csv"
-    file.write_text(f"{header}\nb,1{',1' * header.count(',passed')}\n")
+    file.write_text(f"{header}\nb,1{',1' * (header.count(',') - 1)}\n")
     with pytest.raises(TraceError, match=r"expected columns `trace` and `reward`.* \[bad-header\]") as caught:
         read(log, rewards=file)
     problem = caught.value.problem
     assert problem.file == str(file)
     assert problem.expected == f"columns `trace` and `reward`, which --columns does not name (it is for logs){renamed}"
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("field", "names"),
+    [("reward", ("run_id", "passed", "note")), ("reward", ("rolloutId", "reward")), ("reward", ("trace", "score")),
+     ("group", ("run", "task", "reward"))],
+)  # fmt: skip
+def test_a_table_of_other_columns_is_read_where_one_each_may_be_meant(
+    field: str, names: tuple[str, ...], form: str, log: Path, tmp_path: Path
+) -> None:
+    """`run_id,passed` was refused: the file had to be written anew."""
+    rows = [
+        dict(zip(names, (trace, value, "x"), strict=False)) for trace, value in (("a", 1.0), ("b", 0.0), ("c", 1.0))
+    ]
+    file = tmp_path / f"table.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    elif form == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        file.write_text("\n".join([",".join(names), *(",".join(map(str, row.values())) for row in rows)]) + "\n")
+    given: dict[str, Any] = {f"{field}s": file}
+    traces = read(log, **given)
+    found = traces.reward[:3].tolist() if field == "reward" else traces.traces["group"].to_pylist()
+    assert [float(value) for value in found] == [1.0, 0.0, 1.0]
+    (note,) = [problem for problem in traces.problems if problem.kind == "near-columns"]
+    read_as = {names[0]: "trace", names[1]: field}
+    said = " and ".join(f"`{theirs}` is read as `{ours}`" for theirs, ours in read_as.items() if theirs != ours)
+    assert note.expected == f"columns `trace` and `{field}`: {said}" and not note.is_failure
 
 
 @pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])

@@ -1,0 +1,109 @@
+"""What it cost that agents made calls again: retries of calls that failed, and later rounds of loops."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from credit.metrics.cost_summary import Amount, amounts
+from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
+from graphs.text import amount, at_least, counted, percent
+from graphs.traces.batch import Traces
+
+__all__ = ["RepeatedCost", "repeated_cost"]
+
+WORDS = {
+    "tokens": "{} tokens generated",
+    "input_tokens": "{} read",
+    "money": "{} money at the given prices",
+    "logged_money": "{} money as logged",
+    "seconds": "{} seconds of work",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RepeatedCost:
+    """What calls of tools cost that an agent made before, arguments and all.
+
+    It is the sum over these calls, their results, and the model calls that asked for nothing else. What agents did
+    that such a call started again is not in it.
+
+    Attributes:
+      again, calls: how many were made again after they failed, or in a later round of a loop (`LOOP`), and all calls.
+      asked: how many model calls asked for nothing else.
+      whole: whether the log tells of each call whether it was; else all numbers are lower bounds.
+      costs: by name, of `WORDS`; "missing" of an amount counts the events whose number the log lacks.
+      shares: the part that each is of all, where both are known.
+    """
+
+    again: int
+    calls: int
+    asked: int
+    whole: bool
+    costs: dict[str, Amount]
+    shares: dict[str, float]
+
+    def told(self) -> str:
+        """In a sentence; "" where no cost of them is known."""
+        costs = []
+        for name, words in WORDS.items():
+            if (cost := self.costs[name]).total:
+                share = f" ({percent(self.shares[name])})" if name in self.shares else ""
+                costs.append(words.format(at_least(amount(cost.total, 4), cost.missing > 0 or not self.whole)) + share)
+        again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls"
+        asked = f"with {counted(self.asked, 'model call')} for these alone " if self.asked else ""
+        return f"{again} repeat a failed call or a loop; {asked}they cost {', '.join(costs)}" if costs else ""
+
+
+def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:
+    """What repeated calls cost; None where no call is known to be one.
+
+    Args:
+      traces: what was read.
+      prices: of models and tools; without them there is no money but what the log states.
+      calls: of the traces, where they are known.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()})
+      >>> for name, status in (("x", "error"), ("y", "ok")):
+      ...     _ = record.event(name, 4, "a", action=True, tool="web", tokens=5, content_ref="same", status=status)
+      >>> repeated_cost(assemble([record])).told()
+      '1 of 2 tool calls repeat a failed call or a loop; they cost 5 tokens generated (50 %)'
+    """
+    calls = calls or ToolCalls(traces)
+    again = calls.again
+    if not again.any():
+        return None
+    n = traces.sizes.events
+    asking, action = calls.asking, np.asarray(traces.graph.action_mask)[:n]
+    other = np.zeros(n, bool)
+    other[asking[~again]] = True  # asks for a call that is none of these
+    alone = again & action[asking] & ~other[asking]
+    asked = np.setdiff1d(asking[alone], calls.rows)
+    part = np.zeros(n, np.int64)
+    part[calls.rows[again]] = 1
+    part[calls.results] = part[calls.calls]
+    part[asked] = 1
+    told = not calls.untold and not calls.uncompared and bool(has_statuses(traces).all())
+    costs, sums = event_costs(traces, prices), {}
+    for name in WORDS:
+        if name == "logged_money":
+            every, own = (token_counts(traces, "money", hidden=hidden) for hidden in (True, False))
+            least = np.nan_to_num(own)
+        else:
+            every, least = getattr(costs, name), costs.least[name]
+        sums[name] = amounts(every, part, 2, least)
+    found = {name: of[1] for name, of in sums.items()}
+    shares = {
+        name: one.total / (one.total + (rest.total or 0.0))
+        for name, (rest, one) in sums.items()
+        if one.total and not one.missing and not rest.missing
+    }
+    whole = told and not lacking_traces(traces).any()
+    return RepeatedCost(int(again.sum()), len(again), len(asked), whole, found, shares if whole else {})

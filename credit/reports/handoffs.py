@@ -1,0 +1,142 @@
+"""Who takes part in a run: the agent that it was handed to, one that was left out, or others than most of its task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.endings import ended_early
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.taking_part import taking_part
+from credit.reports.tasks import task_ids
+from credit.reports.tool_calls import ToolCalls
+from graphs.structure.forest import real_edges
+from graphs.task_means import LEAST_TASKS
+from graphs.text import printable
+from graphs.traces.batch import Traces
+
+__all__ = ["Handoff", "handoffs"]
+
+MOST, OF_TEAM = 10, 100
+"""Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
+traces. One with a name of its own in each trace says nothing of two."""
+NAME = 40
+"""Length of a name in a sentence."""
+
+
+class Handoff(NamedTuple):
+    """Runs that are alike in who takes part.
+
+    Attributes:
+      words: how.
+      rows: of each of these runs the event to look at: int [n].
+      tells: of which traces the log tells whether they are among these: bool [traces].
+    """
+
+    words: str
+    rows: np.ndarray
+    tells: np.ndarray
+
+
+def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[Handoff]:
+    """Runs with each agent, then those without it, and those with other agents than most runs of their group have.
+
+    More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
+    counts only if it acts early: among the first actions, as many as each run of the task has.
+
+    To look at is the event that handed the run to the agent: the cause of its first event, else the last event of the
+    one that spawned it, else the last action before. A run without an agent has its last action; one that ended early
+    may have had no turn for it, and does not tell.
+
+    Args:
+      traces: what was read.
+      calls: its tool calls.
+      differs: whether a number of each trace differs between failed and succeeded ones.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=["q"] * 8, trace=["a", "a", "b", "b", "c", "c", "d", "d"], agent=["x", "y"] * 3 + ["x", "z"],
+      ...     reward=[1.0] * 6 + [0.0] * 2)
+      >>> [(one.words, one.rows.tolist()) for one in handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False)]
+      [('runs with other agents than most runs of their task', [7])]
+    """
+    every, acts, tells = taking_part(traces, calls)
+    some, none = ((of & tells).sum(axis=1) for of in (acts, ~acts))
+    fewer = np.where(some > 1, np.minimum(some, none), 0)
+    kept = np.sort([i for i in np.argsort(-fewer, kind="stable") if fewer[i]][:OF_TEAM]).astype(np.int64)
+    names, acts, tells, fewer = [every[i] for i in kept.tolist()], acts[kept], tells[kept], fewer[kept]
+    if not names:
+        return
+    graph, n = traces.graph, traces.sizes
+    action = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
+    of = np.asarray(graph.trace_ids)[action]
+    count, last = np.bincount(of, minlength=n.traces), np.full(n.traces, -1)
+    last[of] = action
+    whole = (last >= 0) & ~ended_early(traces, calls)[0] & ~lacking_traces(traces)
+    handed, linked, turn, own = _handed(traces, names, action)
+    agent, called = np.asarray(graph.agent_ids), traces.agents["name"].to_pylist()
+    _, task = np.unique(task_ids(traces), return_inverse=True)
+    least = np.full(task.max(initial=0) + 1, n.events)
+    np.minimum.at(least, task[whole], count[whole])
+    early = turn < least[task]
+    looked = [i for i in np.argsort(-fewer, kind="stable").tolist() if fewer[i] >= LEAST_TASKS][:MOST]
+    any_longer = differs(count)
+    longer = {i: any_longer and differs(count - own[i]) for i in looked}
+    for i in looked:
+        having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
+        by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
+        words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
+        tell = tells[i] & (having | whole | (not longer[i]))
+        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell)
+    for i in looked:
+        if not longer[i]:
+            lacking, tell = ~acts[i] & tells[i] & whole, tells[i] & (acts[i] | whole)
+            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell)
+    formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
+    group = np.asarray(graph.group_ids)[: n.traces]
+    group = np.unique(np.stack([group, formats, whole]), axis=1, return_inverse=True)[1].ravel()
+    others, team = (np.bincount(group) - 1)[group], acts & (early | (not any_longer))
+    _, same, size = np.unique(np.vstack([group, team]), axis=1, return_inverse=True, return_counts=True)
+    unlike = whole & (2 * (size - 1)[same.ravel()] < others)
+    rows = last.copy()
+    for i in range(len(names)):  # the first agent that most of the others lack
+        extra = team[i] & (2 * (np.bincount(group, team[i])[group] - 1) <= others)
+        rows[extra] = np.minimum(rows, handed[i])[extra]
+    if unlike.any():
+        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0))
+
+
+def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Where each name was handed each trace, -1 where it has no event, whether the log states who did it, how many
+    actions come before its first one, and how many it has: [names, traces] each."""
+    graph, n = traces.graph, traces.sizes
+    agent, trace = (np.asarray(ids)[: n.events].astype(np.int64) for ids in (graph.agent_ids, graph.trace_ids))
+    every = np.array(traces.agents["name"].to_pylist(), object).astype(str)
+    of = np.searchsorted(names, every).clip(max=len(names) - 1)
+    name = np.where(np.array(names)[of] == every, of, -1)[agent]
+    (senders, receivers), cause = real_edges(graph), np.full(n.events, -1)
+    other = name[senders] != name[receivers]
+    np.maximum.at(cause, receivers[other], senders[other])
+    mine = np.flatnonzero(name >= 0)
+    first = mine[np.unique((name * n.traces + trace)[mine], return_index=True)[1]]
+    # The last event of the spawner before the first of the agent: rows of one instance ascend.
+    place = np.sort(agent * n.events + np.arange(n.events))
+    parent = np.asarray(graph.agent_parent)[agent[first]].astype(np.int64)
+    before = place[np.searchsorted(place, parent * n.events + first) - 1]
+    spawned = (before // n.events == parent) & (parent != agent[first])
+    at = np.where(cause[first] >= 0, cause[first], np.where(spawned, before % n.events, -1))
+    stated = at >= 0
+    acted = action[np.maximum(np.searchsorted(action, first) - 1, 0)]
+    at = np.where(stated, at, np.where((acted < first) & (trace[acted] == trace[first]), acted, first))
+    handed, linked = np.full((len(names), n.traces), -1), np.zeros((len(names), n.traces), bool)
+    handed[name[first], trace[first]], linked[name[first], trace[first]] = at, stated
+    turn, own = np.full((len(names), n.traces), n.events), np.zeros((len(names), n.traces), np.int64)
+    rank = np.arange(len(action)) - np.searchsorted(trace[action], trace[action])
+    acted = np.flatnonzero(name[action] >= 0)
+    code = (name * n.traces + trace)[action[acted]]
+    code, first, size = np.unique(code, return_index=True, return_counts=True)
+    turn.flat[code], own.flat[code] = rank[acted[first]], size
+    return handed, linked, turn, own

@@ -1,0 +1,191 @@
+"""Whether a verdict passes more failed traces, or fails more succeeded ones, on one side, or of one system."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from credit.doctor.verdict_errors import VerdictErrors
+from credit.reports.tasks import task_ids
+from credit.sides.side_words import MOST_TOLD
+from graphs.dealing import Dealt, dealt
+from graphs.task_means import LEVEL, holm
+from graphs.text import percent, printable
+from graphs.traces.batch import Traces
+
+__all__ = ["VerdictChange", "told_changes", "verdict_changes", "verdicts_by_system"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VerdictChange:
+    """The part of a verdict's failed, or succeeded, traces in which it is wrong, on two sides.
+
+    Attributes:
+      verdict: its channel.
+      succeeded: whether they succeeded, and the verdict fails some; else they failed, and it passes some.
+      wrong, traces: how many, of each side.
+      difference: of these parts, second − first, over tasks as `verdict_changes` weighs them.
+      p: of the test that the sides are alike, by Holm's method for all verdicts; None where no sides of these traces
+        would give a p below 0.05.
+      least: the least p that any sides of these traces would give.
+      alone: p before Holm's method; None likewise.
+      tests: how many `p` is corrected for.
+    """
+
+    verdict: str
+    succeeded: bool
+    wrong: tuple[int, int]
+    traces: tuple[int, int]
+    difference: float
+    p: float | None
+    least: float
+    alone: float | None = None
+    tests: int = 1
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether it differs beyond chance."""
+        return self.p is not None and self.p < LEVEL
+
+    @property
+    def name(self) -> str:
+        """What a sentence on a change calls it."""
+        return _kind(self.verdict, self.succeeded)
+
+    def told(self) -> str:
+        """The counts of both sides, and what the test says; the difference over tasks where counts go another way."""
+        sides = [_part(*of) for of in zip(self.wrong, self.traces, strict=True)]
+        before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
+        unlike = self.stands_out and (after - before) * self.difference <= 0
+        return f"{self.name} {' to '.join(sides)}{f', by task {self.difference:+z.2g}' * unlike}, {self.why()}"
+
+    def why(self) -> str:
+        """Whether it differs beyond chance, and why not."""
+        if self.stands_out:
+            return "beyond chance"
+        if self.wrong == (0, 0) or self.wrong == self.traces:
+            return "the same"
+        if self.p is None or self.least * self.tests >= LEVEL:
+            return "too few to tell"
+        alone = self.alone is not None and self.alone < LEVEL
+        return f"not beyond chance after correction for {self.tests} tests" if alone else "within chance"
+
+
+def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:
+    """Both kinds of errors of each verdict on two sides, those that differ most clearly first.
+
+    Few tasks fail on both sides where each has few runs, so those of one side count, too. A task with n and m traces on
+    the sides gives the difference of its parts the weight n m / (n + m). The others give that of the means over the h
+    and k tasks of each side, with h k / (h + k). By chance the difference of a task might have the other sign, and a
+    task of one side might be of the other (`graphs.dealing.dealt`): runs of a task may all be misjudged alike. Where a
+    task has more traces on one side, the larger p counts, of this and of traces that were dealt otherwise within tasks.
+    P-values are corrected together.
+
+    Args:
+      errors: of `verdict_errors`.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+      task: of each trace: int [traces].
+
+    Reference: Cochran 1954, Some methods for strengthening the common χ² tests; Holm 1979; Tarone 1990.
+
+    Examples:
+      >>> from credit.doctor.verdict_errors import Part
+      >>> rows, part = np.arange(16), Part(0.5, 0.2, 0.8)
+      >>> one = VerdictErrors("checker", rows, np.zeros(16, bool), rows % 2 == 1, part, part, part)
+      >>> [change.told() for change in verdict_changes([one], rows % 2, rows // 2)]
+      ['failures that checker passes 0 of 8 (0 %) to 8 of 8 (100 %), beyond chance']
+    """
+    found = _corrected(_compared(errors, side, task))
+    return sorted(found, key=lambda one: (1.0 if one.p is None else one.p, -abs(one.difference)))
+
+
+def told_changes(changes: Sequence[VerdictChange], *, certain: bool = False) -> str:
+    """Sentences on all changes, or on those beyond chance; "" without any."""
+    told = [one.told() for one in changes if one.stands_out or not certain]
+    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    return "; ".join(told)
+
+
+def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
+    """Which verdicts are wrong more often of one system that the log states than of others, beyond chance; "" without.
+
+    Each system is compared with all others as two sides are; two are compared once. P-values are corrected together.
+
+    Args:
+      traces: what was read.
+      errors: of `verdict_errors` on these.
+    """
+    stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
+    names, task = sorted({*stated.tolist()} - {""}), task_ids(traces)
+    sides = [np.where(stated == "", -1, stated == name) for name in (names if len(names) > 2 else names[1:])]
+    found = _corrected([one for side in sides for one in _compared(errors, side, task)])
+    told = []
+    for name, good in dict.fromkeys((one.verdict, one.succeeded) for one in found if one.stands_out):
+        one = next(each for each in errors if each.name == name)
+        counts = [one.counts(stated == system)[2 * good : 2 * good + 2] for system in names]
+        parts = [f"{printable(system, 60)} {_part(*count)}" for system, count in zip(names, counts, strict=True)]
+        parts[MOST_TOLD:] = ["…"] * (len(parts) > MOST_TOLD)
+        told.append(f"{_kind(name, good)} differ by system beyond chance: {', '.join(parts)}")
+    return "; ".join(told)
+
+
+def _kind(verdict: str, succeeded: bool) -> str:
+    kind, does = ("successes", "fails") if succeeded else ("failures", "passes")
+    return f"{kind} that {printable(verdict, 60)} {does}"
+
+
+def _part(some: int, every: int) -> str:
+    return f"{some} of {every} ({percent(some / every)})" if every else "0 of 0"
+
+
+def _compared(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:
+    """`verdict_changes` without a correction."""
+    found = []
+    for one in errors:
+        sides = side[one.rows]
+        for good in (False, True):
+            of = (one.good == good) & (sides >= 0)
+            wrong, second = one.wrong[of], sides[of] == 1
+            (first, every), (last, all_) = ((int(wrong[end].sum()), int(end.sum())) for end in (~second, second))
+            if every and all_:
+                difference, test = _tested(wrong, second, task[one.rows][of])
+                p = test.p if test.least < LEVEL else None
+                found.append(VerdictChange(one.name, good, (first, last), (every, all_), difference, p, test.least))
+    return found
+
+
+def _corrected(found: list[VerdictChange]) -> list[VerdictChange]:
+    tests = sum(one.p is not None for one in found)
+    corrected = holm([math.nan if one.p is None else one.p for one in found], least=[one.least for one in found])
+    return [
+        one if one.p is None else dataclasses.replace(one, p=p, alone=one.p, tests=tests)
+        for one, p in zip(found, corrected, strict=True)
+    ]
+
+
+def _tested(wrong: np.ndarray, second: np.ndarray, task: np.ndarray) -> tuple[float, Dealt]:
+    """The difference and the test of `verdict_changes`, of traces of one kind on two sides."""
+    _, of = np.unique(task, return_inverse=True)
+    bad, count = (
+        np.stack([np.bincount(of, weight * (second == one)) for one in (False, True)]) for weight in (wrong, 1.0)
+    )
+    both, share = np.all(count > 0, axis=0), bad / np.maximum(count, 1)
+    weight = np.where(both, count.prod(axis=0) / count.sum(axis=0), 0.5)
+    # Sums over the second side, of which what a pair adds under either sign is a half.
+    place, last = np.nonzero((count > 0).T)
+    score, stratum = (2 * weight * share)[last, place], np.where(both, np.arange(len(both)), -1)[place]
+    test = dealt(score, last == 1, stratum)
+    if np.any(count[0, both] != count[1, both]):
+        inside, alone = both[of], ~both[place]
+        parts = (wrong[inside], score[alone]), (second[inside], last[alone] == 1), (of[inside], stratum[alone])
+        by_trace = dealt(*map(np.concatenate, parts))
+        test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
+    ends = [share[one, count[1 - one] == 0] for one in (0, 1)]
+    many = math.prod(map(len, ends)) / max(sum(map(len, ends)), 1)
+    apart = float(((share[1] - share[0]) * weight)[both].sum())
+    apart += many * float(ends[1].mean() - ends[0].mean()) if many else 0.0
+    total = float(weight[both].sum()) + many
+    return apart / total if total else 0.0, test
