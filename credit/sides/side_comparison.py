@@ -106,7 +106,7 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -373,8 +373,6 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
-        each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.word == "system" else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -394,6 +392,11 @@ class SideComparison:
         others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
         least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+
+    def hints(self) -> list[str]:
+        """What other commands and options would do."""
+        each = "`credit costs --by system,agent` has the costs of each agent on each side."
+        return [*filter(None, [self.sides.turn]), *[each] * bool(self.agents and self.sides.word == "system")]
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""
