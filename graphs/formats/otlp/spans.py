@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.faults import named_fault
+from graphs.formats.common.faults import has_failed, named_fault
 from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text, stopped_by
@@ -96,7 +96,7 @@ def otlp_span(wire: WireSpan, resource: Attributes, place: Place, trace: str) ->
         attributes(wire.attributes),
         resource,
         place,
-        failed=wire.status is not None and wire.status.code in (2, "STATUS_CODE_ERROR"),
+        codes=[wire.status.code if wire.status is not None else None],
         message=wire.status.message if wire.status is not None else None,
         events=[(event.name, event.time_unix_nano, attributes(event.attributes)) for event in wire.events or ()],
         links=[attributes(link.attributes) for link in wire.links or ()],
@@ -112,7 +112,7 @@ def make_span(
     resource: Attributes,
     place: Place,
     *,
-    failed: bool,
+    codes: Iterable[Any],
     message: Any = None,
     events: Iterable[tuple[str | None, int | str | None, Attributes]] = (),
     links: Iterable[Attributes] = (),
@@ -126,7 +126,7 @@ def make_span(
       times: start and end, in nanoseconds.
       attributes, resource: attributes of the span and of its resource.
       place: where it stands.
-      failed: whether its status is an error.
+      codes: of its status, as of `has_failed`.
       message: that of its status.
       events, links: its events, each with name, time and attributes, and its links.
 
@@ -159,6 +159,7 @@ def make_span(
     marks = _marks(attributes, place, trace) if PREFIX in keys else {}
     if any(key.startswith(PREFIX) for key in resource):
         marks = _marks(resource, place, trace, of_resource=True) | marks
+    failed = has_failed(codes, attributes, (about for name, _, about in events if name == "exception"))
     start = _nanoseconds(times[0], "startTimeUnixNano", place, trace)
     end = _nanoseconds(times[1], "endTimeUnixNano", place, trace)
     service, release = resource.get("service.name"), resource.get("service.version")
