@@ -30,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
@@ -44,29 +44,29 @@ NAME, SAID = 40, 100
 class LeadingCause:
     """Something that went wrong in traces.
 
-      Attributes:
-        words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-          of other calls, its cut answers, how runs end, or who takes part.
-    agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
-      the agent that decided it, "" where several did.
-        trace, event: one to look at, the first of a failed trace.
-        text: the beginning of what that event says; "" where the log has nothing.
-        failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
-        of_failed, of_succeeded: of how many whose log tells.
-        traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
-        of_traces: of how many whose log tells.
-        others: whether others are known to have succeeded, and none to have failed.
-        kinds: what failed and succeeded traces are called.
-        passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
-        beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
-        close: whether it narrowly misses that.
-        wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
-          decided here.
-        evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
-        of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
-        more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
-        of_team: whether it is who takes part, which may follow from what went wrong before.
-        lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
+    Attributes:
+      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
+        of other calls, its cut answers, how runs end, or who takes part.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
+        the agent that decided it, "" where several did.
+      trace, event: one to look at, the first of a failed trace.
+      text: the beginning of what that event says; "" where the log has nothing.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      of_failed, of_succeeded: of how many whose log tells.
+      traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
+      of_traces: of how many whose log tells.
+      others: whether others are known to have succeeded, and none to have failed.
+      kinds: what failed and succeeded traces are called.
+      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+      beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      close: whether it narrowly misses that.
+      wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
+        decided here.
+      evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
+      of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
+      more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
+      of_team: whether it is who takes part, which may follow from what went wrong before.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
     words: str
@@ -391,10 +391,15 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
-        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
-    return f"{'; '.join(told)}." if causes else ""
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """What other options would decide about the causes."""
+    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

@@ -47,6 +47,7 @@ __all__ = [
     "SPANNED",
     "UNLOGGED_CALLS",
     "UNSETTLED",
+    "WORDED",
     "Agent",
     "TraceRecord",
     "ZonelessTime",
@@ -76,6 +77,8 @@ AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
+WORDED = "{} is {}"
+"""The metric that is 1 where a channel's number was read from a word, of which the channel has three or more."""
 UNSETTLED = "unsettled-rewards"
 """The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"

@@ -36,7 +36,7 @@ HEADS = {
     "input_tokens": "input tokens",
     "seconds": "seconds of work",
     "errors": "errors",
-    "money": "money at prices",
+    "money": "money",
     "logged_money": "money, as logged",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")

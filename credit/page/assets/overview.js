@@ -361,13 +361,12 @@
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
       ...[rows.length ? note : null, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
-  const verdict = (found) => (found ? "found" : "not found");
   const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
     ...overview.verdicts.filter((one, i) => i && one.found != null).map((one) => make("p", {}, ended(one.told))),
-    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. In traces: so many show it, in no more tasks than by chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => r.verdict, "w"], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found || r.alone) ? [["traces", (r) => (r.found || r.alone ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
     told, "Checks")] : []),
     untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
       table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);

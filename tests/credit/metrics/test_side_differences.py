@@ -1103,7 +1103,7 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool, draws: int) -> No
         assert row.low < row.difference < (row.high or 0)
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [(3, 1), (8, 1), (1, 8), (2, 2)])
 def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tuple[int, int]) -> None:
     """A mean of 8 runs takes in the rare large ones: the ratio of 1 run to it was 0.7 of the true one."""
@@ -1231,7 +1231,7 @@ APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], fl
 """A metric, the differences of tasks, of amounts of their logarithms, and the true mean."""
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize(
     ("world", "seeds"),

@@ -95,8 +95,8 @@ def test_a_wrong_agent_of_one_task_may_be_the_right_one_of_another(tmp_path: Pat
     number = int(cause.trace[1:])
     assert records[number]["events"][1]["text"] != f"to {right[number // 6]}"
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    own = " Counts of traces have a test of their own, so they may differ where no number above does.\n"
-    assert "differs beyond chance.\n" in printed and f"of trace {cause.trace}.{own}" in printed
+    own = "These counts of traces have a test of their own. No number of a trace, below, differs beyond chance.\n"
+    assert "differs beyond chance.\n" in printed and f"of trace {cause.trace}.\n{own}" in printed
 
 
 def test_who_takes_part_at_random_is_a_cause_in_one_log_of_20(tmp_path: Path) -> None:
