@@ -1537,7 +1537,8 @@ def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
     row = next(row for row in told["differences"] if row["metric"] == "success")
     means = [np.mean([np.mean(good[model, task]) for task in range(24)]) for model in "ab"]
     assert told["sides"] == ["a", "b"] and [row["first"], row["second"]] == pytest.approx(means) and row["stands_out"]
-    assert "6 traces without a side, where no model of reviewer is stated" in told["lines"]
+    none = "6 traces without a side, where no model of reviewer is stated"
+    assert none in told["lines"] and f"{none}." in told["caveats"]
     others = "the sides differ in the model of an agent, too (coder: m in 100 % against 0 %, coder: n in 0 % against"
     assert told["but"].startswith(others) if both else told["but"] == ""
     assert json.loads(run("metrics", log, "--sides", "model:reviewer=b,a", "--json").stdout)["sides"] == ["b", "a"]
