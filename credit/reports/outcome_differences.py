@@ -547,7 +547,7 @@ def outcome_differences(
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
     compared = compared_kinds(traces, judged)
-    failed, told, unit, task, kept, within, _ = compared
+    failed, told, unit, task, kept, within, *_ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
