@@ -155,6 +155,7 @@ def leading_causes(
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes; those of the largest difference first. Without any, those
     that are where all traces are taken together, by two standard errors, which is said: within tasks may be too few.
+    One that succeeded traces of the same tasks have more often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
@@ -197,8 +198,12 @@ def leading_causes(
     if kinds is not None:
         sure, near = _beyond_chance(kinds, values)
         size: list[tuple[float, ...]] = [
-            (1, chance) if chance else (0, more) if (more := _more_failed(*some, *of_all)) >= 2 else ()
-            for chance, some, of_all in zip(sure, has, of, strict=True)
+            (1, chance)
+            if chance
+            else (0, more)
+            if (more := _more_failed(*some, *of_all)) >= 2 and not kinds.counts(value).turned
+            else ()
+            for chance, some, of_all, value in zip(sure, has, of, values, strict=True)
         ]
         close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
         for i in _told_by_others(every, having, sure, trace):

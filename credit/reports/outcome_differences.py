@@ -561,7 +561,7 @@ def outcome_differences(
             *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
         )
     compared = compared_kinds(traces, judged)
-    failed, told, unit, task, kept, within, _ = compared
+    failed, told, unit, task, kept, within, *_ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
