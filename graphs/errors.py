@@ -33,7 +33,7 @@ _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header", "repeated-lines",
      "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files",
      "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans", "cut-short", "outside-caller",
-     "time-unit", "times-of-ends",
+     "time-unit", "times-of-ends", "made-calls",
      "lone-subagent", "missing-subagent", "near-key", "unread-columns", "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
@@ -48,7 +48,8 @@ which may come from a cache, the last line of a session or of CSV without its li
 written, files of a run's folder that its harness did not write, a run whose outcome its harness withdrew, a run that
 ended in an error, one that an error ended at a limit, an outcome that a log states at an earlier moment, too, a trace
 whose loose pieces were attached on request, a trace that lacks spans above others, a trace without a root span in a log
-without any, times that cannot be in seconds, ends of events in place of their begins, a session of a sub-agent that
+without any, times that cannot be in seconds, ends of events in place of their begins, tool
+calls that the model calls of a table made, a session of a sub-agent that
 reads as a trace, a sub-agent whose session is not among the files, a key that is not read and almost is one, columns of
 a table that nothing reads, a row of a table without the agent that others of its trace have, a row of a table that
 stands behind a later one, rows of a table that were put in the order that they state, rows of a table that tell no

@@ -33,6 +33,7 @@ __all__ = [
     "group_costs",
     "paid_for_success",
     "rows_of_trace",
+    "said_of_traces",
     "stated_sums",
     "total_costs",
 ]
@@ -341,6 +342,22 @@ def rows_of_trace(traces: Traces, by: str, rows: Sequence[CostRow], prices: Pric
         return [*rows, total_costs(rows, traces.sizes.traces)] if len(rows) > 1 else [*rows]
     totals = cost_rows(traces, "system", prices) if len(parts) > 1 else []
     return [*rows, *(dataclasses.replace(row, unit=f"total of {row.unit}") for row in totals if not row.outside)]
+
+
+def said_of_traces(rows: Sequence[CostRow], by: str) -> str:
+    """What amounts of a trace are of, in words.
+
+    Args:
+      rows: of `rows_of_trace`.
+      by: their units.
+
+    Examples:
+      >>> said_of_traces([CostRow("v1", 4, 1, *[Amount(6.0, 0)] * 5, traces=2, of_traces=4)], "system")
+      'sums divided by all traces of the system. 2 of 4: the row is in 2 of these.'
+    """
+    some = next((row for row in rows if row.traces != row.of_traces), None)
+    part = f" {some.traces} of {some.of_traces}: the row is in {some.traces} of these." if some else ""
+    return f"sums divided by all traces{' of the system' if 'system' in cost_units(by) else ''}.{part}"
 
 
 def _rows(

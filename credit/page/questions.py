@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from credit.doctor.team_checks import examine
 from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
-from credit.metrics.cost_summary import CostRow, cost_rows, paid_for_success, rows_of_trace, stated_sums, total_costs
+from credit.metrics.cost_summary import (
+    CostRow,
+    cost_rows,
+    paid_for_success,
+    rows_of_trace,
+    said_of_traces,
+    stated_sums,
+    total_costs,
+)
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
@@ -81,6 +89,7 @@ def questions(
     apart = f"system,{by}" if len(systems) > 1 else by
     of_trace = rows_of_trace(traces, apart, parts if apart == by else cost_rows(traces, apart, prices), prices)
     answers["of_trace"] = {"by": apart.replace(",", ", "), "rows": [*map(_of_trace, of_trace)], "without": ""}
+    answers["of_trace"]["note"] = said_of_traces(of_trace, apart)
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
         "unlike": unlike_tasks(traces),

@@ -12,6 +12,7 @@ from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
 from graphs.structure.host_ids import among, by_id
 from graphs.traces.batch import Traces
+from graphs.traces.clock_units import LONGEST
 from graphs.traces.record import SPANNED
 
 __all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions"]
@@ -110,7 +111,7 @@ def durations(facts: EventFacts) -> Durations:
     A trace has no durations but those that it states (`Durations.event`) if another event lacks a time, if no time
     passes, if the log says that its times are positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if
     `costs.wall_clock_s` shows that the times are in another unit: they span more than it, or less than half of it.
-    Times above `LATEST` are dates in another unit, too.
+    Times above `LATEST` are dates in another unit, too, and those further apart than `LONGEST` are of no one clock.
 
     Args:
       facts: of the batch.
@@ -155,6 +156,7 @@ def durations(facts: EventFacts) -> Durations:
             (span <= 0) & (np.bincount(trace, minlength=m) < 2),
             span <= 0,
             high > LATEST,
+            span > LONGEST,
             (part < IN_SECONDS[0]) | (part > IN_SECONDS[1]),
         ],
         [
@@ -163,6 +165,7 @@ def durations(facts: EventFacts) -> Durations:
             "the trace has one event, so no time passes",
             "all times of the trace are equal",
             "the times are dates in a smaller unit than seconds",
+            "a time is years after another of the trace: they are of no one clock",
             "the times and costs.wall_clock_s do not agree: the times are not in seconds",
         ],
         "",

@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.reports.clock import Clock, clock, first_of_each, last_of_each
 from credit.reports.durations import durations
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_facts import EventFacts
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.shown_example import example_kinds, shown_example
@@ -21,6 +22,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.record import AT_LIMIT, CUT_SHORT, IN_ERROR
 
 __all__ = [
+    "ANSWER_CUT",
     "BROKEN_OFF",
     "CUT",
     "FAILED",
@@ -39,6 +41,7 @@ __all__ = [
 
 CUT, LIMITED = "traces that end in a call without a result", "traces that stop at a limit"
 FAILED = "traces that end in an error of the run"
+ANSWER_CUT = "traces that end in a cut answer"
 UNENDED = "traces that lack spans above others, or the end of the root"
 BROKEN_OFF = "traces that break off"
 """Ways to end early, as numbers of a trace that are 0 or 1."""
@@ -49,6 +52,7 @@ UNKNOWN_END = "the trace ends early, so the log does not tell what its end would
 _SAID = {
     CUT: (("ends", "end"), "in a tool call without a result: the run was cut short, or the call ended it"),
     LIMITED: (("stops", "stop"), "at a limit of tokens, turns, time or money, as the log says"),
+    ANSWER_CUT: (("ends", "end"), "in an answer that was cut at a limit of tokens, as the log says"),
     UNENDED: (("lacks", "lack"), "spans above others, or the end of the root: probably cut short"),
     FAILED: (("ends", "end"), "in an error of the API, the environment or the harness, as the log says"),
     BROKEN_OFF: (
@@ -61,6 +65,7 @@ _SAID = {
 LAST = {
     CUT: "the run ends in this call without a result",
     LIMITED: "the run stops at a limit",
+    ANSWER_CUT: "the run ends in an answer that was cut at a limit of tokens",
     UNENDED: "the run lacks spans above others, or the end of the root",
     FAILED: "the run ends in an error of its own",
     BROKEN_OFF: "the run breaks off after this",
@@ -178,7 +183,7 @@ def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterat
 
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
     the clock of the log (`credit.reports.clock`). A format tells of such ends where calls have results in these logs,
-    and of others where the log states one.
+    and of others where the log states one. What ended at a limit that its log puts into words ends in no cut answer.
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
@@ -196,9 +201,13 @@ def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterat
     yield CUT, at, tells
     final = last_of_each(trace, np.arange(n.events), times.done, n.traces)
     early = at >= 0
-    for what, metric in ((LIMITED, AT_LIMIT), (UNENDED, CUT_SHORT), (FAILED, IN_ERROR)):
+    cut = (last >= 0) & np.append(cut_answers(traces), False)[last]
+    if cut.any():
+        cut &= ~np.isin(np.array(traces.traces["trace"].to_pylist(), object), [*run_words(traces)])
+    for what, metric in ((LIMITED, AT_LIMIT), (ANSWER_CUT, ""), (UNENDED, CUT_SHORT), (FAILED, IN_ERROR)):
         told = traces.evidence.get(f"metrics.{metric}")
         has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
+        has = cut if what == ANSWER_CUT else has & ~cut if what == LIMITED else has
         early |= has
         yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])
     off, tells = _break_off(traces, calls, formats, final, ~early & (last >= 0))

@@ -1,19 +1,37 @@
-"""Which events a log calls errors."""
+"""What the statuses of events say: which a log calls errors, and which are answers that were cut."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from graphs.event_graph import EventType
+from graphs.structure.host_ids import among
 from graphs.traces.batch import Traces
+from graphs.traces.record import is_cut
 from graphs.traces.statuses import says_error
 
-__all__ = ["error_mask"]
+__all__ = ["cut_answers", "error_mask", "status_mask"]
 
 
 def error_mask(traces: Traces) -> np.ndarray:
     """Whether the log calls each real event an error: bool [number of real events]."""
+    return status_mask(traces, says_error)
+
+
+def cut_answers(traces: Traces) -> np.ndarray:
+    """Whether each real event is an answer of a model that a limit of tokens cut: bool [number of real events]."""
+    graph, n = traces.graph, traces.sizes.events
+    answers = ~among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL, EventType.SPAWN))
+    cut: np.ndarray = status_mask(traces, is_cut) & np.asarray(graph.action_mask)[:n] & answers
+    return cut
+
+
+def status_mask(traces: Traces, says: Callable[[str], bool]) -> np.ndarray:
+    """Whether each real event has a status that says something: bool [number of real events]."""
     status = traces.events["status"].combine_chunks().dictionary_encode()  # few statuses, many events
-    wrong = [says_error(word) for word in status.dictionary.to_pylist()]
-    which = status.indices.fill_null(len(wrong)).to_numpy(zero_copy_only=False)
-    errors: np.ndarray = np.append(wrong, False).astype(bool)[which]
-    return errors
+    words = [says(word) for word in status.dictionary.to_pylist()]
+    which = status.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    found: np.ndarray = np.append(words, False).astype(bool)[which]
+    return found

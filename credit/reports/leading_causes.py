@@ -1,5 +1,4 @@
-"""What went wrong most: calls that failed for good, loops, early ends and who took part, surely more common in failed
-traces."""
+"""What went wrong most: lasting failures, loops, cut answers, early ends, who took part; surely more in failed runs."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.handoffs import handoffs
@@ -30,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
@@ -46,7 +46,7 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, how runs end, or who takes part.
+        of other calls, its cut answers, how runs end, or who takes part.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -350,6 +350,8 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     tools: list[str | None] = traces.events["tool"].to_pylist()
     whole = ~lacking_traces(traces)
     failing = whole & has_statuses(traces)
+    cut, trace = np.flatnonzero(cut_answers(traces)), np.asarray(traces.graph.trace_ids)
+    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     failure = np.full(len(agent), -1)
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
@@ -365,6 +367,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
+        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
     )
     for begin, end, rows, tells, passed in kinds:
@@ -389,10 +392,15 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
-        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
-    return f"{'; '.join(told)}." if causes else ""
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """What other options would decide about the causes."""
+    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

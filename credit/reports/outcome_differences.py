@@ -12,11 +12,12 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.compared_kinds import compared_kinds
-from credit.reports.endings import BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
+from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import below_their_own, judged_traces
+from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
+from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -45,12 +46,15 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
-FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, UNENDED, FAILED)
+FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 
 LACK = 0.1
 """Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
+
+MOSTLY = 0.8
+"""Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
 
 
 class OneModel(NamedTuple):
@@ -93,6 +97,8 @@ class Difference:
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
+      mostly: of one that stands out and is no number of `FIRST` or `WITH`, another one looked at before it that stands
+        out and rises or falls with it (`MOSTLY`); "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
@@ -108,6 +114,7 @@ class Difference:
     least: float
     tasks: int
     same_as: str = ""
+    mostly: str = ""
     owners: Owners = dataclasses.field(default_factory=Owners)
     known: tuple[int, int] | None = None
 
@@ -166,6 +173,7 @@ class OutcomeDifferences:
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
+      words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
@@ -189,6 +197,7 @@ class OutcomeDifferences:
     apart: bool = False
     systems: Models = ()
     failing: str = ""
+    words: str = ""
     sided: bool = False
     without: int = 0
     mixed: bool = False
@@ -205,8 +214,8 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "opening": self.opening(),
-            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
+            "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
+            "lines": [*self.counts(), *self.comparison()], "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -217,7 +226,7 @@ class OutcomeDifferences:
     def headline(self) -> str:
         """How many traces failed, and what differs in them; "" without any outcome."""
         if not self.failed + self.succeeded:
-            return " ".join(self.lines())
+            return " ".join(self.counts())
         return " ".join([self._count(), *self._more(), *self._unread()])
 
     def opening(self) -> tuple[str, str]:
@@ -228,13 +237,13 @@ class OutcomeDifferences:
 
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""
-        known = self.failed + self.succeeded
+        known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
         has = "trace has" if self.without == 1 else "traces have"
         rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.{rest}"
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
@@ -279,43 +288,52 @@ class OutcomeDifferences:
         lost = "; ".join(filter(None, (self.unread, self.unscored)))
         return [f"{lost}."] if lost else []
 
-    def lines(self) -> list[str]:
-        """What was compared and what came of it, and what was not read, in sentences."""
-        return [*self._unread(), *self._lines()]
-
-    def _lines(self) -> list[str]:
+    def counts(self) -> list[str]:
+        """What was not read, and how many traces failed, in sentences."""
         known = self.failed + self.succeeded
+        if not math.isnan(self.equal):
+            said = f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."
+        elif not self.failed or not self.succeeded:
+            said = (
+                f"All {known} traces with an outcome {'succeeded' if self.succeeded else 'failed'} (at {self.cut:g})."
+            )
+        else:
+            said = self._taken()
+        return [*self._unread(), *[said] * bool(known or not math.isnan(self.equal))]
+
+    def hints(self) -> list[str]:
+        """What other options would do."""
+        said = ["`--success-at` takes what you call a success."] * (self.of_task or not math.isnan(self.median))
+        if self.within and not self._crossed and self.wider[0] > self.pairs:
+            pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
+            said.append(f"`--group-by task` compares traces of several models and systems, too: {pairs}.")
+        return said
+
+    def comparison(self) -> list[str]:
+        """What was compared and what came of it, in sentences."""
         if not self.rows and not self._crossed:
-            if not math.isnan(self.equal):
-                return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
-            if not self.failed or not self.succeeded:
-                all_ = "succeeded" if self.succeeded else "failed"
-                return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._known(), *self._between(), *self._by_model()]
-        kinds = self._taken()
+            if not math.isnan(self.equal) or not self.failed or not self.succeeded:
+                return []
+            return [*self._verdict(), *self._known(), *self._between(), *self._by_model()]
+        kinds = ""
         if self.within and not self._crossed:
             bad, good = self.kinds
             pairs = f"{counted(self.pairs, 'pair')} of a {bad} and a {good} trace"
-            kinds += f" Compared within {counted(self.tasks, 'task')} with both, {pairs}"
+            kinds = f"Compared within {counted(self.tasks, 'task')} with both, {pairs}"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
             beside = ", each relative to traces of its own model and system" if self.mixed else ""
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
-            if self.wider[0] > self.pairs:
-                pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
-                kinds += f" `--group-by task` compares traces of several models and systems, too: {pairs}."
         elif self.tasks:
-            kinds += (
-                f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
-            )
-        kinds = " ".join([kinds, *self._of_these()])
+            tasks = counted(self.tasks, "task")
+            kinds = f"Compared between {tasks}, one number each: failed ones may have been harder."
+        kinds = " ".join(filter(None, [kinds, *self._of_these()]))
         owned = []
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
         others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
-        return [kinds, *self._verdict(), *others, *owned]
+        return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
     def _known(self) -> list[str]:
         """Which rows are of fewer traces, and which numbers are left out as too many lack them."""
@@ -336,14 +354,14 @@ class OutcomeDifferences:
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
-        advice = "; `--success-at` takes what you call a success"
         failed = counted(self.failed, "trace")
         if self.of_task:
             of = "group" if self.apart else "task"
             least = f"below the median outcome of their {of}, or at it where that is the least"
-            return f"{failed} did worse ({least}), {self.succeeded} better{advice}."
-        taken = "" if math.isnan(self.median) else self._of_median() + advice
-        return f"{failed} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
+            return f"{failed} did worse ({least}), {self.succeeded} better."
+        taken = "" if math.isnan(self.median) else self._of_median()
+        words = f": {self.words}" if self.words else ""
+        return f"{failed} failed (outcome below {self.cut:g}{taken}{words}), {self.succeeded} succeeded."
 
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
@@ -404,12 +422,17 @@ class OutcomeDifferences:
         return [f"{said}: harder tasks, or chance, may be why."] if told else []
 
     def same(self) -> list[str]:
-        """Sentences on numbers that tell the same traces apart as a row of the table. They have no row."""
+        """Sentences on numbers that say the same of traces as a row of the table, or mostly so. They have no row."""
+        told = [(f"Same information as {row.what}", names) for row, names in self.folded() if names]
+        heads = {what: row.what for row, names in self.folded() for what in (row.what, *names)}
+        mostly: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.mostly:
+                mostly.setdefault(heads[row.mostly], []).append(row.what)
+        told += [(f"Mostly the same as {what}", names) for what, names in mostly.items()]
         return [
-            f"Same information as {row.what}: {'; '.join(names[:MOST])}"
-            + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
-            for row, names in self.folded()
-            if names
+            f"{begin}: {'; '.join(names[:MOST])}" + (f"; {len(names) - MOST} more." if len(names) > MOST else ".")
+            for begin, names in told
         ]
 
     def _by_agent(self, most: int = 5) -> list[str]:
@@ -455,19 +478,22 @@ class OutcomeDifferences:
         named = {"agent": (f"{WITH} ", "actions of "), "tool": ("calls of ",)}.get(by, ())
         rows: dict[str, Difference] = {}
         for row in self.rows:
-            if row.worth_telling and named and row.what.startswith(named):
+            if row.worth_telling and named and row.what.startswith(named) and not row.mostly:
                 rows.setdefault(row.same_as or row.what, row)
         told = [f"{row.what} ({_against(row.failed, row.succeeded)})" for row in rows.values()]
         kinds = " and ".join(self.kinds).capitalize()
         return f"{kinds} traces differ beyond chance in {', '.join(told[:3])}." if rows else ""
 
     def folded(self) -> list[tuple[Difference, list[str]]]:
-        """A row of each fact with a test, and the numbers of others that say the same; else each row alone.
+        """A row of each fact with a test, and the numbers of others that say the same; else each row alone; none that
+        says mostly what another does.
 
         The row is that of `FIRST`, of an agent that acted, or of the number looked at first.
         """
         facts: dict[str, list[Difference]] = {}
         for row in self.rows:
+            if row.mostly:
+                continue
             one = row.same_as and math.isfinite(row.p)  # few traces make one fact of all numbers
             facts.setdefault(row.same_as if one else row.what, []).append(row)
         heads = [
@@ -525,16 +551,18 @@ def outcome_differences(
     unread = unread_line(unread_outcomes(traces, success_at))
     unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
-    known = np.asarray(traces.reward, np.float64)[scored]
+    known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
+        return OutcomeDifferences(
+            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
+        )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, _ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
-    found, shown_of, facts = [], {}, {}
+    found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
     left: list[tuple[str, tuple[int, int]]] = []
     of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
@@ -567,7 +595,7 @@ def outcome_differences(
             if within and what in FIRST and bad != good:
                 between.setdefault(fact_of(value), (what, bad, good))
             continue
-        facts[what] = fact_of(value)
+        facts[what], values[what] = fact_of(value), value
         same = next(name for name, fact in facts.items() if fact == facts[what])
         found.append(Difference(what, bad, good, *numbers, same if same != what else "", known=having))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
@@ -579,6 +607,8 @@ def outcome_differences(
                 weight[scored[kind]] = _weights(unit[kind], task[kind])
             whose = owners(traces, calls, of_calls[row.what], weights)
             rows[i] = dataclasses.replace(row, owners=whose)
+    mostly = _mostly(rows, values, kept, unit if within else np.zeros_like(unit))
+    rows = [dataclasses.replace(row, mostly=mostly.get(row.same_as or row.what, "")) for row in rows]
 
     def order(row: Difference) -> tuple[bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
@@ -617,7 +647,7 @@ def outcome_differences(
         unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
         without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
         wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, between=tuple(between.values()),
+        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()),
         left=tuple(left),
     )  # fmt: skip
 
@@ -632,6 +662,29 @@ def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.
     if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
         return True
     return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
+
+
+def _mostly(
+    rows: list[Difference], values: dict[str, np.ndarray], kept: np.ndarray, unit: np.ndarray
+) -> dict[str, str]:
+    """`Difference.mostly`, by the names of rows that are not the same as another."""
+    apart = {row.same_as or row.what for row in rows if row.what in FIRST or row.what.startswith(WITH)}
+    heads: list[str] = []
+    found = {}
+    for row in rows:
+        if row.same_as or not row.stands_out:
+            continue
+        for head in heads if row.what not in apart else ():
+            both = kept & np.isfinite(values[row.what]) & np.isfinite(values[head])
+            of, size = unit[both], np.maximum(np.bincount(unit[both]), 1)
+            ranks = [mean_ranks(values[what][both], of) for what in (row.what, head)]
+            one, other = ((rank - (np.bincount(of, rank) / size)[of]) / size[of] for rank in ranks)
+            if abs(correlation(one, other)) >= MOSTLY:
+                found[row.what] = head
+                break
+        else:
+            heads.append(row.what)
+    return found
 
 
 def _by_agent(

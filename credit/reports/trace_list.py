@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from credit.reports.durations import begins, date_text
+from credit.reports.event_errors import status_mask
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
@@ -15,6 +16,7 @@ from graphs.errors import CreditError, expect
 from graphs.formats import STATES_ERRORS
 from graphs.text import near_names
 from graphs.traces.batch import Traces
+from graphs.traces.record import is_cut
 
 __all__ = ["actions_with_tokens", "counted_tokens", "has_statuses", "trace_rows"]
 
@@ -22,11 +24,11 @@ __all__ = ["actions_with_tokens", "counted_tokens", "has_statuses", "trace_rows"
 def has_statuses(traces: Traces) -> np.ndarray:
     """Whether the number of errors of a trace is known: bool [traces].
 
-    It is where the format states errors (`STATES_ERRORS`), or where an event of any trace of the format has a status:
-    mini-swe-agent states them, SWE-agent does not, and native logs may.
+    It is where the format states errors (`STATES_ERRORS`), or where an event of any trace of the format has a status
+    other than that of a cut answer: mini-swe-agent states them, SWE-agent does not, and native logs may.
     """
     formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
-    with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    with_status = status_mask(traces, lambda word: not is_cut(word))
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     stating = {*STATES_ERRORS, *formats[np.unique(trace[with_status])].tolist()}
     states: np.ndarray = np.isin(formats, [*stating])

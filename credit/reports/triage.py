@@ -14,7 +14,8 @@ import numpy as np
 
 from credit.reports.call_loops import Loop
 from credit.reports.durations import Durations
-from credit.reports.endings import Ending, endings, lasts, of_sides
+from credit.reports.endings import ANSWER_CUT, LAST, Ending, endings, lasts, of_sides
+from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import JudgedTraces, judged_traces
@@ -169,8 +170,8 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `led` says whether what went wrong most comes first. `sides`
-    are how many traces each side has; empty without sides.
+    called as `kinds`; None where these are not of both. `sides` are how
+    many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -184,7 +185,6 @@ class Triage:
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
     sides: tuple[int, ...] = ()
-    led: bool = False
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
@@ -202,8 +202,7 @@ class Triage:
         bad, good = self.kinds
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
-            f"{'; –: none of these' if any(none) else ''}. {'What went wrong most, then the' if self.led else 'The'} "
-            "surest difference comes first"
+            f"{'; –: none of these' if any(none) else ''}. The surest differences come first"
         )
 
 
@@ -230,11 +229,13 @@ def triage(
 
     Returns:
       Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
-      errors, then the first call of each loop; only where there are none, the actions that generated the most tokens.
+      errors, answers that were cut, then the first call of each loop; only where there are none, the actions that
+      generated the most tokens.
       Those of traces that succeeded come last: where all outcomes are equal, of those above 0. A run of errors is of
       one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
       after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
-      A cause is a way to end, or a kind of errors or loops of an agent and a tool, however often they came in a trace.
+      A cause is a way to end, a kind of errors or loops of an agent and a tool, or the cut answers of an agent, however
+      often they came in a trace.
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; those of
@@ -260,7 +261,7 @@ def triage(
     seconds = TeamFacts(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
     quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
-    if not (failures or calls.loops):
+    if not (failures or calls.loops or cut_answers(traces).any()):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
         quiet = f"Nothing {'else ' if early or leading else ''}stands out: {errors}, and there is no loop{among}."
@@ -277,7 +278,6 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sides=of_sides(np.arange(traces.sizes.traces), side),
-        led=bool(leading),
     )
 
 
@@ -441,15 +441,20 @@ def _by_seriousness(
 
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
-    of_models = failed_model_calls(traces)
+    of_models, cut = failed_model_calls(traces), np.flatnonzero(cut_answers(traces)).tolist()
     found = [
-        *(_Found(row, how, said=said, of_all=True) for row, how, said in lasts(traces, calls).values()),
+        *(
+            _Found(row, how, said=said, of_all=True)
+            for row, how, said in lasts(traces, calls).values()
+            if how != LAST[ANSWER_CUT]
+        ),
         *(
             _of_failures(run, " of a model call" * bool(of_models[run.rows[0]]))._replace(
                 breakage=(int(trace[run.rows[0]]), int(graph.agent_ids[run.rows[0]]), run.tool)
             )
             for run in sorted(failures, key=seriousness)
         ),
+        *(_Found(row, "the answer was cut at a limit of tokens") for row in cut),
         *map(_of_loop, sorted(loops, key=lambda loop: loop.rows[0])),
     ]
     return sorted(found, key=lambda one: bool(kinds[1][trace[one.row]]))

@@ -95,7 +95,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "without", "is_other")
+        words = ("stands_out", "mark", "without", "is_other")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
@@ -106,7 +106,7 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "starred": STARRED_SIDES}
+        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -135,7 +135,8 @@ class SideComparison:
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
-            wrong = [f"failed calls of {printable(one.tool, 60)}" for one in self._failing() if one.share.rises == up]
+            failing = (one for one in self._failing() if one.share.rises == up)
+            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
             plain = wrong + [_name(row.metric) for row in rose]
             whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
@@ -316,7 +317,7 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said = [f"{self.sides.order}."] if self.sides.by_name else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -360,10 +361,11 @@ class SideComparison:
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
-        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        lines = [f"{counted(without, 'trace')} without a side{none}"] if without else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
-        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
@@ -372,13 +374,13 @@ class SideComparison:
         for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.by_system else []
+        lines += [each] if self.agents and self.sides.word == "system" else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:
@@ -430,6 +432,7 @@ class SideComparison:
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),
+            ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
             ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
             starred(STARRED_SIDES),

@@ -108,4 +108,4 @@ def failing_tools(found: Sequence[ToolFailures]) -> str:
             unlike = (after - before) * one.share.difference <= 0
             told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return f"failed calls: {'; '.join(told)}" if told else ""
+    return f"failures per call, which have a test of their own: {'; '.join(told)}" if told else ""

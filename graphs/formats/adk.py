@@ -299,7 +299,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
         call = team.call(
             agent, name, place, tokens=sum(written) if written else None, input_tokens=usage.prompt_token_count,
             model=event.model_version or None, cached_tokens=usage.cached_content_token_count,
-            status="error" if event.error_code is not None else None, **columns,
+            status="error" if event.error_code is not None else None, stopped=event.finish_reason, **columns,
         )  # fmt: skip
         giver = givers.pop(agent, None)
         for branch, (author, position) in said.items():
@@ -321,7 +321,6 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             givers[target] = call
     if not record.ids:
         record.refuse("no-events", "events", "none", "an event with content")
-    record.ended_by(events[-1].finish_reason)
     name_models(record)
     return team.finish()
 

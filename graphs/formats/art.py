@@ -177,14 +177,13 @@ def _groups(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
 
 def _of_choices(record: TraceRecord, choices: msgspec.Raw, group: bytes, place: Place) -> Iterator[_Sampled]:
     """The messages of a history, each with whether the model sampled it, and its place."""
-    field, trace, reason = "messages_and_choices", record.trace_id, None
+    field, trace = "messages_and_choices", record.trace_id
     for index, (element, where) in enumerate(placed_elements(group, choices, place, field=field, trace=trace)):
         name = f"{field}[{index}]"
         choice = decode(_CHOICE, element, file=where.file, line=where.line, field=name, trace=trace)
         said = choice.message or Message(choice.role or "", choice.tool_calls, choice.tool_call_id)
-        reason = reason if choice.message is None else choice.finish_reason
+        said.finish_reason = choice.finish_reason
         yield said, choice.message is not None, where
-    record.ended_by(reason)
 
 
 def _finished(

@@ -61,6 +61,7 @@ class Message(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     messages: msgspec.Raw
+    stop_reason: Any = None
 
 
 class _Usage(msgspec.Struct):
@@ -105,7 +106,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             trace = name if results == 1 else f"{name}/{place.number}"
             try:
                 result = decode(_RESULT, raw, file=place.file, line=place.line, trace=trace)
-                yield _record(nested_documents(document, result.messages, "messages", trace), trace, place)
+                record = _record(nested_documents(document, result.messages, "messages", trace), trace, place)
+                record.ended_by(result.stop_reason)
+                yield record
             except TraceError as error:
                 yield error.problem
         if messages:

@@ -32,6 +32,7 @@ from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import Traced, order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -89,6 +90,7 @@ class _Row(msgspec.Struct):
     scores: msgspec.Raw = msgspec.Raw(b"null")
     origin: msgspec.Raw = msgspec.Raw(b"null")
     input: msgspec.Raw = msgspec.Raw(b"null")
+    output: msgspec.Raw = msgspec.Raw(b"null")
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -184,6 +186,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
             **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, metrics.prompt_cache_creation_tokens),
         }  # fmt: skip
         span.model, span.money = metadata.model or "", stated_money(metrics.estimated_cost)
+        span.stopped = stop_reason(object_text(row.output), stated)
     elif kind is Kind.TOOL and metadata.triggered is not None:
         span.kind, span.failed = Kind.GUARD, metadata.triggered
     elif kind is Kind.OTHER and metadata.to_agent:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -59,6 +59,7 @@ class _Usage(msgspec.Struct, rename="camel"):
     cache_read_tokens: _Count | None = None
     cache_write_tokens: _Count | None = None
     api_call_id: str | None = None
+    finish_reason: Any = None
 
 
 class _Command(msgspec.Struct, rename="camel"):
@@ -199,7 +200,7 @@ class _Session:
             counts, unlike = call_counts(recorded, ChatUsage(output_tokens=data.output_tokens))
             self.record.unlike_counts += [(unlike, place)] if unlike else []
             self.calls[key] = self.team.call(
-                agent, name, place, time=time, model=model or None, **counts,
+                agent, name, place, time=time, model=model or None, stopped=used and used.finish_reason, **counts,
             )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])

@@ -33,6 +33,7 @@ from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, add_span, kind_of, roots_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -270,6 +271,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
             usage,
             *(usage_of(msgspec.json.encode(value), field=f"outputs.{field}", **where) for field, value in free.items()),
         )
+        span.stopped = stop_reason(outputs.generations, outputs.llm_output, text)
         span.model = (metadata.ls_model_name if metadata else None) or ""
         priced = (run, outputs.usage_metadata, usage)
         span.money = stated_money(*(place.total_cost for place in priced if place is not None))

@@ -22,6 +22,7 @@ from graphs.formats.common.chat import Chat
 from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place
 from graphs.reading.files import canonical
@@ -146,7 +147,7 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
             calls = [(action.tool_call_id, _tool(action.command)) for action in _actions(message, extra)]
             counts, unlike = call_counts(message.usage, _usage(extra, where, field, name))
             record.unlike_counts += [(unlike, where)] if unlike else []
-            chat.reply(str(index), where, calls, time=time, **counts)
+            chat.reply(str(index), where, calls, time=time, stopped=stop_reason(extra.response), **counts)
             waiting = len(calls)
         elif message.role == "tool" or message.type == "function_call_output" or (message.role == "user" and waiting):
             if extra.interrupt_type is None:

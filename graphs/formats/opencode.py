@@ -205,8 +205,6 @@ def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
         record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
-    ends = [part.reason for message, _ in session.messages for part in message.parts if part.type == "step-finish"]
-    record.ended_by(ends[-1] if ends else None)
     name_models(record)
     return team.finish()
 
@@ -251,6 +249,7 @@ def _add_steps(
             cached_tokens=cache.read or None, cache_write_tokens=cache.write or None,
             money=stated_money(finish and finish.cost, whole and whole.cost),
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
+            stopped=finish and finish.reason,
         )  # fmt: skip
         effects: list[int] = []
         for index, part in enumerate(tools):

@@ -22,6 +22,7 @@ from graphs.event_types import EventType
 from graphs.formats.common.input_tokens import ChatUsage, call_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
@@ -59,6 +60,7 @@ class _Response(msgspec.Struct):
     id: str | None = None
     usage: ChatUsage | None = None
     model: str | None = None
+    choices: Any = None
 
 
 class _Tool(msgspec.Struct):
@@ -309,7 +311,7 @@ class _History:
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            model=model or None, **counts,
+            model=model or None, stopped=stop_reason(response and response.choices), **counts,
         )  # fmt: skip
         if name:
             self.calls[name] = position

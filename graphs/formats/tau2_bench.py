@@ -26,6 +26,7 @@ from graphs.formats.common.chat import Chat, ToolCall
 from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place
@@ -75,6 +76,7 @@ class _Message(msgspec.Struct):
     requestor: str | None = None
     error: bool | None = None
     usage: ChatUsage | None = None
+    raw_data: msgspec.Raw = msgspec.Raw(b"null")  # what the model's provider gave
     timestamp: datetime.datetime | None = None
     tool_messages: list[msgspec.Raw] | None = None
 
@@ -225,7 +227,7 @@ class _Dialogue:
             return
         self.begun = True
         if message.role == "assistant":
-            chat.reply(event_id, place, calls, time=time, **usage.columns)
+            chat.reply(event_id, place, calls, time=time, stopped=stop_reason(message.raw_data), **usage.columns)
         elif message.role == "user":
             model = self.user.llm if message.usage is not None else None
             chat.input(event_id, place, time=time, model=model, **usage.columns)

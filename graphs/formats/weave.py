@@ -31,6 +31,7 @@ from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, is_written_number, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import Traced, order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
@@ -194,6 +195,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     if attributes and attributes.run and span.kind is Kind.TOOL:  # `op_name` begins with the class of LangChain
         span.name = attributes.run
     output = object_text(call.output)
+    span.stopped = stop_reason(output) if kind is Kind.CALL or stated.usage else None
     if attributes and attributes.run and span.kind is Kind.OTHER and b'"langgraph_node"' in output:
         extra = decode(_RAN, output, field="output", **where).extra
         if extra and extra.metadata and extra.metadata.langgraph_node == attributes.run:

@@ -69,6 +69,7 @@ class Corpus:
       columns: for the table reader, the columns by meaning.
       is_detected: whether the content told the formats, and not the user.
       outcomes: what words of outcomes mean.
+      types: what words of types mean in tables, as of `check_types`.
     """
 
     place: str
@@ -79,6 +80,7 @@ class Corpus:
     columns: Mapping[str, str] | None = None
     is_detected: bool = True
     outcomes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    types: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def sources(self) -> list[Source]:
@@ -113,7 +115,7 @@ class Corpus:
                 stating = {source.name: problem for source in members if (problem := outcomes.problem(source))}
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
-            options: dict[str, Any] = {"columns": self.columns} if name == "table" else {}
+            options: dict[str, Any] = {"columns": self.columns, "types": self.types} if name == "table" else {}
             attaches = name in ATTACHING
             if attaches:
                 options = {"attach_orphans": orphans == ATTACH}
@@ -159,6 +161,7 @@ def open_logs(
     tables: Iterable[object] = (),
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
     outcomes: Mapping[str, float] | None = None,
+    types: Mapping[str, int] | None = None,
 ) -> Corpus:
     """Find the logs under paths and tell their formats. Whatever follows reads these sources and sees no path.
 
@@ -170,6 +173,7 @@ def open_logs(
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
       outcomes: what words of outcomes mean, by the word in small letters.
+      types: what words of types mean, by the word in small letters, which says that all files are tables.
 
     Raises:
       CreditError: an unknown format, or an argument of a wrong type.
@@ -177,7 +181,7 @@ def open_logs(
     """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
-    format = format or ("table" if columns else None)
+    format = format or ("table" if columns or types else None)
     real_folder.cache_clear()  # a link may lead elsewhere since
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
@@ -190,7 +194,9 @@ def open_logs(
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
     ignored += [*of_tables, *results]
-    return Corpus(place, members, problems + refused, ignored, limits, columns, format is None, outcomes or {})
+    return Corpus(
+        place, members, problems + refused, ignored, limits, columns, format is None, outcomes or {}, types or {}
+    )
 
 
 def _shows_folder(name: str, row: Owned, source: Source) -> bool:

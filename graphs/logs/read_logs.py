@@ -49,6 +49,7 @@ def read(
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
     outcomes: Mapping[str, float] | None = None,
+    types: Mapping[str, str] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
     errors: str = KEEP,
     orphans: str = KEEP,
@@ -75,6 +76,7 @@ def read(
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
+      types: for the table reader, what words of the column `type` mean, as `{"llm": "message"}`, in capitals or not.
       group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
         where the log states model and system; ("task",) compares all traces of a task.
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
@@ -110,7 +112,8 @@ def read(
     """
     traces, _ = read_and_count(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, outcomes=outcomes,
-        group_by=group_by,        errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
+        types=types, group_by=group_by, errors=errors, orphans=orphans, to=to, limits=limits, progress=progress,
+        watch=watch,
     )  # fmt: skip
     if wrong := [problem for problem in traces.problems if problem.is_failure or problem.kind in _WARNED]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
@@ -131,6 +134,7 @@ def read_and_count(
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
     outcomes: Mapping[str, float] | None = None,
+    types: Mapping[str, str] | None = None,
     errors: str = KEEP,
     orphans: str = KEEP,
     to: Sizes | None = None,
@@ -138,9 +142,10 @@ def read_and_count(
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log.
 
     Args:
-      paths, format, reward, rewards, groups, columns, outcomes, group_by, limits, progress, watch, errors, orphans, to:
-        as of `read`.
+      paths, format, reward, rewards, groups, columns, outcomes, types, group_by, limits, progress, watch, errors,
+        orphans, to: as of `read`.
     """
+    from graphs.formats.table.type_words import check_types
     from graphs.traces.assembling import assemble
     from graphs.traces.cache import read_cache
 
@@ -155,6 +160,7 @@ def read_and_count(
         tables=(rewards, groups),
         progress=progress,
         outcomes=meaning,
+        types=check_types(types),
     )
     if corpus.cache is not None:
         if (
@@ -163,12 +169,13 @@ def read_and_count(
             or rewards
             or groups
             or outcomes
+            or types
             or keys != GROUP_KEYS
             or errors != KEEP
             or orphans != KEEP
         ):
             belong = (
-                "format, columns, rewards, groups, outcomes, group_by, errors and orphans belong to `credit "
+                "format, columns, rewards, groups, outcomes, types, group_by, errors and orphans belong to `credit "
                 "convert`, its maker"
             )
             raise CreditError(f"{corpus.place!r} is a cache of read logs; {belong}")

@@ -24,7 +24,7 @@ from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
-from graphs.traces.clock_units import time_notes
+from graphs.traces.clock_units import begins_of_ends, time_notes
 from graphs.traces.copies import without_copies
 from graphs.traces.event_models import with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
@@ -192,10 +192,12 @@ def _join(
     event_counts, times = columns.counts("event_ends"), columns.joined("times", n.events)
     team = {name: columns.strings(f"agent_{name}s") for name in ("id", "name", "role")}
     tasks = [heading.group_id for heading in headings]
+    evidence, of_ends = evidence_of_events(columns.pop("evidence"), lengths, to.events), list[Problem]()
+    if (took := evidence.get("seconds")) is not None:
+        times, of_ends = begins_of_ends(headings, times, event_counts, took.array[: n.events])
     events = _event_table(columns, times, event_counts, lengths)
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
-    evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
     events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
@@ -206,7 +208,6 @@ def _join(
     graph = dataclasses.replace(graph, group_ids=pad_array(_codes(groups), to.traces))
     evidence |= evidence_of_traces(headings, to.traces)
     outcome = evidence.get(f"rewards.{channel}")
-    took = evidence.get("seconds")
     names = team["name"].unique().to_pylist()
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
@@ -224,7 +225,8 @@ def _join(
         problems=(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens)),
-            *time_notes(headings, times, event_counts, None if took is None else took.array[: n.events]),
+            *time_notes(headings, times, event_counts),
+            *of_ends,
         ),
         ignored=ignored,
         tokens=tokens,

@@ -47,6 +47,7 @@ __all__ = [
     "SPANNED",
     "UNLOGGED_CALLS",
     "UNSETTLED",
+    "WORDED",
     "Agent",
     "TraceRecord",
     "ZonelessTime",
@@ -54,6 +55,7 @@ __all__ = [
     "check_columns",
     "check_evidence",
     "fitting",
+    "is_cut",
     "is_limit",
     "reordered",
     "stray_zoneless",
@@ -75,13 +77,16 @@ AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
+WORDED = "{} is {}"
+"""The metric that is 1 where a channel's number was read from a word, of which the channel has three or more."""
 UNSETTLED = "unsettled-rewards"
 """The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"
 """The metric that is 1 where spans name a parent that is not in the log (`missing`), or one has no end (`open`)."""
-LIMITS = frozenset(
-    {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
-     "max_prompt_length_exceeded", "max_response_length_exceeded", "timeout",
+_CUTS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+"""Those by which a reply ended, which the status of its call then has."""
+LIMITS = _CUTS | frozenset(
+    {"limit", "max_prompt_length_exceeded", "max_response_length_exceeded", "timeout",
      "exit_cost", "exit_context", "exit_total_execution_time"}
 )  # fmt: skip
 """Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
@@ -94,13 +99,14 @@ _LIMIT_ERRORS = frozenset(
 """Names of errors by which a limit ends a run, as `_error_name` has them: of the OpenAI Agents SDK, LangGraph, Pydantic
 AI and Codex, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent (2), OpenHands' SDK, Codex (2), and of
 quotas of providers."""
-_OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|budget)"
+_OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|messages?|budget)"
 _LIMIT_WORDS = re.compile(
-    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(\d+\))? (reached|exceeded)\b"
+    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(?\d+\)?)? (reached|exceeded)\b"
+    r"|^token usage limit reached|^timeout of [\d.]+ seconds reached"
     rf"|^([\w$]*_)?{_OF_RUNS}(_usd)?(:|$)",
     re.IGNORECASE,
 )
-"""How others say it, as OpenHands' `RuntimeError: Agent reached maximum iteration`, and tau2-bench's `max_steps`."""
+"""How others say it: OpenHands' `RuntimeError: Agent reached maximum iteration`, tau2-bench's `max_steps`, AutoGen."""
 _ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
@@ -633,6 +639,16 @@ def _forward_order(record: TraceRecord) -> list[int]:
     return order
 
 
+def is_cut(reason: object) -> bool:
+    """Whether what a log states as the reason of a reply's end, or the status of its call, is a limit of tokens.
+
+    Examples:
+      >>> is_cut("MAX_TOKENS"), is_cut("stop"), is_cut("timeout"), is_cut(None)
+      (True, False, False, False)
+    """
+    return isinstance(reason, str) and reason.lower() in _CUTS
+
+
 def is_limit(reason: object) -> bool:
     """Whether what a log states as the reason of an end is one of `LIMITS`, or an error that a limit raises.
 
@@ -647,6 +663,8 @@ def is_limit(reason: object) -> bool:
       (True, False)
       >>> is_limit("RuntimeError: Agent reached maximum iteration. Current iteration: 30, max iteration: 30")
       True
+      >>> is_limit("Maximum number of messages 9 reached, current message count: 9"), is_limit("Text 'OK' mentioned")
+      (True, False)
     """
     if not isinstance(reason, str):
         return False

@@ -3,7 +3,7 @@
 Outcomes of a few kinds are equal by chance, and a policy may write a text again. So traces count as copies only where
 those of a whole part stand again: of all, of a group, or of a file. Then numbers tell it that hardly come twice; or the
 order does, in which a part's traces stand again. A trace alone is never called a copy: of 8 samples of a policy that
-writes one of 50 texts, two are equal in 44 % of groups.
+writes one of 50 texts, two are equal in 44 % of groups. A stretch that stands again in its order is, wherever it lies.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from graphs.traces.repeated_rows import APART, CHANCE
 
 __all__ = ["contents", "repeated_traces"]
 
+_MOST_STEPS = 16  # from a trace to its copy that are tried, the commonest
 NEARLY = 7 / 8
 """The part of the unlike traces from which on unlike numbers tell them apart."""
 
@@ -59,6 +60,14 @@ def repeated_traces(
     for copy, original in _parts_again(content, group, file):
         if _chance_of_order(content[original], group[original]) <= np.log(CHANCE):
             return copy, original
+    if stretches := [
+        stretch
+        for stretch in _stretches_again(content, group)
+        if _chance_of_order(content[stretch[1]], group[stretch[1]]) <= np.log(CHANCE / n**2)  # of all pairs of places
+    ]:
+        copy, original = (np.concatenate(traces) for traces in zip(*stretches, strict=True))
+        first = np.unique(copy, return_index=True)[1]  # one of those that it is a copy of
+        return copy[first], original[first]
     known = [np.asarray(column)[:events] for column in measured]
     fine = np.abs(outcome - np.round(outcome, 2)) > 1e-6
     has_numbers = fine
@@ -106,6 +115,25 @@ def _parts_again(
         stated = np.stack([content[members], _by_appearance(group[members]).astype(np.uint64)]).tobytes()
         if (original := earlier.setdefault(stated, members)) is not members and len(members) >= APART:
             yield members, original
+
+
+def _stretches_again(content: np.ndarray, group: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Stretches of the batch whose traces are, one by one, those of an earlier stretch.
+
+    Args:
+      content, group: int [T].
+    """
+    order = np.argsort(content, kind="stable")
+    alike = content[order][1:] == content[order][:-1]
+    back = np.zeros(len(content), np.int64)  # to the trace before that has the same content
+    back[order[1:][alike]] = (order[1:] - order[:-1])[alike]
+    steps, often = np.unique(back[back >= APART], return_counts=True)
+    for step in steps[np.argsort(-often, kind="stable")][:_MOST_STEPS].tolist():
+        same = np.concatenate([[False], content[step:] == content[:-step], [False]])
+        for start, stop in np.flatnonzero(np.diff(same)).reshape(-1, 2) + step:
+            copy = np.arange(start, stop)
+            if APART <= len(copy) <= step and (_by_appearance(group[copy]) == _by_appearance(group[copy - step])).all():
+                yield copy, copy - step
 
 
 def _by_appearance(ids: np.ndarray) -> np.ndarray:

@@ -6,6 +6,8 @@ import re
 
 import pyarrow as pa
 
+from graphs.traces.record import is_cut
+
 __all__ = ["ERRORS", "FINE", "says_error", "says_fine", "status_text", "status_word", "status_words"]
 
 ERRORS = (
@@ -52,8 +54,10 @@ def says_error(status: str) -> bool:
     Examples:
       >>> says_error("failed"), says_error("deferred"), says_error("HTTP 429"), says_error("no errors")
       (True, False, True, False)
+      >>> says_error("model_context_window_exceeded")  # a cut answer
+      False
     """
-    return _error(status) is not None or _code(status) >= "400"
+    return not is_cut(status) and (_error(status) is not None or _code(status) >= "400")
 
 
 def says_fine(status: str) -> bool:

@@ -385,6 +385,7 @@ def test_advice_says_first_what_a_person_with_agents_can_do() -> None:
         assert all(training)
 
 
+@pytest.mark.slow
 def test_a_fault_is_found_where_what_is_printed_is_above_its_limit() -> None:
     """`found` stood beside a statistic of 0.5 and a limit of 0.75: of half of the tasks it was 1."""
     seen = set()

@@ -54,11 +54,9 @@ PRINTED = {
     "plot/snr_curves": "credit/bench/test_bench_snr.py::test_bands_cover_and_slopes_have_intervals",
     "plot/training_curves": "credit/reports/test_interval_coverage.py::"
     "test_intervals_of_medians_over_seeds_hold_the_median",
-    "reports/triage": "",
 }
 """By module of `credit`; "" where it prints the error that a method states of its own number, or one beside a refusal
-by four errors: these are no intervals of 95 %. Triage orders causes by one, and prints no end of it. The tables for
-papers have those of four benchmarks, by one of them."""
+by four errors: these are no intervals of 95 %. The tables for papers have those of four benchmarks, by one of them."""
 
 
 def prints(path: pathlib.Path) -> bool:

@@ -26,18 +26,17 @@ __all__ = ["costs", "stated_lines", "total_line"]
 TERMS = (
     *MARKS,
     ("seconds of work: ≥", "seconds of work ≥: when some events began is not logged; state `seconds`"),
-    ("money at prices: ≥", "money ≥: a count or a price is missing"),
+    ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "a model's row: its calls, without the tools that it called"
-OF_TRACE = "of a trace: sums divided by all traces{}"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
     "input_tokens": "input tokens",
     "seconds": "seconds of work",
     "errors": "errors",
-    "money": "money at prices",
+    "money": "money",
     "logged_money": "money, as logged",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
@@ -81,7 +80,7 @@ def costs(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
+    """Add up what teams cost, in all and of a trace: tokens, tool calls, seconds, and money by a table of prices.
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
@@ -153,6 +152,8 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
 def _print(
     console: Console, rows: list[CostRow], of_trace: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None
 ) -> None:
+    from credit.metrics.cost_summary import said_of_traces
+
     is_logged = by != "trace" and any(row.logged_money.total for row in rows)
     asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
@@ -176,9 +177,7 @@ def _print(
         console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
     known = any(row.seconds.missing for row in rows)
-    terms = [("", OF_TRACE.format(" of the system" if "system" in by else ""))] if of_trace else []
-    some = next((row for row in of_trace if row.traces != row.of_traces), None)
-    terms += [("", f"{some.traces} of {some.of_traces}: the row is in {some.traces} of these")] if some else []
+    terms = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
     terms += [term for term in TERMS if known or not term[0].startswith("seconds")]
     explain(console, tables, *terms, *of_models)
     others = [row.unit for row in rows if row.outside]

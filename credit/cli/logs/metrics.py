@@ -239,11 +239,8 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
         numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
-        star, tasks = (
-            "*" if row.stands_out else "†" if row.moved else "",
-            f"{row.tasks}{' shared' if row.paired else ''}",
-        )
-        table.add_row(words(row.metric), *numbers, star, seen, tasks)
+        tasks = f"{row.tasks}{' shared' if row.paired else ''}"
+        table.add_row(words(row.metric), *numbers, row.mark, seen, tasks)
 
     others = [row for row in found.rows if row.is_other]
     for row in found.rows[: len(found.rows) - len(others)]:
@@ -305,8 +302,10 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         *([("", f"in docs/metrics.md: {', '.join(named[EXPLAINED:])}")] if named[EXPLAINED:] else []),
     )
     if same:
-        numbers = ", ".join(f"{name} {amount(number, 4)}" for name, number in same.items())
-        console.print(words(f"the same number in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True)
+        numbers = ", ".join(f"{name} {amount(number)}" for name, number in same.items())
+        console.print(
+            words(f"the same to three digits in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True
+        )
     partly = {row.metric for row in means if row.mean is not None}
     refused: dict[str, collections.Counter[str]] = {}
     for row in means:

@@ -39,7 +39,7 @@ LEGEND = (
     """,
 )
 @reads_logs()
-@click.option("--type", "types", multiple=True, metavar="TYPE",
+@click.option("--type", "of_types", multiple=True, metavar="TYPE",
               help="Events of this type are untrusted, too, unless the log trusts them. May be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["source", "vector"]), default="source", show_default=True,
               help="Rows: type and tool of the events, or the attack vector that the log states.")  # fmt: skip
@@ -53,7 +53,7 @@ def untrusted(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
-    types: tuple[str, ...],
+    of_types: tuple[str, ...],
     by: ReachUnit,
     method: str,
     option_texts: tuple[str, ...],
@@ -74,7 +74,7 @@ def untrusted(
     traces = read_traces(paths, **reading)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
-    found = untrusted_reach(traces, credit, types=types, by=by)
+    found = untrusted_reach(traces, credit, types=of_types, by=by)
     if as_json:
         print_json({"method": method, "by": by, "units": [dataclasses.asdict(unit) for unit in found]})
     else:

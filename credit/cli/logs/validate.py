@@ -221,9 +221,13 @@ def _table(corpus: Survey, channel: str) -> Table:
 
 def _said_of_statuses(statuses: dict[str, int]) -> str:
     """Which words of statuses count as errors, and which are of no list."""
+    from graphs.traces.record import is_cut
     from graphs.traces.statuses import says_error, says_fine  # it loads pyarrow, and `--help` does not
 
-    kinds = ("count as errors", says_error), ("do not", says_fine), ("are of no list and do not", lambda word: True)
+    kinds = (
+        ("count as errors", says_error), ("are answers cut at a limit of tokens", is_cut), ("do not", says_fine),
+        ("are of no list and do not", lambda word: True),
+    )  # fmt: skip
     left, said = dict(statuses), []
     for kind, is_of in kinds:
         words_of = [word for word in left if is_of(word)]

@@ -175,7 +175,7 @@ def _of_logs(
     tables = OutcomeFiles(
         growing.entries,
         (reading["rewards"], reading["groups"]),
-        detects=not (reading["format_"] or reading["columns"]),
+        detects=not (reading["format_"] or reading["columns"] or reading["types"]),
         limits=Limits.parse(reading["limits"]),
     )
     passed: set[str] = set()

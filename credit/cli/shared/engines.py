@@ -30,7 +30,7 @@ def options_of_parts(reading: dict[str, Any], option: str) -> dict[str, Any]:
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
-    if reading["columns"] is not None or reading["format_"] not in (None, "native"):
+    if reading["columns"] is not None or reading["types"] is not None or reading["format_"] not in (None, "native"):
         raise CreditError(f"{option} reads native logs; `credit convert` writes any format as native")
     if reading["outcomes"] is not None:
         raise CreditError(f"{option} reads outcomes as numbers; `credit convert --outcomes` writes words as such")

@@ -75,6 +75,12 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             metavar="WORD=NUMBER,...",
             help="What words of outcomes mean, as escalated=0, where pairs as pass and fail do not say.",
         ),
+        click.option(
+            "--types",
+            callback=_types,
+            metavar="WORD=TYPE,...",
+            help="What words of a table's types mean, as llm=message,tool=tool_call.",
+        ),
         click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
         click.option(
             "--group-by",
@@ -205,7 +211,8 @@ def _columns(context: click.Context, parameter: click.Parameter, text: str | Non
     for pair in text.split(","):
         name, sign, column = pair.partition("=")
         if not (name and sign) or name in columns:
-            raise click.BadParameter(f"{pair!r} in {text!r}; expected each NAME=COLUMN once, separated by commas")
+            form = (parameter.metavar or "").removesuffix(",...")
+            raise click.BadParameter(f"{pair!r} in {text!r}; expected each {form} once, separated by commas")
         columns[name] = column
     return columns
 
@@ -228,6 +235,15 @@ def _meanings(context: click.Context, parameter: click.Parameter, text: str | No
             raise click.BadParameter(f"{message}; a table of outcomes is --rewards FILE")
         meanings |= dict([meaning])
     return meanings
+
+
+def _types(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, str] | None:
+    """ "llm=message,tool=tool_call" as a mapping."""
+    from graphs.formats.table.type_words import check_types
+
+    types = _columns(context, parameter, text)
+    check_types(types)
+    return types
 
 
 def _keys(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
@@ -253,6 +269,7 @@ def read_traces(
     columns: dict[str, str] | None,
     rewards: str | None,
     outcomes: dict[str, float] | None,
+    types: dict[str, str] | None,
     groups: str | None,
     reward_channel: str,
     group_by: tuple[str, ...] | None,
@@ -279,6 +296,7 @@ def read_traces(
             columns=columns,
             rewards=rewards,
             outcomes=outcomes,
+            types=types,
             groups=groups,
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,

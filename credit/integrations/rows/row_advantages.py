@@ -47,6 +47,7 @@ from credit.integrations.rows.row_metrics import (
     batch_metrics,
     condition_unbiased,
     no_metrics,
+    refused_groups,
     several_agents,
     silent_groups,
 )
@@ -205,6 +206,7 @@ class RowAdvantages:
         self._program: Callable[..., Any] | None = None
         self._shapes: set[Any] = set()  # of arrays that it was compiled for
         self.last: Batch | None = None
+        self._unscored: list[Any] = []  # groups of the last batch without any outcome
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the compiled method and the last batch: another process compiles its own."""
@@ -222,10 +224,26 @@ class RowAdvantages:
     def silent_groups(self) -> list[Any]:
         """The groups of the last batch in which every advantage that the method gave is 0, by their ids.
 
-        A gradient gets nothing from them. A group in which every row is refused has no advantage and is not among them;
-        `credit/groups_that_teach` counts neither.
+        A gradient gets nothing from them. A group in which every row is refused has no advantage and is among
+        `refused_groups`; `credit/groups_that_teach` counts neither.
         """
         return [] if self.last is None else silent_groups(self.last)
+
+    @property
+    def refused_groups(self) -> dict[Any, str]:
+        """The groups of the last batch of which no row has an advantage, by their ids, and why, as in `credit.REASONS`.
+
+        Examples:
+          >>> from credit.integrations import RowAdvantages
+          >>> advantages = RowAdvantages("rloo")
+          >>> _ = advantages(group=["q", "q", "r", "s"], trace=[0, 1, 2, 3], reward=np.array([1.0, 0.0, 1.0, np.nan]))
+          >>> advantages.refused_groups
+          {'r': 'nothing to compare with: the group has one member', 's': 'no outcome is known'}
+        """
+        from estimators.base import REASONS, Reason
+
+        found = {} if self.last is None else refused_groups(self.last)
+        return found | dict.fromkeys(self._unscored, REASONS[Reason.NO_REWARD])
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -418,6 +436,7 @@ class RowAdvantages:
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
             text = f"method {self.name!r} answers no row of the batch: none has a reward{zeros}"
             self._warn({"unscored": text} if rows else {}, stacklevel=3)
+        self._unscored = _only_in(labels["group"], ran & ~use, use)
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
@@ -846,6 +865,14 @@ def _program(
         return advantage, result.reason, keys, after, difference
 
     return program
+
+
+def _only_in(ids: Any, some: np.ndarray, others: np.ndarray) -> list[Any]:
+    """The ids of some rows that no other rows have."""
+    if not some.any():
+        return []
+    listed, met = (taken("group", ids, np.flatnonzero(rows)).tolist() for rows in (some, others))
+    return [name for name in dict.fromkeys(listed) if name not in {None, *met}]
 
 
 def _paid_again(batch: Batch) -> tuple[str] | tuple[()]:

@@ -22,6 +22,7 @@ __all__ = [
     "condition_unbiased",
     "group_spread",
     "no_metrics",
+    "refused_groups",
     "several_agents",
     "silent_groups",
 ]
@@ -359,6 +360,23 @@ def silent_groups(batch: Batch) -> list[Any]:
     ids, _, silent = _groups_answered(batch)
     names: list[Any] = batch.rows.names.groups.take(pa.array(ids[silent])).to_pylist()
     return names
+
+
+def refused_groups(batch: Batch) -> dict[Any, str]:
+    """Ids of the groups of which the method answers no row, and its reasons in words.
+
+    Args:
+      batch: the rows that entered.
+    """
+    from estimators.base import REASONS
+
+    entered = len(batch.rows.event)
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[:entered]]
+    reason = batch.reason[:entered]
+    refused = np.setdiff1d(group, group[reason == 0])
+    names = batch.rows.names.groups.take(pa.array(refused)).to_pylist()
+    why = ("; ".join(REASONS[code] for code in np.unique(reason[group == one])) for one in refused)
+    return dict(zip(names, why, strict=True))
 
 
 def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -219,7 +219,7 @@
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
-      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
+      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
@@ -402,7 +402,7 @@
     asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
-      `Sums divided by all traces${asked.of_trace.by === asked.costs_by ? "" : " of the system"}.${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
+      `${sentence(asked.of_trace.note)}${asked.unlike ? ` ${sentence(asked.unlike)}` : ""}`) : []),
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums

@@ -54,6 +54,7 @@ class _LogProbs(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _Reply | None = None
+    finish_reason: Any = None
     logprobs: _LogProbs | None = None
 
 
@@ -141,8 +142,11 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
         counts, unlike = call_counts(data.usage, data.response.usage)
         record.unlike_counts += [(unlike, place)] if unlike else []
         evidence = counts | _log_probs(data)
-        call = team.call(agent, str(index), place, time=time, model=data.model or None, **evidence)
-        reply = data.response.choices[0].message
+        chosen = data.response.choices[0]
+        call = team.call(
+            agent, str(index), place, time=time, model=data.model or None, stopped=chosen.finish_reason, **evidence
+        )
+        reply = chosen.message
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name

@@ -18,6 +18,7 @@ from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, re
 from graphs.formats.common.order_of_time import refuse_untimed
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
+from graphs.formats.otlp.dialects import stopped_by
 from graphs.reading.decode import decode, object_text
 from graphs.reading.documents import Document
 from graphs.reading.json_problems import not_a_number
@@ -111,7 +112,7 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
                 }
                 tokens, *of_input = (first_count(*counts) for counts in stated.values())
                 span.columns = span.columns | {"tokens": tokens} | read_counts(*of_input)
-                span.unlike_counts = unlike(stated)
+                span.unlike_counts, span.stopped = unlike(stated), stopped_by(attributes)
                 latest = span
                 calls.append((span, moment))
                 if isinstance(response, str):

@@ -17,7 +17,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.claude_code.lines import Block, Entry
 from graphs.formats.claude_code.links import Chain, Spawn, is_prompt
 from graphs.reading.files import name_models
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord, is_cut
 
 __all__ = ["write_events"]
 
@@ -191,6 +191,7 @@ class _Writer:
             cache_write_tokens=call.written or None,
             money=call.money,
             model=call.entry.message.model,
+            status=call.stopped if is_cut(call.stopped) else None,
         )
         for cause, edge_type in self.causes.pop(agent, ()):
             self.record.edge(cause, position, edge_type)

@@ -64,6 +64,7 @@ class Message(msgspec.Struct):
     role: str
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
+    finish_reason: Any = None
 
     @property
     def calls(self) -> list[tuple[str | None, str]]:
@@ -149,15 +150,19 @@ class Chat:
         places: Sequence[Place] = (),
         times: Sequence[float] = (),
         sampled: bool = True,
+        stopped: Any = None,
         **columns: Any,
     ) -> int:
         """Append a model call of the agent, with the ids and names of the tools that it called.
 
         `places` are those of the calls where they do not stand in the record of the reply, `times` when they were made.
         What is not `sampled` is a message in its name that no model call of this run wrote, such as an example.
+        `stopped` is as of `Team.call`.
         """
-        append = self.team.call if sampled else self.team.fixed
-        position = append(self.agent, event_id, place, **columns)
+        if sampled:
+            position = self.team.call(self.agent, event_id, place, stopped=stopped, **columns)
+        else:
+            position = self.team.fixed(self.agent, event_id, place, **columns)
         for number, (call_id, tool) in enumerate(calls):
             effect_id, where = f"{event_id}/call-{number}", places[number] if places else place
             time = times[number] if times else math.nan
@@ -229,7 +234,8 @@ def add_messages(
     for index, (message, place) in enumerate(messages):
         event_id, field = f"{prefix}{index}", f"{list_field}[{index}]"
         if message.role == "assistant":
-            chat.reply(event_id, place, message.calls, sampled=index not in fixed, **columns)
+            sampled, stopped = index not in fixed, message.finish_reason
+            chat.reply(event_id, place, message.calls, sampled=sampled, stopped=stopped, **columns)
         elif message.role in ("user", "human", "environment"):
             chat.input(event_id, place)
         elif message.role in ("tool", "function"):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord, is_cut
 
 __all__ = ["Team"]
 
@@ -70,6 +70,7 @@ class Team:
         self._fixed: set[int] = set()  # calls whose type the log states
         self._heard: dict[int, list[int]] = {}  # by event, what its agent learned of others
         self._heard_of = 0
+        self._stopped: Any = None  # why the reply to the last call ended
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
     def agent(self, instance: str, name: str, role: str = "", parent: str = "", *, outside: bool = False) -> None:
@@ -85,9 +86,17 @@ class Team:
         place: Place,
         *,
         event_type: EventType | None = None,
+        stopped: Any = None,
         **columns: Any,
     ) -> int:
-        """A model call. Without a type it is a decision if its agent spawns another in this trace, else a message."""
+        """A model call. Without a type it is a decision if its agent spawns another in this trace, else a message.
+
+        `stopped` is why its reply ended, as the log states it: a limit of tokens is its status, unless it failed, and
+        any limit that of the run whose last call it is.
+        """
+        self._stopped = stopped
+        if is_cut(stopped) and columns.get("status") is None:
+            columns["status"] = stopped.lower()
         position = self._append(_Part.CALL, agent, event_id, EventType.MESSAGE, place, None, columns)
         if event_type is not None:
             self.record.types[position] = int(event_type)
@@ -197,6 +206,7 @@ class Team:
     def finish(self) -> TraceRecord:
         """The record, with actions, types of calls and edges; call it once."""
         record = self.record
+        record.ended_by(self._stopped)
         acting = self._acting()
         any_call = _Part.CALL in self._parts
         spawners = {record.agents[i] for i, part in enumerate(self._parts) if part in (_Part.SPAWN, _Part.WAKE)}

@@ -93,8 +93,6 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
         what = "agent's span" if tree.parent[tree.open.id] else "root span"
         record.open = f"the {what} {excerpt(tree.open.name or tree.open.id)} has no end"
     _note_time(record, spans, times)
-    called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
-    record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = whole.fault or record.error or f"the root span {whole.name or whole.id} ended in an error"
     return written
@@ -371,7 +369,7 @@ class _Writer:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
             columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
             columns["status"] = "error" if span.failed else None
-            position = team.call(agent, event_id, span.place, **columns | span.columns)
+            position = team.call(agent, event_id, span.place, stopped=span.stopped, **columns | span.columns)
             if span.id not in tree.inside_tool:
                 self.calls[agent] = position
             if span.emitted:

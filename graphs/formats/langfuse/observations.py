@@ -19,6 +19,7 @@ from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import first_count, known_sum
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span, kind_of
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.otlp.dialects import without_session
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place
@@ -104,6 +105,7 @@ class Observation(msgspec.Struct):
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
     metadata: msgspec.Raw = msgspec.Raw()
+    output: msgspec.Raw = msgspec.Raw()
     version: str | None = None
     release: str | None = None
 
@@ -140,6 +142,7 @@ class Statement(msgspec.Struct, gc=False):
     money: float | None
     node: OfNode | None
     attributes: dict[str, Any] | None
+    stopped: str | None
     system: str | None  # the version, which a trace without one of its own has from its root, or the release
 
     def filled(self, other: Statement) -> Statement:
@@ -157,7 +160,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    node, attributes, money = None, None, None
+    node, attributes, money, stopped = None, None, None, None
     counts: dict[str, int | None] = {}
     metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
@@ -185,6 +188,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         text = object_text(observation.costs) if observation.costs else b""
         costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
         money = stated_money(observation.cost, costs.get("total"), observation.calculated)
+        stopped = stop_reason(object_text(observation.output) if observation.output else b"", metadata)
     return Statement(
         observation.id,
         place,
@@ -203,6 +207,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         money,
         node,
         attributes,
+        stopped,
         observation.version or observation.release,
     )
 
@@ -230,7 +235,7 @@ def span_of(stated: Statement) -> Span:
             "cached_tokens": stated.cached_tokens,
             "cache_write_tokens": stated.cache_write_tokens,
         }
-        span.model, span.money = stated.model or "", stated.money
+        span.model, span.money, span.stopped = stated.model or "", stated.money, stated.stopped
     return span
 
 

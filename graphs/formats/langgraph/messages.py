@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.stop_reasons import stop_reason
 from graphs.reading.decode import decode
 
 __all__ = ["CALL", "HUMAN", "RESULT", "Message", "Response", "SubGraphMessages", "messages_of"]
@@ -20,6 +21,17 @@ class Response(msgspec.Struct):
     model_name: str | None = None
     token_usage: msgspec.Raw = msgspec.Raw()  # in the words of each provider, or as the text of an object of its own
     usage: msgspec.Raw = msgspec.Raw()
+    finish_reason: Any = None
+    stop_reason: Any = None
+    done_reason: Any = None
+    of_bedrock: Any = msgspec.field(default=None, name="stopReason")
+    incomplete_details: Any = None
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the reply ended."""
+        stated = self.finish_reason or self.stop_reason or self.done_reason or self.of_bedrock
+        return stop_reason({"stop_reason": stated, "incomplete_details": self.incomplete_details})
 
 
 class _ToolCall(msgspec.Struct):

@@ -19,7 +19,7 @@ from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, Resp
 from graphs.reading.documents import Place
 from graphs.reading.files import name_models
 from graphs.text import excerpt
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord, is_cut
 
 __all__ = ["SENT", "Graph", "Run", "Step", "Task", "missing_parent"]
 
@@ -98,6 +98,7 @@ class Run:
         self.inside = collections.defaultdict[str, SubGraphMessages](SubGraphMessages)  # by task that is a sub-graph
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
         self.last: dict[str, int] = {}  # agent -> its last call
+        self.stopped: str | None = None  # why the reply to the last call ended
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
         self.step_calls: dict[Graph, dict[int, StepCalls]] = {}  # by step
         self.steps: dict[Graph, list[int]] = {}  # steps with calls, ascending
@@ -220,8 +221,9 @@ class Run:
             step,
             **counts,
             model=response.model_name or None,
+            status=response.stopped if is_cut(response.stopped) else None,
         )
-        record.actions[position] = True
+        record.actions[position], self.stopped = True, response.stopped
         self.edges.add_call(agent, position, begun.causes, self.results.pop(agent, ()))
         if agent in self.last:
             record.edge(self.last[agent], position, EdgeType.TEMPORAL)
@@ -246,6 +248,7 @@ class Run:
         if self.fault is not None:
             raise TraceError(self.of_trace(self.fault))
         self.edges.draw()
+        self.record.ended_by(self.stopped)
         name_models(self.record)
         return self.record
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,11 +22,12 @@ from graphs.formats.common.graph_nodes import OfNode
 from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, unlike
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, kind_of
+from graphs.formats.common.stop_reasons import states_reason, stop_reason
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
 __all__ = [
-    "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "without_session",
+    "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "stopped_by", "without_session",
 ]  # fmt: skip
 
 
@@ -89,6 +90,7 @@ _MEMORY = ("_memory", "_memory_store")  # ends of GenAI operations on memories, 
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
 _PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
+_REPLIES = ("gen_ai.output.messages", "output.value")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _OF_NODE = msgspec.json.Decoder(OfNode)
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
@@ -164,7 +166,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             counts={field: first_count(*counts) for field, counts in found.items()},
             unlike_counts=unlike(found),
             response_id=_text(attributes, names.response_id),
-            stopped=_last(plain_or_text(attributes.get("gen_ai.response.finish_reasons"))),
+            stopped=stopped_by(attributes),
             model=_text(attributes, names.model),
             money=_money(attributes),
             emitted=_emitted(attributes)
@@ -237,8 +239,13 @@ def _count(key: str, value: Any) -> int | None:
     return int(amount)
 
 
-def _last(value: Any) -> Any:
-    return value[-1] if isinstance(value, list | tuple) and value else value
+def stopped_by(attributes: Mapping[str, Any]) -> str | None:
+    """Why a call's reply ended, by an attribute of whatever convention, else by what it gave."""
+    stated = filter(
+        states_reason, attributes if "eason" in "\n".join(attributes) else ()
+    )  # one text is searched faster
+    found = stop_reason({key: plain_or_text(attributes[key]) for key in stated})
+    return found or stop_reason(*(plain_or_text(attributes.get(key)) for key in _REPLIES))
 
 
 def _money(attributes: Attributes) -> float | None:

@@ -259,6 +259,7 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
     if not isinstance(kind, str):
         return span_attributes
     attributes: Attributes = {"openinference.span.kind": _MLFLOW_KINDS.get(kind, kind)}
+    attributes["output.value"] = span_attributes.get("mlflow.spanOutputs")
     usage = _json(span_attributes.get("mlflow.chat.tokenUsage"))
     if isinstance(usage, dict):
         names = ("output_tokens", "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

@@ -31,10 +31,12 @@ from graphs.formats.table.cells import (
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import columns_option
+from graphs.formats.table.made_calls import note_of_made_calls
 from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
+from graphs.formats.table.type_words import TYPES_OPTION
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -111,7 +113,9 @@ def _with_rows(head: bytes, keys: frozenset[str], names: frozenset[str]) -> froz
     return names
 
 
-def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
+def read(
+    sources: Sequence[Source], columns: Mapping[str, str] | None = None, types: Mapping[str, int] | None = None
+) -> Iterator[TraceRecord | Problem]:
     """The traces of all tables, in order of their first rows.
 
     A row that cannot be used refuses its trace, if the row names one. A table that breaks off gives no trace.
@@ -119,6 +123,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
     Args:
       sources: tables; a trace lies in one of them.
       columns: our name (a key of `KNOWN`, or one of `FAMILIES`) to the table's.
+      types: what words of types mean, as of `check_types`.
 
     Raises:
       CreditError: `columns` names a column that this library does not know.
@@ -128,17 +133,19 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
             named = ", ".join(f"{family}.NAME" for family in FAMILIES)
             expected = f"one of {', '.join(KNOWN)}, {named}, or of a text: arguments, {', '.join(SAID)}"
             raise CreditError(f"columns has the key {name!r}; expected {expected}")
-    return _read(sources, columns or {})
+    return _read(sources, columns or {}, types or {})
 
 
-def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+def _read(
+    sources: Sequence[Source], columns: Mapping[str, str], types: Mapping[str, int]
+) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     differs: dict[str, str] = {}  # of these, steps of training that differ within traces, in words
     without_arguments = False  # calls of a table that has no column of them
     for source in sources:
-        table = _Table(source.name)
+        table = _Table(source.name, types)
         try:
             _refuse_traces(source, columns)
             is_cells = is_csv(source)
@@ -202,6 +209,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     if ours not in {*column_of, *likely} and name in others and name not in likely.values():
                         likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
+            if "action" not in column_of and (note := note_of_made_calls(filed)) is not None:
+                yield note
             for trace_id, trace in table.traces.items():
                 if trace is not None:
                     trace = table.traces[trace_id] = in_stated_order(trace)
@@ -299,7 +308,8 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
 
 def _event_type(value: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(id_text(value)[:LONGEST_ID], EVENT_CODES)
+    known, stop, near = one_of(id_text(value)[:LONGEST_ID], EVENT_CODES).partition(". ")
+    return f"{known}; {TYPES_OPTION}{stop}{near}"
 
 
 @dataclasses.dataclass
@@ -307,6 +317,7 @@ class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
 
     file: str
+    types: Mapping[str, int]
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
@@ -349,6 +360,10 @@ class _Table:
             self._refuse(trace_id)
             return error.problem
         return None
+
+    def _type(self, cell: Any) -> int | None:
+        name = id_text(cell)
+        return self.types.get(name.strip().lower(), EVENT_CODES.get(name))
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
@@ -480,7 +495,7 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
+        kind = convert("type", self._type, _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         if event_type == EventType.ORCHESTRATOR_DECISION and convert("stop", *TRUTH):
             event_type = EventType.STOP
@@ -507,7 +522,8 @@ class _Table:
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
                 evidence["seconds"] = end - time
-        time = end if time is None else time
+        elif end is not None:
+            time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", id_text, "text") or str(len(record.ids)),

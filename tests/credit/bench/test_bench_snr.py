@@ -183,6 +183,7 @@ def test_bands_of_differences_cover_and_are_those_of_pairs() -> None:
     assert all(abs(inside / of - 0.99) < known_to for inside, of in held.values()), held
 
 
+@pytest.mark.slow
 def test_all_schemes_of_a_run_see_the_same_traces() -> None:
     """Functions of one's own had draws of their own: `rloo` and a function that calls it differed by noise."""
     own = ("estimators:rloo", "turn_baseline", "shared, group mean")
@@ -413,6 +414,7 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
     )  # had no interval
 
 
+@pytest.mark.slow
 def test_nine_curves_keep_their_panel_in_a_column_and_say_which_lie_on_each_other() -> None:
     """A legend of one column took 40 % of the height and left a quarter; eight curves hid the ninth without a word."""
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
@@ -488,6 +490,7 @@ number = 3
 """
 
 
+@pytest.mark.slow
 def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outliers existed in `bench bias` alone. The signal to noise of a mean of others takes second moments only."""
     (tmp_path / "noise_of_mine.py").write_text(NOISE)
@@ -520,7 +523,7 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(4), range(4, 20)])
 def test_noise_without_a_variance_gets_no_band(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Cauchy had an SNR with a 99 % band, and noise of variance 4 looked like that of variance 1."""
@@ -555,6 +558,7 @@ def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatc
 OF_TWO = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
 
 
+@pytest.mark.slow
 def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`snr-cost` was `snr` again where the evidence of each scheme is its own trace."""
     monkeypatch.setattr("credit.plot.draw_snr_report", lambda report, *, equal_cost=False, values="": equal_cost)
@@ -592,12 +596,14 @@ def test_closed_forms_of_heavy_tails_are_those_that_take_the_variance_alone() ->
         assert scheme.closed_form(10, Setting(group=8, world="mine:noise")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
         "split by role, parts scored",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("message, 8 replays", "critic, lambda 0.95")),
-        pytest.param("control, claims", marks=pytest.mark.slow),
+        "message, 8 replays",
+        "critic, lambda 0.95",
+        "control, claims",
     ],
 )
 def test_closed_forms_of_heavy_tails_hold(name: str) -> None:

@@ -248,6 +248,7 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
 
 
+@pytest.mark.slow
 def test_worlds_have_the_order_in_which_they_were_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and figures had that of the package, and own worlds last; what has too many batches came first in none."""
     monkeypatch.chdir(tmp_path)

@@ -590,7 +590,7 @@ def test_amounts_of_a_trace_compare_systems_with_unlike_numbers_of_traces(tmp_pa
     assert told[0][:4] == ["of", "a", "trace", "traces"]
     assert told[1] == ["v2,", "x", "2", "3", "30", "0", "–"] and told[4][:6] == ["v2,", "y", "1", "of", "2", "0.5"]
     assert [row[2:6] for row in told[5:7]] == [["v2", "2", "3.5", "35"], ["v1", "8", "2", "20"]]
-    assert "sums divided by all traces of the system. 1 of 2: the row is in 1 of these." in shown
+    assert "sums divided by all traces of the system. 1 of 2: the row is in 1 of these.\n" in shown
     told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
     assert (told["costs"][0]["traces"], told["costs"][0]["of_trace"]["tokens"]) == (2, 30)
     assert (told["total"]["of_traces"], told["total"]["of_trace"]["tokens"]) == (10, 23)
@@ -639,5 +639,5 @@ def test_a_narrow_terminal_has_both_tables_of_costs(tmp_path: Path, width: str) 
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,3.21\n")
     command = ["costs", str(tmp_path / "log.jsonl"), "--by", "system,agent", "--prices", str(tmp_path / "prices.csv")]
     shown = CliRunner(env={"COLUMNS": width}).invoke(cli, command).stdout.splitlines()
-    heads = [line for line in shown if line.split()[-2:] == ["seconds", "money"]]
+    heads = [line for line in shown if line.split()[-2:] == ["work", "money"]]
     assert len(heads) == 2 and max(map(len, heads)) <= int(width)

@@ -19,6 +19,8 @@ from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
+OWN = "failures per call, which have a test of their own: "
+
 
 def drawn(seed: int, tasks: int, runs: int, rates: Mapping[str, tuple[float, float]]) -> tuple[Traces, np.ndarray]:
     """Runs of tasks on two sides, which call each tool a few times; a call fails at the rate of its side, more often in
@@ -48,7 +50,10 @@ def counted_calls(traces: Traces, calls: ToolCalls) -> tuple[np.ndarray, np.ndar
 
 
 def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> None:
-    """5 failed calls of fetch_page became 89, and no sentence named it: those of web_search had fallen as far."""
+    """5 failed calls of fetch_page became 89, and no sentence named it: those of web_search had fallen as far.
+
+    "Up: failed calls of fetch_page" beside "errors: within chance": one is of calls, the other of a trace.
+    """
     traces, side = drawn(0, 16, 3, {"fetch_page": (0.03, 0.4), "web_search": (0.4, 0.05), "read_note": (0.1, 0.1)})
     sides = Sides(("old", "new"), side, ("old", "new"))
     found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
@@ -62,8 +67,11 @@ def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> 
             f"{some} of {len(rows)} ({100 * some / len(rows):.0f} %)" for some, rows in zip(wrong, of, strict=True)
         ]
         told.append(f"{name} {' to '.join(shares)}")
-    assert {*found.by_tool().removeprefix("failed calls: ").split("; ")} == {*told}
-    assert "up: failed calls of fetch_page" in found.changed() and "down: failed calls of web_search" in found.changed()
+    assert {*found.by_tool().removeprefix(OWN).split("; ")} == {*told}
+    assert (
+        "up: failures per call of fetch_page" in found.changed()
+        and "down: failures per call of web_search" in found.changed()
+    )
     assert found.by_tool() in found.origin() and f"F{found.by_tool()[1:]}." in found.lines()
     assert {one["tool"]: one["stands_out"] for one in found.as_json()["tools"]} == {
         "fetch_page": True, "web_search": True, "read_note": False}  # fmt: skip
@@ -73,8 +81,8 @@ def test_a_tool_that_the_row_of_errors_names_stands_once_in_the_answer() -> None
     traces, side = drawn(1, 20, 3, {"fetch_page": (0.03, 0.5), "web_search": (0.1, 0.1)})
     sides = Sides(("old", "new"), side, ("old", "new"))
     found = compare_sides(traces, sides, with_costs(traces, trace_metrics(traces)))
-    assert "up: errors of tool fetch_page" in found.changed() and "failed calls" not in found.changed()
-    assert found.by_tool().startswith("failed calls: fetch_page ")
+    assert "up: errors of tool fetch_page" in found.changed() and "per call" not in found.changed()
+    assert found.by_tool().startswith(f"{OWN}fetch_page ")
 
 
 @pytest.mark.parametrize(("cost", "said"), [("money", "money"), ("tokens", "tokens generated")])
@@ -127,7 +135,7 @@ def test_shares_by_task_stand_beside_counts_that_go_the_other_way() -> None:
         side.append(new)
     traces = assemble(records)
     found = tool_failures(traces, np.array(side), ToolCalls(traces), np.zeros(len(side), bool))
-    assert failing_tools(found) == "failed calls: web 156 of 480 (33 %) to 396 of 2640 (15 %), by task 33 % to 38 %"
+    assert failing_tools(found) == f"{OWN}web 156 of 480 (33 %) to 396 of 2640 (15 %), by task 33 % to 38 %"
 
 
 @pytest.mark.slow

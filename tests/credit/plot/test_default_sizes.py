@@ -107,6 +107,7 @@ def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
         assert not any(panel.overlaps(inner) for panel in panels)
 
 
+@pytest.mark.slow
 def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
     """Of 4.1 inches the legend of seven methods and what it says took half."""
     heights = []
@@ -140,6 +141,7 @@ def shown(figure: Any) -> dict[str, Any]:
 SIZES = ((3.4, 2.6), (5, 3), (7, 3), (7, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "methods", "size", "style"),
     [
@@ -147,7 +149,7 @@ SIZES = ((3.4, 2.6), (5, 3), (7, 3), (7, 5))
         *(pytest.param(draw, methods, size, style, marks=pytest.mark.slow if methods > 2 else pytest.mark.study)
           for draw in (training, bias, truth, snr, comparison) for methods in (2, 7)
           for size in SIZES for style in ("plain", "talk")),
-        *(pytest.param(draw, 7, None, "talk", marks=pytest.mark.slow) for draw in (training, truth, comparison)),
+        *((draw, 7, None, "talk") for draw in (training, truth, comparison)),
     ],
 )  # fmt: skip
 def test_no_text_is_smaller_than_the_least_of_its_style_or_lies_on_another(

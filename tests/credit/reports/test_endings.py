@@ -15,16 +15,21 @@ from click.testing import CliRunner
 from credit.cli import cli
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import trace_metrics
-from credit.reports.endings import BROKEN_OFF, CUT, LIMITED, ended_early, endings
+from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, LIMITED, ended_early, endings
+from credit.reports.event_errors import cut_answers
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.triage import triage
 from credit.reports.unread_outcomes import unscored_ends
 from credit.sides.side_differences import side_differences
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
+from tests.graphs.reading.all_formats import ALL
 from tests.graphs.reading.planted_calls import HUNG, STATED, WRITERS, Rounds
 from tests.graphs.reading.samples import SAMPLES
 from tests.recordings.spans import span, spans_request
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -141,8 +146,62 @@ def test_a_limit_that_a_log_states_is_named(
     for number, reason in enumerate((limit, other)):
         values = with_key(sample.values, key, reason, beside)
         traces = read(sample._replace(values=values).write(tmp_path / str(number)))
-        words = [one.words for one in endings(traces) if "at a limit of tokens, turns, time or money" in one.words]
+        words = [one.words for one in endings(traces) if "at a limit of tokens" in one.words]
         assert len(words) == (reason == limit), (words, traces.problems)
+
+
+def of_langchain(reason: str) -> dict[str, Any]:
+    """Outputs of a run of LangSmith, with why the answer ended where OpenAI's integration writes it."""
+    return {"generations": [[{"text": "x", "generation_info": {"finish_reason": reason}}]]}
+
+
+def of_anthropic(reason: str) -> dict[str, Any]:
+    message = {"lc": 1, "kwargs": {"content": "x", "response_metadata": {"stop_reason": reason}}}
+    return {"generations": [[{"text": "x", "message": message}]]}
+
+
+def of_choices(reason: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": "x"}}]}
+
+
+CUT_IN = {
+    "langsmith": ("langsmith", "run_type", "outputs", of_langchain),
+    "langsmith of anthropic": ("langsmith", "run_type", "outputs", of_anthropic),
+    "langfuse": ("langfuse lines", "traceId", "output", of_choices),
+    "langfuse, of OpenTelemetry": (
+        "langfuse lines", "traceId", "metadata",
+        lambda reason: {"attributes": {"gen_ai.response.finish_reasons": json.dumps([reason])}},
+    ),
+    "weave": ("weave", "op_name", "output", of_choices),
+    "braintrust": ("braintrust", "root_span_id", "output", lambda reason: of_choices(reason)["choices"]),
+    "langgraph": ("langgraph", "additional_kwargs", "response_metadata", lambda reason: {"finish_reason": reason}),
+    "langgraph of responses": (
+        "langgraph", "additional_kwargs", "response_metadata",
+        lambda reason: {"incomplete_details": {"reason": reason.replace("length", "max_output_tokens")}},
+    ),
+    "agent-lightning": ("agent-lightning", "logprobs", "finish_reason", str),
+    "agent-lightning spans": ("agent-lightning spans", "gen_ai.response.id", "gen_ai.completion.0.finish_reason", str),
+    "mini-swe-agent": ("mini-swe-agent", "actions", "response", of_choices),
+    "openhands": ("openhands", "tool_call_id", "model_response", of_choices),
+    "tau2-bench": ("tau2-bench", "usage", "raw_data", of_choices),
+    "claude-code": ("claude-code", "model", "stop_reason", lambda reason: reason.replace("length", "max_tokens")),
+    "native": ("native", "agent", "status", str),
+}  # fmt: skip
+"""By reader: the sample, and beside which key its model calls have which other, of why their replies ended."""
+
+
+@pytest.mark.parametrize("case", CUT_IN)
+def test_an_answer_that_was_cut_is_counted_for_its_agent(tmp_path: Path, case: str) -> None:
+    """`finish_reason: length` was read from four formats, and of them from the last call of a run alone."""
+    name, beside, key, value_of = CUT_IN[case]
+    sample = ALL[name]
+    for number, reason in enumerate(("length", "stop")):
+        traces = read(
+            sample._replace(values=with_key(sample.values, key, value_of(reason), beside)).write(tmp_path / str(number))
+        )
+        cut = cut_answers(traces)
+        assert bool(cut.any()) == (reason == "length"), traces.problems
+        assert any("was cut at a limit" in one.why for one in triage(traces, most=None).suspects) == cut.any()
 
 
 def test_sessions_and_samples_that_end_at_a_limit_are_named(tmp_path: Path) -> None:
@@ -162,12 +221,106 @@ def test_sessions_and_samples_that_end_at_a_limit_are_named(tmp_path: Path) -> N
         assert any("at a limit" in one.words for one in endings(read(path))) == is_limited, place
 
 
-@pytest.mark.parametrize(("reasons", "is_limited"), [(["stop", "length"], True), (["stop"], False), ([], False)])
-def test_a_limit_in_an_array_of_an_export_is_named(tmp_path: Path, reasons: list[str], is_limited: bool) -> None:
-    """Exporters write reasons as an array, as the convention says, and it was never unpacked."""
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": reasons}
+def test_an_answer_of_copilot_that_was_cut_is_named(tmp_path: Path) -> None:
+    text = (RECORDINGS / "copilot_cli" / "events.jsonl").read_text()
+    for number, reason in enumerate(("length", "stop")):
+        log = tmp_path / f"{number}.jsonl"
+        log.write_text(text.replace('"finishReason": "stop"', f'"finishReason": "{reason}"'))
+        assert cut_answers(read(log)).any() == (reason == "length")
+
+
+CHAT = {"gen_ai.operation.name": "chat"}
+LLM = {"openinference.span.kind": "LLM"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "is_cut"),
+    [
+        (CHAT | {"gen_ai.response.finish_reasons": ["stop", "length"]}, True),
+        (CHAT | {"gen_ai.response.finish_reasons": ["stop"]}, False),
+        (CHAT | {"gen_ai.response.finish_reasons": []}, False),
+        (CHAT | {"gen_ai.completion.0.finish_reason": "max_tokens"}, True),  # of OpenLLMetry
+        (CHAT | {"ai.response.finishReason": "length"}, True),  # of Vercel's SDK
+        (CHAT | {"gen_ai.output.messages": json.dumps([{"role": "assistant", "finish_reason": "length"}])}, True),
+        (LLM | {"llm.finish_reason": "length"}, True),
+        (LLM | {"output.value": json.dumps(of_choices("length"))}, True),
+        (LLM | {"output.value": "finish_reason: length"}, False),
+    ],
+)
+def test_a_cut_answer_is_named_by_the_attributes_of_each_convention(
+    tmp_path: Path, attributes: dict[str, Any], is_cut: bool
+) -> None:
+    """Exporters write reasons as an array, as the convention says, and it was never unpacked; others were not read."""
     (tmp_path / "log.json").write_text(json.dumps(spans_request([span(1, 0, 0, 1, attributes)])))
-    assert bool(endings(read(tmp_path))) == is_limited
+    traces = read(tmp_path)
+    assert not traces.problems and bool(endings(traces)) == is_cut
+    assert cut_answers(traces).tolist() == [is_cut]
+
+
+def test_the_reason_for_which_autogen_stopped_may_be_a_limit(tmp_path: Path) -> None:
+    """`Maximum number of turns 2 reached.` was read by nobody."""
+    sample = SAMPLES["autogen"]
+    for number, (reason, is_limited) in enumerate((
+        ("Maximum number of turns 2 reached.", True), ("Token usage limit reached, total token count: 9", True),
+        ("Maximum number of messages 3 reached, current message count: 3", True), ("Text 'OK' mentioned", False),
+        (None, False),
+    )):  # fmt: skip
+        values = with_key(sample.values, "stop_reason", reason, "messages")
+        found = endings(read(sample._replace(values=values).write(tmp_path / str(number))))
+        assert [one.words.startswith("1 of 1 trace stops at a limit") for one in found] == [True] * is_limited
+
+
+def cut_runs(folder: Path, agents: str, *, after: bool) -> Path:
+    """Runs of a planner and a writer, half of which failed: in these an answer of an agent is cut, the last or not."""
+    lines = []
+    for number in range(24):
+        cut = {"status": "length"} if number % 2 else {}
+        events: list[dict[str, Any]] = [
+            {"id": f"e{i}", "t": i, "type": "message", "agent": agent} | (cut if agent in agents else {})
+            for i, agent in enumerate(["planner", "writer", *["reader"] * after])
+        ]
+        edges = [{"src": a["id"], "dst": b["id"], "type": "causal"} for a, b in itertools.pairwise(events)]
+        head = {"trace_id": f"t{number}", "task_id": f"q{number // 4}", "rewards": {"team": 1.0 - number % 2}}
+        lines.append(json.dumps(head | {"events": events, "edges": edges}))
+    (folder / "runs.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_cut_answer_is_a_cause_whether_the_run_ends_in_it_or_not(tmp_path: Path, after: bool) -> None:
+    """A report that was cut at 1,024 tokens stood nowhere, and a limit of the run took what ended in one in with it."""
+    traces = read(cut_runs(tmp_path, "writer", after=after))
+    assert not traces.problems
+    (cause,) = leading_causes(traces)
+    assert (cause.words, cause.agent) == ("answers by writer cut at a limit of tokens", "writer")
+    assert (cause.failed, cause.succeeded, cause.beyond_chance) == (12, 0, True)
+    told = triage(traces)
+    assert [(one.agent, one.why, one.traces, one.failed) for one in told.suspects] == [
+        ("writer", "the answer was cut at a limit of tokens", 12, 12)
+    ]
+    assert [one.words.partition(", as")[0] for one in told.endings] == (
+        [] if after else ["12 of 24 traces end in an answer that was cut at a limit of tokens"]
+    )
+    assert not told.quiet and [row.errors for row in told.agents] == [None] * (2 + after), "a log of no errors"
+    rows = {row.what: row for row in outcome_differences(traces).rows}
+    assert (ANSWER_CUT in rows) == (not after) and LIMITED not in rows
+
+
+def test_a_run_that_its_own_limit_ended_ends_in_no_cut_answer(tmp_path: Path) -> None:
+    values = of_root_error(ALL["langsmith"].values, of_langchain("length"))
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
+    (told,) = endings(read(tmp_path))
+    assert "stops at a limit" in told.words and "GraphRecursionError" in told.words
+
+
+def of_root_error(values: Any, outputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs of LangSmith whose answers have these outputs, and whose root ended at a limit."""
+    ended = {"error": "GraphRecursionError('Recursion limit of 25 reached')"}
+    return [
+        value | ({"outputs": outputs} if value.get("run_type") == "llm" else {})
+        | (ended if "run_type" in value and not value.get("parent_run_id") else {})
+        for value in values
+    ]  # fmt: skip
 
 
 def native_runs(folder: Path, *runs: str) -> Path:

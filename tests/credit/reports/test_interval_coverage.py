@@ -532,7 +532,7 @@ def costly(seed: int, roles: bool) -> Traces:
     return credit.from_columns(**columns)[2].traces  # type: ignore[arg-type]
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo", "discounted_return", "igpo"])
 def test_a_place_in_a_trace_is_no_merit_of_an_agent(method: str) -> None:
     """All of seven such worlds had stars: ended traces count as 0 at later turns, and others cost more."""

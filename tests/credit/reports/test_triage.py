@@ -226,11 +226,11 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     found = triage(read(log))
     causes = [(one.tool, one.failed, one.succeeded) for one in found.suspects]
     assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0), ("both", 9, 10)]
-    assert found.commonness().endswith("traces with the same cause; –: none of these")
+    assert found.commonness().endswith("same cause; –: none of these. The surest differences come first")
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["often", "rare", "both"]
-    assert found.commonness().endswith("traces with the same cause")
+    assert found.commonness().endswith("same cause. The surest differences come first")
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]

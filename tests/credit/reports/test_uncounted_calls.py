@@ -54,6 +54,8 @@ def test_tool_calls_without_a_count_are_named_with_the_remedy(
     form: str, kinds: tuple[str, ...], action: bool | None, reason: str, said: str, tmp_path: Path
 ) -> None:
     """tokens were "not compared, because an action has no count", and nothing said that all 801 were tool calls."""
+    if form == "table" and action is None and "message" in kinds:  # a table's model calls made them (`made_calls`)
+        reason, said = reason if "bare" in kinds else "", ""
     path = log(tmp_path, form, *kinds, action=action)
     traces = read(path)
     measured = with_costs(traces, trace_metrics(traces), None)

@@ -134,6 +134,7 @@ def test_replays_are_compared_with_the_trace_itself() -> None:
     assert increment.own_outcome and increment.centred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("propensity", "reason"),
     [

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from credit.reports.trace_numbers import TeamFacts
 from graphs.logs import read
 
 from .all_formats import ALL
@@ -50,6 +52,44 @@ def test_ends_in_place_of_begins_are_named(tmp_path: Path) -> None:
             assert timed(tmp_path, place="begin", parallel=parallel, wait=wait) == []
 
 
+def ends_of(traces: int, calls: int = 6) -> tuple[list[dict[str, Any]], list[float]]:
+    """Rows with the end of each call, one after another, and the wall clock of each trace."""
+    random, rows, walls = np.random.default_rng(2), [], []
+    for trace in range(traces):
+        begun = now = 1.8e9 + 1000 * trace
+        for call in range(calls):
+            took = round(float(random.uniform(0.5, 9)), 3)
+            now = round(now + took, 3)
+            rows.append({"trace": f"t{trace}", "reward": 1, "agent": "ab"[call % 2], "done": now, "took": took})
+        walls.append(now - begun)
+    return rows, walls
+
+
+def test_ends_are_read_as_begins(tmp_path: Path) -> None:
+    """A wall clock of 33.8 for 30.2 stood in tables and got a star, while a note called it wrong."""
+    rows, walls = ends_of(8)
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for columns in ({"time": "done", "seconds": "took"}, {"end": "done", "seconds": "took"}):
+        traces = read(path, columns=columns)
+        assert TeamFacts(traces).durations.wall == pytest.approx(walls, abs=0.01), columns
+        assert traces.events["time"].to_pylist() == pytest.approx([r["done"] - r["took"] for r in rows], abs=1e-3)
+        assert [note.kind for note in traces.problems] == ["times-of-ends"] * ("time" in columns)
+    native = [
+        {"id": str(i), "type": "message", "agent": row["agent"], "t": row["done"], "seconds": row["took"]}
+        for i, row in enumerate(rows)
+    ]
+    traces_of = [{"trace_id": f"n{i}", "task_id": "q", "events": native[6 * i : 6 * i + 6]} for i in range(8)]
+    (folder := tmp_path / "both").mkdir()
+    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in traces_of))
+    assert TeamFacts(read(folder)).durations.wall == pytest.approx(walls, abs=0.01)
+    for begin in (row | {"done": row["done"] - row["took"], "time": row["done"] - row["took"]} for row in rows):
+        with (folder / "begins.jsonl").open("a") as file:
+            file.write(json.dumps(begin | {"seconds": begin["took"]}) + "\n")
+    wall = TeamFacts(read(folder)).durations.wall  # of both formats, each with its own times
+    assert wall == pytest.approx(walls + walls, abs=0.01)
+
+
 NANOSECONDS = re.compile(r"\b1[67]\d{17}\b")
 YEAR = re.compile(r"20\d\d(?=-\d\d-\d\dT)")
 
@@ -86,6 +126,9 @@ def test_one_time_of_no_clock_is_named(name: str, stated: re.Pattern[str], tmp_p
     path.write_text(text)
     notes = [note for note in read(path).problems if note.kind == "time-unit"]
     assert [note.is_failure for note in notes] == [False] and "one unit and one clock" in notes[0].expected
+    traces = read(path)  # the note calls its durations wrong, so that none is told
+    wrong = traces.traces["trace"].to_pylist().index(notes[0].trace)
+    assert np.isnan(TeamFacts(traces).durations.wall[wrong])
 
 
 @pytest.mark.parametrize(("times", "words"), [

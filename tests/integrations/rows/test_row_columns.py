@@ -20,6 +20,7 @@ import credit
 from credit.integrations import RowAdvantages, rows_advantage
 from credit.ray.row_actors import RowActor, _sent
 from credit.tables.column_values import ColumnError
+from estimators.base import REASONS, Reason
 
 
 @functools.cache
@@ -296,3 +297,29 @@ def test_a_group_of_equal_returns_alarms_where_a_method_makes_something_of_round
     assert got.metrics["credit/condition/unbiased"] == (method == "rloo")
     assert got.metrics["credit/groups_that_teach"] == (1 if made else 0.5)
     assert advantages.silent_groups == ([] if made else ["q"])
+
+
+@pytest.mark.parametrize("of", [list, np.array, pa.array])
+def test_groups_without_an_advantage_are_listed_with_the_reason(of: Any) -> None:
+    """A loop knew how many rows were refused, and of which groups nothing."""
+    groups = ["q", "q", "one", "unscored", "unscored", "frozen", "frozen", "fills"]
+    nan, trained = np.nan, [1.0] * 5 + [0.0] * 2 + [1.0]
+    advantages = RowAdvantages("rloo", rows=16)
+    assert advantages.refused_groups == {}
+    advantages(
+        group=of(groups),
+        trace=of([*"abcdefgh"]),
+        reward=np.array([1.0, 0.0, 1.0, nan, nan, 1.0, 0.0, 1.0]),
+        evidence={"trainable": trained},
+        where=[True] * 7 + [False],
+    )
+    assert advantages.refused_groups == {
+        "one": REASONS[Reason.SINGLETON],
+        "frozen": REASONS[Reason.FROZEN],
+        "unscored": REASONS[Reason.NO_REWARD],
+    }
+    advantages(group=of([7, 7]), trace=of([0, 1]), reward=np.array([nan, nan]))
+    assert advantages.refused_groups == {7: REASONS[Reason.NO_REWARD]}
+    with pytest.warns(UserWarning, match="every group of the batch has one trace"):
+        advantages(group=of([7, 7]), trace=of([0, 1]), reward=np.array([nan, 1]))
+    assert advantages.refused_groups == {7: REASONS[Reason.SINGLETON]}

@@ -88,7 +88,8 @@ def test_the_known_topologies_are_those_that_decode() -> None:
 def test_a_row_of_a_table_with_an_unknown_type(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("trace,agent,type,reward\na,x,message,1\nb,x,mesage,1\n")
     (problem,) = read(tmp_path / "t.csv").problems
-    assert problem.field == "type" and problem.expected.endswith(", stop. Did you mean message?")
+    assert problem.field == "type" and problem.expected.endswith("what others mean. Did you mean message?")
+    assert ", stop; --types WORD=TYPE" in problem.expected
 
 
 def test_a_message_of_trl_of_a_wrong_type(tmp_path: Path) -> None:
