@@ -156,7 +156,10 @@ class ToolCalls:
         return self._failed_last[0]
 
     def unmended_counts(self) -> np.ndarray:
-        """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces]."""
+        """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces].
+
+        Of several errors of an agent and a tool, one without arguments may be of the same call as another.
+        """
         return self._where_told(*self._failed_last[:2])
 
     @property
@@ -179,8 +182,9 @@ class ToolCalls:
         np.maximum.at(last, call.ravel(), rows)
         failed = wrong & np.where(named, last[call.ravel()] == rows, self.counted[rows])
         untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
-        unknown: list[int] = rows[untold].tolist()
         unmended = failed & ~untold
+        several = np.bincount(kind, unmended, len(works)) > 1
+        unknown: list[int] = rows[untold | (unmended & ~named & several[kind])].tolist()
         return rows[unmended], unknown, rows[unmended & (works[kind] > rows)]
 
     @functools.cached_property
