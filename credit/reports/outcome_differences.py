@@ -227,10 +227,11 @@ class OutcomeDifferences:
         return " ".join([self._count(), *self._more(), *self._unread()])
 
     def opening(self) -> tuple[str, str]:
-        """`headline` in two parts: how many traces failed, with what is not known of others; and what differs."""
+        """How many traces failed, with what is not known of others; and what differs, as in `headline`."""
         if not self.failed + self.succeeded:
             return self.headline(), ""
-        return " ".join([self._count(), *self._unread()]), " ".join(self._more())
+        more = (line for line in self._more() if line not in self._of_these())
+        return " ".join([self._count(), *self._unread()]), " ".join(more)
 
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""

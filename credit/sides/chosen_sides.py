@@ -41,6 +41,7 @@ class Sides:
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
       word: by what the log states of them, `system`, `model` or `model:AGENT`; "" elsewhere.
       order: why the first is the first where nobody said so; "" elsewhere.
+      turn: what turns them where dates do not order them; "" elsewhere.
       by_name: whether it is for its name, since dates do not say it either.
     """
 
@@ -50,6 +51,7 @@ class Sides:
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
     word: str = ""
     order: str = ""
+    turn: str = ""
     by_name: bool = False
 
     @property
@@ -99,7 +101,7 @@ class Sides:
             names, side, later = (names[1], names[0]), np.where(side < 0, side, 1 - side), 1 - later
             unread = {trace: 1 - one for trace, one in unread.items()}
         named = word != "" and not later > 1 - AT_ONCE
-        return traces, cls(names, side, names, unread, word, _order(names, word, later), named)
+        return traces, cls(names, side, names, unread, word, *_order(names, word, later), named)
 
 
 def read_sides(
@@ -193,15 +195,16 @@ def _is_stated(word: str) -> bool:
     return word in STATED or word.startswith("model:")
 
 
-def _order(names: tuple[str, str], word: str, later: float) -> str:
-    """`Sides.order`, by `_later` of the sides."""
+def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
+    """`Sides.order` and `Sides.turn`, by `_later` of the sides."""
     first, second = names
     if later > 1 - AT_ONCE:
-        return f"{first} is the baseline, since it ran {'' if later == 1 else 'mostly '}before {second}"
+        return f"{first} is the baseline, since it ran {'' if later == 1 else 'mostly '}before {second}", ""
     why = "no dates order the sides" if np.isnan(later) else "both sides ran at once"
     if not word:
-        return f"{first} is the baseline by the table's order, since {why}; a row of {second} at its top turns them"
-    return f"{first} is the baseline by its name, since {why}; --sides {word}={second},{first} turns them"
+        turn = f"A row of {second} at the top of the table turns the sides."
+        return f"{first} is the baseline by the table's order, since {why}", turn
+    return f"{first} is the baseline by its name, since {why}", f"`--sides {word}={second},{first}` turns the sides."
 
 
 def _later(begin: np.ndarray, side: np.ndarray) -> float:

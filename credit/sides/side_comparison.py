@@ -106,7 +106,7 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -318,6 +318,7 @@ class SideComparison:
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
         said = [f"{self.sides.order}."] if self.sides.by_name else []
+        said += [f"{out}."] if self.sides.agent and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -348,6 +349,12 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
+
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
         if not any(self.tasks.values()):
@@ -360,9 +367,7 @@ class SideComparison:
 
     def lines(self) -> list[str]:
         """What changed, what was compared, and what too few tasks tell apart, in sentences."""
-        without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
-        lines = [f"{counted(without, 'trace')} without a side{none}"] if without else []
+        lines = [out] if (out := self._without_side()) else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines += [f"{self.sides.order}."] if self.sides.order else []
@@ -373,8 +378,6 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
-        each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.word == "system" else []
         lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
@@ -394,6 +397,11 @@ class SideComparison:
         others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
         least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+
+    def hints(self) -> list[str]:
+        """What other commands and options would do."""
+        each = "`credit costs --by system,agent` has the costs of each agent on each side."
+        return [*filter(None, [self.sides.turn]), *[each] * bool(self.agents and self.sides.word == "system")]
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""

@@ -15,6 +15,7 @@ from credit.cli.shared.answers import (
     json_option,
     plain_table,
     print_json,
+    print_lines,
     stderr,
     stdout,
     words,
@@ -173,6 +174,9 @@ def metrics(
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
+        if compared is not None and (hints := compared.hints()):
+            stdout().print()
+            print_lines(stdout(), "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
 

@@ -16,6 +16,7 @@ from credit.cli.shared.answers import (
     json_option,
     plain_table,
     print_json,
+    print_lines,
     stderr,
     stdout,
     words,
@@ -183,15 +184,15 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = [NO_OUTCOME, *(f"{one}." for one in unread)] if unscored == len(ids) else []
-        _print_lines(console, "" if none else "What failed", none or (differences.counts() if differences else []))
+        print_lines(console, "" if none else "What failed", none or (differences.counts() if differences else []))
         worst = told_causes(causes)
         numbers = differences.rows if differences else ()
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):
             worst = [*worst, COUNTED]
-        _print_lines(console, "What went wrong most", worst)
+        print_lines(console, "What went wrong most", worst)
         of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
         of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
-        _print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
+        print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
         if differences is not None:
@@ -203,13 +204,13 @@ def summary(
         _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
         costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
-        _print_lines(console, "", [*filter(None, costs), *stated_lines(stated, len(ids))])
+        print_lines(console, "", [*costs, *stated_lines(stated, len(ids))])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
-        _print_lines(console, "", [*filter(None, last), *left_out])
+        print_lines(console, "", [*last, *left_out])
         hints += [TO_LABEL] if unscored else []
-        _print_lines(console, "To do more", hints, apart=False)
+        print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
 
@@ -369,16 +370,6 @@ def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str
     of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
     parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
-
-
-def _print_lines(console: Console, title: str, lines: list[str], *, apart: bool = True) -> None:
-    """Print sentences below their title, and an empty line behind them."""
-    if lines and title:
-        console.print(words(title, "bold"))
-    for line in lines:
-        console.print(words(line), soft_wrap=True)
-    if lines and apart:
-        console.print()
 
 
 def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str]) -> None:

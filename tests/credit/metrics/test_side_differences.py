@@ -1358,7 +1358,7 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
             assert sum(one[of] for one in agents) == pytest.approx(row[of], rel=1e-9)
         assert agents[0]["first"] == 0 and agents[0]["difference"] == agents[0]["second"] > 0.9 * row["difference"]
         printed = run("metrics", log, "--sides", "system", *more).stdout
-        assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
+        assert "\n`credit costs --by system,agent` has the costs of each agent on each side.\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
         rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
@@ -1485,11 +1485,13 @@ def test_the_baseline_is_the_side_before_the_other_or_the_first_name(tmp_path: P
         (said,) = [line for line in told["lines"] if " is the baseline" in line] or [""]
         assert said in printed.stdout and printed.stderr == ""
         assert (said in told["caveats"]) == ("by its name" in said) and said.startswith(told["sides"][0] * bool(said))
-        return said
+        turn = [line for line in told["hints"] if line.endswith(" turns the sides.")]
+        assert all(f"\nTo do more\n{line}\n" in printed.stdout for line in turn)
+        return " ".join([said, *turn])
 
-    turned = "--sides system=old,new turns them."
+    turned = "`--sides system=old,new` turns the sides."
     log = halves(tmp_path, dated=False)
-    assert order(log) == f"new is the baseline by its name, since no dates order the sides; {turned}"
+    assert order(log) == f"new is the baseline by its name, since no dates order the sides. {turned}"
     assert order(log, "system=old,new") == ""
     days = [(0, 4, 5, 6, 7), (1, 2, 3, 8, 9)]  # each side begins later in 12 or 13 of 25 pairs
     for first, names in ((days[0], ("v9", "v10")), (days[1], ("v10", "v9"))):
@@ -1498,13 +1500,15 @@ def test_the_baseline_is_the_side_before_the_other_or_the_first_name(tmp_path: P
                  for i, day in enumerate(of)]  # fmt: skip
         both = write(tmp_path / "both.jsonl", lines)
         at_once = "v9 is the baseline by its name, since both sides ran at once"
-        assert order(both) == f"{at_once}; --sides system=v10,v9 turns them."
+        assert order(both) == f"{at_once}. `--sides system=v10,v9` turns the sides."
     table = tmp_path / "sides.csv"
     for names in (("v9", "v10"), ("v10", "v9")):
         rows = sorted((line["trace_id"] for line in lines), key=lambda row: names.index(row.split("-")[0]))
         table.write_text("trace,side\n" + "".join(f"{row},{row.split('-')[0]}\n" for row in rows))
         said = order(both, table)
-        assert said.startswith(f"{names[0]} is the baseline by the table's order, since both sides ran at once; ")
+        assert said.startswith(
+            f"{names[0]} is the baseline by the table's order, since both sides ran at once. A row of "
+        )
     for late, words in ((40, ""), (10, "mostly ")):
         lines = [dated(f"t{i}", f"q{i % 20}", i if i < 39 else late - 1, model="m", system=("old", "new")[i // 20])
                  for i in range(40)]  # fmt: skip
@@ -1532,7 +1536,8 @@ def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
     row = next(row for row in told["differences"] if row["metric"] == "success")
     means = [np.mean([np.mean(good[model, task]) for task in range(24)]) for model in "ab"]
     assert told["sides"] == ["a", "b"] and [row["first"], row["second"]] == pytest.approx(means) and row["stands_out"]
-    assert "6 traces without a side, where no model of reviewer is stated" in told["lines"]
+    none = "6 traces without a side, where no model of reviewer is stated"
+    assert none in told["lines"] and f"{none}." in told["caveats"]
     others = "the sides differ in the model of an agent, too (coder: m in 100 % against 0 %, coder: n in 0 % against"
     assert told["but"].startswith(others) if both else told["but"] == ""
     assert json.loads(run("metrics", log, "--sides", "model:reviewer=b,a", "--json").stdout)["sides"] == ["b", "a"]

@@ -191,7 +191,7 @@ def test_failed_traces_are_counted_by_their_word(kind: str, tmp_path: Path) -> N
     traces = read(path, outcomes=meant, rewards=table if kind == "rewards" else None)
     found = outcome_differences(traces)
     assert found.headline().startswith("3 of 5 traces with an outcome failed: 2 wrong, 1 gave_up.")
-    assert found.lines()[0].startswith("3 traces failed (outcome below 1: 2 wrong, 1 gave_up), 2 succeeded.")
+    assert found.counts()[0].startswith("3 traces failed (outcome below 1: 2 wrong, 1 gave_up), 2 succeeded.")
     written = tmp_path / "native.jsonl"
     write(traces, written)
     assert outcome_differences(read(written)).words == found.words, "a log that was converted says it, too"
