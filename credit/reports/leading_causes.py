@@ -361,9 +361,10 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
     # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
-    loops = [(loop.rows[0], failure[list(loop.rows)]) for loop in calls.loops]
-    broken = [int(of[of >= 0][0]) for _, of in loops if 2 * np.sum(of >= 0) > len(of)]
-    looping = [row for row, of in loops if 2 * np.sum(of >= 0) <= len(of)]
+    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (calls.loops, calls.persisted))
+    failing_most = [2 * np.sum(of >= 0) > len(of) for of in loops + retries]
+    broken = [int(of[of >= 0][0]) for of, most in zip(loops + retries, failing_most, strict=True) if most]
+    looping = [loop.rows[0] for loop, most in zip(calls.loops, failing_most, strict=False) if not most]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
