@@ -387,7 +387,11 @@ class SideComparison:
         )
 
     def lines(self) -> list[str]:
-        """What changed, what was compared, and what too few tasks tell apart, in sentences."""
+        """`story` and `of_rows`."""
+        return [*self.story(), *self.of_rows()]
+
+    def story(self) -> list[str]:
+        """What changed, through whom, and what else may be why, in sentences."""
         lines = [out] if (out := self._without_side()) else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
@@ -399,7 +403,11 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
-        lines += [self._compared_traces()] if self.rows else []
+        return lines
+
+    def of_rows(self) -> list[str]:
+        """Of which traces the rows are, and what too few tasks tell apart, in sentences."""
+        lines = [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.few:
@@ -472,15 +480,14 @@ class SideComparison:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}
-        places: dict[str, dict[str, list[str]]] = {}
+        none: dict[tuple[str, str], list[str]] = {}
         for one in sorted(self.lost, key=lambda one: -len(one.sides)):
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            places.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
-        none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+            none.setdefault((_place(one.sides, self.sides.names), one.reason), []).append(one.metric)
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-        return lines + ([f"no number {'; '.join(none)}"] if none else [])
+        return lines + [f"no number on {place}: {', '.join(names)} ({why})" for (place, why), names in none.items()]
 
 
 def _name(metric: str) -> str:

@@ -163,13 +163,14 @@ def metrics(
         if compared is None:
             _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
         else:
+            print_lines(stdout(), "", compared.story())
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
-            lines = compared.lines() + compared.without_number()
+            lines = compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
@@ -317,7 +318,7 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
     for lead, some in (("no number in some traces", True), ("no number", False)):
         alike: dict[str, list[str]] = {}
         for name in (name for name, counts in refused.items() if counts and (name in partly) == some):
-            whys = (f"{why} ({count})" if some else why for why, count in refused[name].items())
+            whys = (f"{why}, {counted(count, 'trace')}" if some else why for why, count in refused[name].items())
             alike.setdefault("; ".join(whys), []).append(name)
         for why, names in alike.items():
-            console.print(words(f"{lead}: {', '.join(names)}: {why}"), soft_wrap=True)
+            console.print(words(f"{lead}: {', '.join(names)} ({why})"), soft_wrap=True)

@@ -277,9 +277,8 @@
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
         ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
-      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))),
-        ...(apart && units().length ? [explained(columns, units(), ...overview.unit_terms[method][by])] : []));
-      holder.replaceChildren(...(units().length ? [table(columns, units(), "Means by unit", 15)] : []));
+      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
+      holder.replaceChildren(...(!units().length ? [] : [table(columns, units(), "Means by unit", 15), ...(apart ? [explained(columns, units(), ...overview.unit_terms[method][by])] : [])]));
     };
     const parts = [make("div", { class: "controls" },
       choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
