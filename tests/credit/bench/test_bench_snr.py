@@ -635,6 +635,7 @@ def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monke
     assert done.exit_code == 1 and "baseline has shape" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_point_says_how_many_traces_it_has_and_a_run_no_number_that_was_not_drawn(tmp_path: Path) -> None:
     """Each had the condition "traces 4000": `gae` has 64 of 1,000 decisions, and `rloo` 6,544 of 10."""
     rloo, gae, c3 = (measure(scheme_of(name), 100, Setting(group=4), TINY, 0) for name in ("rloo", "gae", "c3"))
