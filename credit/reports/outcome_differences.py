@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
+from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
@@ -48,10 +49,6 @@ WITH = "traces with"
 
 FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
-
-
-LACK = 0.1
-"""Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
 
 MOSTLY = 0.8
 """Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
@@ -566,7 +563,7 @@ def outcome_differences(
             *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
         )
     compared = compared_kinds(traces, judged)
-    failed, told, unit, task, kept, within, _ = compared
+    failed, told, unit, task, kept, within, *_ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
     found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
@@ -580,14 +577,16 @@ def outcome_differences(
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
-        if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
+        if not used.any():
             continue
         having = None
         if (whole & ~used).any():
             having = int((used & whole & failed).sum()), int((used & whole & ~failed).sum())
-            if _chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
+            if are_chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
                 left.append((what, having))
                 continue
+        if np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
+            continue
         shown = used & kept if (used & kept).any() else used
         paired = (np.bincount(unit, shown & failed) > 0) & (np.bincount(unit, shown & ~failed) > 0)
         if within and paired.any():  # a killed run may lack the number, and with it its task
@@ -656,18 +655,6 @@ def outcome_differences(
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()),
         left=tuple(left),
     )  # fmt: skip
-
-
-def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.ndarray, asked: np.ndarray) -> bool:
-    """Whether those that have a number may be a choice by what it is: see `OutcomeDifferences.left`.
-
-    A cell, of one task and format, in which no trace has it makes no choice among its traces.
-    """
-    rows = asked & (np.bincount(cell, used & asked) > 0)[cell]
-    lost, bad = ~used[rows], failed[rows]
-    if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
-        return True
-    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
 
 
 def _mostly(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from credit.metrics.trace_costs import SILENT, UNCOUNTED, UNPRICED, UNSTATED_COST
+from credit.reports.chosen_numbers import NO_ARGUMENTS, are_chosen
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import UNTOLD
@@ -17,7 +18,16 @@ from credit.sides.asked_metrics import FIRST
 from graphs.text import rounds_away
 from graphs.traces.batch import Traces
 
-__all__ = ["EARLY", "of_like_parts", "of_parallel_runs", "of_told_tasks", "of_whole_runs", "refusals", "untold_runs"]
+__all__ = [
+    "EARLY",
+    "of_like_parts",
+    "of_parallel_runs",
+    "of_told_tasks",
+    "of_unchosen",
+    "of_whole_runs",
+    "refusals",
+    "untold_runs",
+]
 
 UNPAID = (UNCOUNTED, OF_TOOL_CALLS, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
@@ -97,4 +107,20 @@ def of_like_parts(measured: dict[str, TraceMetric], side: np.ndarray) -> dict[st
             out = fewer & np.isfinite(metric.value)
             why = [reason if left else own for left, own in zip(out, metric.reasons, strict=True)]
             found[name] = TraceMetric(np.where(out, np.nan, metric.value), why)
+    return found
+
+
+def of_unchosen(measured: dict[str, TraceMetric], side: np.ndarray, task: np.ndarray) -> dict[str, TraceMetric]:
+    """The same metrics, without those that traces lack for want of arguments, on one side more than by chance, as
+    `are_chosen` has it.
+    """
+    found, kept = dict(measured), side >= 0
+    shared = np.intersect1d(task[side == 0], task[side == 1])
+    asked, stratum = kept & (np.isin(task, shared) | (len(shared) == 0)), task if len(shared) else np.zeros_like(task)
+    for name, metric in measured.items():
+        lost = np.array(metric.reasons) == NO_ARGUMENTS
+        known = np.isfinite(metric.value)
+        if (lost & asked).any() and are_chosen(known, side == 1, stratum, np.zeros_like(task), asked & (known | lost)):
+            why = [NO_ARGUMENTS if of else own for of, own in zip(known & kept, metric.reasons, strict=True)]
+            found[name] = TraceMetric(np.where(kept, np.nan, metric.value), why)
     return found

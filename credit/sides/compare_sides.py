@@ -17,7 +17,14 @@ from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
 from credit.sides.chosen_sides import Sides
-from credit.sides.comparable_traces import of_like_parts, of_parallel_runs, of_told_tasks, of_whole_runs, untold_runs
+from credit.sides.comparable_traces import (
+    of_like_parts,
+    of_parallel_runs,
+    of_told_tasks,
+    of_unchosen,
+    of_whole_runs,
+    untold_runs,
+)
 from credit.sides.differing_kinds import agents_alone, differs_too
 from credit.sides.side_agents import agents_of_costs, side_weights
 from credit.sides.side_bounds import bounds_of_sides
@@ -55,7 +62,9 @@ def compare_sides(
     kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
     measured = of_parallel_runs(measured, kept)
+    task = task_ids(traces)
     whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
+    whole = of_unchosen(whole, sides.side, task)
     untold = untold_runs(traces, measured, sides.side)
     told_tasks = {name: of_told_tasks(metric, untold) for name, metric in whole.items()}
     lost = uncompared(told_tasks, sides.side)
@@ -68,7 +77,7 @@ def compare_sides(
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
+    known, calls = np.isfinite(measured["success"].value), ToolCalls(traces)
     events, seconds = owned_events(calls), np.zeros(0)
     if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event

@@ -138,9 +138,10 @@ class SideComparison:
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
-            plain = wrong + [_name(row.metric) for row in rose]
-            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
-            for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
+            own = self._of_agents(up)
+            plain = wrong + [_name(row.metric) for row in rose] + own
+            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose] + own
+            for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
@@ -155,6 +156,22 @@ class SideComparison:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
         errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
         return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
+
+    def _of_agents(self, up: bool) -> list[str]:
+        """The costs that agents of their own have more of, or less, beyond chance, where the sum does not say so."""
+        said: set[str] = set()
+        told: list[str] = []
+        for row in self.rows:
+            if row.worth_telling and row.rises == up:
+                continue
+            own = (
+                one.agent for one in self.agents.get(row.metric, ()) if one.stands_out and (one.difference > 0) == up
+            )
+            of = [agent for agent in own if agent not in said]
+            said |= {*of}
+            names = [printable(agent, 60) for agent in of[:MOST_HIDDEN]] + ["…"] * (len(of) > MOST_HIDDEN)
+            told += [f"{_name(row.metric)} of {' and '.join(names)}"] * bool(of)
+        return told
 
     def by_tool(self) -> str:
         """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
@@ -200,9 +217,13 @@ class SideComparison:
 
     def by_agent(self, *, certain: bool = False) -> str:
         """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
-        rows = [row for row in self.rows if row.metric in self.agents and (row.worth_telling or not certain)]
+        own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
+        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric] or not certain)]
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
-        return "; ".join([*told, "agents not tested"]) if any(told := [*filter(None, told)]) else ""
+        tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
+        starred = any(own[row.metric] for row in rows)
+        end = "* beyond chance" if starred else "agents within chance" if tested else "agents not tested"
+        return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
 
     def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
         """Which agents one difference comes from."""
@@ -223,7 +244,7 @@ class SideComparison:
     def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
         """So many agents by name, some of them with why, and the sum of others."""
         whole = sum(one.difference for one in parts)
-        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}" for one in parts]
+        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}{'*' * one.stands_out}" for one in parts]
         of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
         alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
         of += [told[i] for i in alone[:MOST_HIDDEN]]

@@ -283,7 +283,7 @@ def test_tool_spam_is_the_calls_in_later_rounds_of_the_loops_that_a_summary_coun
     assert spam(*"xyxyxy") == (4 / 6, 1) and spam(*"xyxyxyx") == (5 / 7, 1) and spam(*"xxxyyy") == (4 / 6, 2)
     lacking = [event(f"e{i}", "tool_call", "a", i, tool="web") for i in range(3)]
     assert TeamWork(read(tmp_path, one(0, 0, events=lacking))).tool_spam().reasons == [
-        "the log has no content that can be compared"
+        "the log has no arguments of calls"
     ]
     other = [one(i, i // 4) for i in range(12)]
     for line in other:

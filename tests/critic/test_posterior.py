@@ -149,6 +149,7 @@ def test_a_step_that_overflows_is_refused_and_forgotten() -> None:
         posterior_advantage(GRAPH, padded(reward), state, columns[:, :0], values[:, :0])
 
 
+@pytest.mark.slow
 def test_where_others_have_settled_a_decision_moves_no_further() -> None:
     """The gradient of the last decision varies alike in steps that tell a third of earlier ones."""
     rng, state = np.random.default_rng(4), learned(WORTH, 0.3, 20)
@@ -348,6 +349,7 @@ def test_one_reward_that_outweighs_all_others_is_told_before_it_is_learned() -> 
         signal(GRAPH, padded(reward), *arrays(x))
 
 
+@pytest.mark.slow
 def test_features_that_are_infinite_or_overflow_are_refused() -> None:
     signal, (x, reward) = credit.PosteriorSignal(DECISIONS), drawn(np.random.default_rng(7), WORTH, 0.3)
     columns, values = arrays(x)

@@ -610,6 +610,7 @@ def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -
     assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]
 
 
+@pytest.mark.slow
 def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
     """`gigpo`, which needs anchors, ended the cell although there was something to take it."""
     left_out = LeftOut()

@@ -190,6 +190,8 @@ def test_all_schemes_of_a_run_see_the_same_traces() -> None:
     report = run([scheme_of(name) for name in ("rloo", *own)], lengths=(10, 100), effort=TINY)
     assert [d.text() for d in report.differences] == ["equal"] * 6
     assert {d.length: d.traces for d in report.differences if d.scheme in own[:2]} == {10: 800, 100: 304}
+    parts = {p.length: p.parts for p in report.points if p.scheme == own[0]}
+    assert all(1 < d.pairs <= parts[d.length] for d in report.differences if d.scheme in own[:2])
     logs = [draw_log(Streams.of(0, 40, 8, name), Setting(), 40, 16, agents=agents, full=full)
             for name, agents, full in (("a", 1, False), ("b", 10, False), ("c", 10, True), ("d", 1, True))]  # fmt: skip
     sums = [log.signed[: 16 * 40 // int(log.count[0])].reshape(16, -1).sum(1) for log in logs]
@@ -439,7 +441,8 @@ def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pyte
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
     points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "same", "other")]
     less = [
-        Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces) for name, traces in (("same", 800), ("other", 0))
+        Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces, pairs)
+        for name, traces, pairs in (("same", 800, 200), ("other", 0, 0))
     ]
     stdout().print(_table(Report(points, [], {}, [], less), 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
@@ -548,11 +551,12 @@ def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatc
     points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "few")]
 
     def shown(high: float) -> str:
-        less = [Difference("few", "first", 10, 8, 0.2, 0.4 - high, high, 80)]
+        less = [Difference("few", "first", 10, 8, 0.2, 0.4 - high, high, 80, 20)]
         monkeypatch.setattr("credit.bench.snr.run", lambda *_, **__: Report(points, [], {}, [], less))
         return CliRunner().invoke(cli, ["bench", "snr", "--quick", "-m", "rloo"]).stdout
 
     assert FEW in shown(float("nan")) and FEW not in shown(0.3) and LESS in shown(0.3)
+    assert "; here 20 pairs, each of two schemes on one part of the traces" in shown(0.3)  # the bracket did not say so
 
 
 OF_TWO = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
@@ -631,6 +635,7 @@ def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monke
     assert done.exit_code == 1 and "baseline has shape" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_point_says_how_many_traces_it_has_and_a_run_no_number_that_was_not_drawn(tmp_path: Path) -> None:
     """Each had the condition "traces 4000": `gae` has 64 of 1,000 decisions, and `rloo` 6,544 of 10."""
     rloo, gae, c3 = (measure(scheme_of(name), 100, Setting(group=4), TINY, 0) for name in ("rloo", "gae", "c3"))

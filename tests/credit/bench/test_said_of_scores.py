@@ -79,6 +79,7 @@ def test_a_file_of_numbers_says_what_each_method_has_beside_the_traces() -> None
     assert not having & {"rloo", "grpo", "gae"}
 
 
+@pytest.mark.slow
 def test_a_long_caption_is_as_wide_as_its_figure() -> None:
     """With values, tokens and replays its line was cut at both ends."""
     rows = [measure(name, "relay-and", 1) for name in ("gae", "difference_reward")]

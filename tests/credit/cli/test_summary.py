@@ -159,6 +159,7 @@ def test_noise_has_no_star_and_a_broadcast_no_interval(tmp_path: Path) -> None:
     assert hints.splitlines()[0] == "To do more" and "`credit choose` names" in hints
 
 
+@pytest.mark.slow
 def test_summary_and_choose_have_one_reading_of_rewards_at_events(tmp_path: Path) -> None:
     """`summary` said that nothing tells actions apart, of a log whose rewards at events `choose` said do."""
     lines = []

@@ -194,6 +194,7 @@ def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longe
     assert "would need, or why not" in CliRunner().invoke(cli, ["choose", str(path)]).stdout
 
 
+@pytest.mark.slow
 def test_one_context_of_two_tasks_has_no_siblings(tmp_path: Path) -> None:
     """`c3` was recommended, and refused every action."""
 
@@ -678,6 +679,7 @@ def test_a_baseline_of_other_versions_has_no_bias(weighed: bool) -> None:
     assert bias < 1e-6 if weighed else bias > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_table_without_turns_is_told_where_a_method_compares_them(turns: bool, tmp_path: Path) -> None:
     """A planner's first and last rows were one turn, and other numbers than with a column, without a word."""

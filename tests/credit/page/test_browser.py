@@ -912,9 +912,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         shown(page)
         told = page.locator("#lead p").all_inner_texts()
         origin = (
-            "Where it comes from: money of a trace +100, by agent: reviewer +100; tokens generated of a trace +100, "
+            "Where it comes from: money of a trace +100, by agent: reviewer +100*; tokens generated of a trace +100, "
         )
-        assert f"{origin}by agent: reviewer +100; agents not tested." in told
+        assert f"{origin}by agent: reviewer +100*; * beyond chance." in told
         assert told[1].startswith(
             "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         )

@@ -173,6 +173,7 @@ def test_the_function(method: str, seed: int) -> None:
     compare(found.gather(result.advantage), found.gather(result.valid), expected)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", SEEDS[:3])
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_of_a_trainer_in_any_order(method: str, seed: int) -> None:

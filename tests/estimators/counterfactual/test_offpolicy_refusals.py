@@ -211,6 +211,7 @@ def test_support_is_believed_where_it_is_logged() -> None:
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
 
+@pytest.mark.slow
 def test_a_support_above_1_is_none() -> None:
     """It hid that the alternatives that were drawn do not hold what the target may choose."""
     graph, reward, _ = small_log()
