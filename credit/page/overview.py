@@ -50,6 +50,7 @@ TOLD = {
     "changed",
     "but",
     "caveats",
+    "failed",
     "numbers",
     "paid",
     "by_owner",

@@ -77,7 +77,8 @@ def compare_sides(
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    known, calls = np.isfinite(measured["success"].value), ToolCalls(traces)
+    success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
+    known = np.isfinite(success)
     events, seconds = owned_events(calls), np.zeros(0)
     if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event
@@ -103,8 +104,14 @@ def compare_sides(
     of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
+    failures = tuple(
+        (int((success[rows] < 1).sum()), int(rows.sum()))
+        for of in (known, known & np.isin(task, shared))
+        for rows in (of & (sides.side == one) for one in (0, 1))
+    )
     found = dataclasses.replace(
         found,
+        failures=failures,
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         verdicts=verdicts,

@@ -26,7 +26,7 @@ from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL
-from graphs.text import counted, printable, rounds_away
+from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
@@ -65,6 +65,7 @@ class SideComparison:
         format's traces or in none, so that the format may hide them.
       failing: of each tool that both sides call, how many calls failed.
       verdicts: how often each verdict is wrong.
+      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
       tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
     """
@@ -88,6 +89,7 @@ class SideComparison:
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
+    failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
     tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
 
@@ -95,7 +97,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "mark", "without", "is_other")
+        words = ("stands_out", "mark", "without", "is_other", "is_alike")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
@@ -106,9 +108,18 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "hints": self.hints()}
+        told |= {
+            "failed": self.failed(),
+            "by_tool": self.by_tool(),
+            "by_verdict": self.by_verdict(),
+            "hints": self.hints(),
+        }
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
+
+    def shown(self) -> list[SideDifference]:
+        """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
+        return [row for row in self.rows if not (row.is_other and row.is_alike)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -140,7 +151,9 @@ class SideComparison:
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
-            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose] + own
+            owned = [" and ".join(who[row.metric]) for row in rose]
+            owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
+            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
@@ -376,6 +389,19 @@ class SideComparison:
         none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
         return f"{counted(without, 'trace')} without a side{none}" if without else ""
 
+    def failed(self) -> str:
+        """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
+        outcome of a side."""
+        of_all, of_both = self.failures[:2], self.failures[2:]
+        if not all(count for _, count in of_all):
+            return ""
+        told = [f"{head} {failed} of {count} ({percent(failed / count)})"
+                for head, (failed, count) in zip(self.sides.heads, of_all, strict=True)]  # fmt: skip
+        if of_both == of_all or not all(count for _, count in of_both):
+            return ", ".join(told)
+        both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
+        return f"{', '.join(told)}; on tasks that both ran, {both}"
+
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
         if not any(self.tasks.values()):
@@ -412,7 +438,9 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
+        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:

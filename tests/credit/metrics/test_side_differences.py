@@ -1473,6 +1473,43 @@ def test_agents_of_sides_that_are_alike_are_named_in_one_of_twenty_comparisons_a
     assert found / worlds < 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
 
 
+def test_how_many_failed_is_told_of_each_side_and_of_tasks_that_both_ran(tmp_path: Path) -> None:
+    """41 % of all traces failed on both sides, and 39 against 28 % on tasks that both ran: hard ones were on one."""
+    of = [("old", "q", 0), ("old", "q", 1), ("new", "q", 1), ("new", "hard", 0), ("old", "lost", None)]
+
+    def told(some: list[tuple[str, str, int | None]]) -> str:
+        lines = [trace(f"t{i}", task, won, system=system) for i, (system, task, won) in enumerate(some)]
+        log = write(tmp_path / "x.jsonl", lines)
+        return str(json.loads(run("metrics", log, "--sides", "system=old,new", "--json").stdout)["failed"])
+
+    assert told(of) == "old 1 of 2 (50 %), new 1 of 2 (50 %); on tasks that both ran, 1 of 2 (50 %) and 0 of 1 (0 %)"
+    assert told(of[:3]) == "old 1 of 2 (50 %), new 0 of 1 (0 %)"
+    assert told(of[:2] + of[3:]) == "old 1 of 2 (50 %), new 1 of 1 (100 %)", "no task is on both sides"
+    assert told([*of[:2], ("new", "q", None)]) == ""
+
+
+def test_a_row_whose_change_rounds_to_nothing_says_so(tmp_path: Path) -> None:
+    """`0.99912, 0.9991, -1.63e-05, typical ×0.999985 (0.99994 to 1.00002), would be seen typical ×1`."""
+    rng, side, task = np.random.default_rng(0), np.tile([0, 1], 12), np.arange(24) // 2
+    traces = traces_of([f"q{t}" for t in task])
+    nearly = 40 + task + 1e-4 * rng.normal(size=24)
+    unsure = np.where(side == 1, nearly[[i ^ 1 for i in range(24)]], nearly) * np.exp(0.5 * (side - 0.5) * (-1) ** task)
+    metrics = {"tokens": numbered(nearly), "speed_up": numbered(nearly), "team_mean": numbered(unsure)}
+    rows = side_differences(traces, metrics | {"speed_up": numbered(nearly[::-1])}, side)
+    found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
+    assert [(row.metric, row.is_alike) for row in rows] == [("tokens", True), ("speed_up", True), ("team_mean", False)]
+    assert [row.metric for row in found.shown()] == ["tokens", "team_mean"], (
+        "a cost is asked for; undecided is not alike"
+    )
+    assert "the same to three digits: speed_up" in found.lines()
+    lines = []
+    for i, t in enumerate(task.tolist()):
+        event = {"id": "e", "type": "message", "agent": "a", "tokens": 100_000 + 1000 * t + i}
+        lines.append(trace(f"t{i}", f"q{t}", 1.0, edges=[], system=f"v{i % 2}", events=[event]))
+    printed = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", "system").stdout
+    assert re.search(r"\ntokens +105,511 +105,511 +the same ", printed)
+
+
 def test_money_has_no_end_at_1() -> None:
     """A new agent's 0.0065 a trace, 0 before, had an interval from -0.18: 0 and 1 were taken for chances."""
     side, task = np.repeat([0, 1], 20), np.arange(40)
