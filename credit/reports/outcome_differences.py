@@ -639,11 +639,10 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart,
-        systems=systems, sided=judged.sided, without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
-        wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, between=tuple(between.values()),
-        left=tuple(left),
+        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems,
+        sided=judged.sided, without=traces.sizes.traces - len(scored), mixed=compared.mixed,
+        pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
+        failing="" if of_task else judged.failing, between=tuple(between.values()), left=tuple(left),
     )  # fmt: skip
 
 
