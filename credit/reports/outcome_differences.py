@@ -215,7 +215,7 @@ class OutcomeDifferences:
         ]
         return dataclasses.asdict(self) | {
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
-            "lines": [*self.counts(), *self.comparison()], "same": self.same(), "rows": rows, "kinds": self.kinds
+            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -233,7 +233,7 @@ class OutcomeDifferences:
         """How many traces failed, with what is not known of others; and what differs, as in `headline`."""
         if not self.failed + self.succeeded:
             return self.headline(), ""
-        more = (line for line in self._more() if line not in self._of_these())
+        more = (line for line in self._more() if self.sided or line not in self._of_these())
         return " ".join([self._count(), *self._unread()]), " ".join(more)
 
     def _count(self) -> str:
@@ -288,6 +288,11 @@ class OutcomeDifferences:
     def _unread(self) -> list[str]:
         lost = "; ".join(filter(None, (self.unread, self.unscored)))
         return [f"{lost}."] if lost else []
+
+    def lines(self) -> list[str]:
+        """`counts` and `comparison`, where these meet in one line."""
+        counts, rest = self.counts(), self.comparison()
+        return [*counts[:-1], " ".join([*counts[-1:], *rest[:1]]), *rest[1:]]
 
     def counts(self) -> list[str]:
         """What was not read, and how many traces failed, in sentences."""
