@@ -85,7 +85,7 @@ class CauseEvidence:
                 return f"no large effect: {found}"
         found += ", just short of beyond chance" if close else ""
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = f"; {more} may tell{', `--group-by task` does' * wider}" if self.needed or close or wider else ""
+        tell = f"; {more} may tell" if self.needed or close or wider else ""
         return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
 
     def _between(self, bad: str) -> str:
@@ -116,14 +116,9 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1) -> Ca
       >>> found.pairs, found.differing, found.failed_alone
       ((2, 1), (1, 1), 1)
     """
-    known = np.isfinite(has) & kinds.told
-    failed, yes = kinds.failed[known], has[known] > 0
-    _, first, unit = np.unique(kinds.unit[known], return_index=True, return_inverse=True)
-    bad, good, bad_has, good_has = (
-        np.bincount(unit, rows, len(first)).astype(np.int64) for rows in (failed, ~failed, failed & yes, ~failed & yes)
-    )
-    pairs, alone, other = bad * good, bad_has * (good - good_has), (bad - bad_has) * good_has
-    task = kinds.task[known][first]
+    known, found = np.isfinite(has) & kinds.told, kinds.counts(has)
+    failed, yes, (alone, other) = kinds.failed[known], has[known] > 0, found.alone
+    pairs, task = found.failed * found.succeeded, found.task
     chance, low, high, *_ = kinds.test(has)
     tested = kinds.within and math.isfinite(low) and bool((alone + other).any())
     needed = 0

@@ -23,7 +23,46 @@ from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["ComparedKinds", "compared_kinds"]
+__all__ = ["ComparedKinds", "UnitCounts", "compared_kinds", "models_and_systems"]
+
+
+class UnitCounts(NamedTuple):
+    """How many failed and succeeded traces units have, those that have something, and the task of each: int [units]."""
+
+    failed: np.ndarray
+    succeeded: np.ndarray
+    failed_with: np.ndarray
+    succeeded_with: np.ndarray
+    task: np.ndarray
+
+    @property
+    def alone(self) -> tuple[np.ndarray, np.ndarray]:
+        """In how many pairs of a failed and a succeeded trace the failed one alone has it, and the succeeded one."""
+        return (
+            self.failed_with * (self.succeeded - self.succeeded_with),
+            (self.failed - self.failed_with) * self.succeeded_with,
+        )
+
+    @property
+    def turned(self) -> bool:
+        """Whether the succeeded one alone has it more often, in enough pairs to say so."""
+        failed_alone, other = (int(pairs.sum()) for pairs in self.alone)
+        return other > failed_alone and other + failed_alone >= LEAST_TASKS
+
+    def shares(self) -> tuple[float, float, float, float]:
+        """How many failed traces have it, of how many, and how many succeeded ones: as many as would tell as much if
+        they were of one task. A share is the mean over tasks of their units that have both kinds.
+
+        Reference: Kish 1965, Survey Sampling.
+        """
+        both = (self.failed > 0) & (self.succeeded > 0)
+        _, of = np.unique(self.task[both], return_inverse=True)
+        weight = 1 / (np.bincount(of)[of] * max(len(np.unique(of)), 1))
+        found = []
+        for every, some in ((self.failed, self.failed_with), (self.succeeded, self.succeeded_with)):
+            many = 1 / float((weight**2 / every[both]).sum()) if both.any() else 0.0
+            found += [many * float((weight * some[both] / every[both]).sum()), many]
+        return found[0], found[1], found[2], found[3]
 
 
 class ComparedKinds(NamedTuple):
@@ -36,6 +75,7 @@ class ComparedKinds(NamedTuple):
       kept: whether it is compared.
       within: whether traces of one unit are compared; otherwise tasks of one kind are.
       model: the model and system of each, as a number; -1 where the log does not state them.
+      rows: which traces these are.
     """
 
     failed: np.ndarray
@@ -45,6 +85,7 @@ class ComparedKinds(NamedTuple):
     kept: np.ndarray
     within: bool
     model: np.ndarray
+    rows: np.ndarray
 
     @property
     def mixed(self) -> bool:
@@ -60,6 +101,19 @@ class ComparedKinds(NamedTuple):
         unit = self.unit if unit is None else unit
         each = np.bincount(unit, self.told & self.failed) * np.bincount(unit, self.told & ~self.failed)
         return int(each.sum()), len(np.unique(self.task[each[unit] > 0]))
+
+    def counts(self, has: np.ndarray) -> UnitCounts:
+        """The counts of units.
+
+        Args:
+          has: whether each trace with an outcome has something, 0 or 1; NaN where its log does not tell.
+        """
+        known = np.isfinite(has) & self.told
+        failed, yes = self.failed[known], has[known] > 0
+        _, first, unit = np.unique(self.unit[known], return_index=True, return_inverse=True)
+        kinds = (failed, ~failed, failed & yes, ~failed & yes)
+        bad, good, bad_has, good_has = (np.bincount(unit, of, len(first)).astype(np.int64) for of in kinds)
+        return UnitCounts(bad, good, bad_has, good_has, self.task[known][first])
 
     def test(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
         """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on.
@@ -92,13 +146,16 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
         alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
         within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
-    return ComparedKinds(failed, told, unit, task, kept, within, _models(traces)[scored])
+    return ComparedKinds(failed, told, unit, task, kept, within, models_and_systems(traces)[scored], scored)
 
 
-def _models(traces: Traces) -> np.ndarray:
+def models_and_systems(traces: Traces) -> np.ndarray:
     """A number for each model with its system, -1 where a trace does not state the model and others do: int [traces].
 
     A run that was killed may state none, and is no model that always fails.
+
+    Args:
+      traces: what was read.
     """
     names = [[name or "" for name in traces.traces[of].to_pylist()] for of in ("model", "system")]
     model, (_, found) = np.array(names[0], str), np.unique(np.array(names, str), axis=1, return_inverse=True)

@@ -64,7 +64,7 @@ def example_kinds(traces: Traces, side: np.ndarray | None = None) -> np.ndarray 
     return None
 
 
-def surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
+def surely_above(bad: float, failed: float, good: float, succeeded: float) -> float:
     """The lower end of the one-sided 95 % interval of bad / failed - good / succeeded, of Wilson's for each share.
 
     Args:
@@ -79,7 +79,7 @@ def surely_above(bad: int, failed: int, good: int, succeeded: int) -> float:
     """
     z = 1.645  # the normal quantile of 95 %
 
-    def to_end(count: int, n: int, side: int) -> float:
+    def to_end(count: float, n: float, side: int) -> float:
         """The distance of a share from an end of its interval."""
         share = count / n
         middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from credit.reports.call_loops import Loop
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.durations import Durations
 from credit.reports.endings import ANSWER_CUT, LAST, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
@@ -170,7 +171,7 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `sides` are how
+    called as `kinds`; None where these are not of both. `within`: they are compared within tasks. `sides` are how
     many traces each side has; empty without sides.
     """
 
@@ -184,6 +185,7 @@ class Triage:
     failed: int | None = None
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
+    within: bool = False
     sides: tuple[int, ...] = ()
 
     def look_first(self) -> str:
@@ -199,10 +201,10 @@ class Triage:
         if self.failed is None:
             return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
-        bad, good = self.kinds
+        (bad, good), where = self.kinds, " within tasks" if self.within else ""
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
-            f"{'; –: none of these' if any(none) else ''}. The surest differences come first"
+            f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
         )
 
 
@@ -238,8 +240,10 @@ def triage(
       often they came in a trace.
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
-      their shares where that is above 0, then in the order above, those of neither kind of traces among them; those of
-      no larger share of failed ones come last.
+      their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
+      those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
+      means over tasks, and those that succeeded ones have more often come last: a cause of hard tasks is in more failed
+      traces, whatever it does.
 
     Examples:
       >>> import credit
@@ -253,10 +257,14 @@ def triage(
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
+    # What made one of two sides fail is a cause, as of `leading_causes`.
+    compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
     leading = leading if judged.both else ()
-    suspects, left_out = _suspects(traces, calls, failures, most, kinds, texts, side, leading)
+    suspects, left_out = _suspects(
+        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading
+    )
     states = has_statuses(traces)
     seconds = TeamFacts(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
@@ -277,6 +285,7 @@ def triage(
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
+        within=judged.both and compared.within,
         sides=of_sides(np.arange(traces.sizes.traces), side),
     )
 
@@ -418,7 +427,7 @@ def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> li
     """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
-    causes = _Causes(traces, found, kinds, judged.both)
+    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged) if judged.both else None)
     return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
 
 
@@ -463,8 +472,14 @@ def _by_seriousness(
 class _Causes:
     """Findings by their cause: the words that begin and end them, and the name of an agent."""
 
-    def __init__(self, traces: Traces, found: list[_Found], kinds: tuple[np.ndarray, np.ndarray], apart: bool) -> None:
-        graph, self._kinds, self._apart = traces.graph, [int(kind.sum()) for kind in kinds], apart
+    def __init__(
+        self,
+        traces: Traces,
+        found: list[_Found],
+        kinds: tuple[np.ndarray, np.ndarray],
+        compared: ComparedKinds | None,
+    ) -> None:
+        graph, self._kinds, self._compared = traces.graph, [int(kind.sum()) for kind in kinds], compared
         trace, names = np.asarray(graph.trace_ids), traces.agents["name"].to_pylist()
         of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
         # Of one breakage, the most serious failures come first.
@@ -475,18 +490,24 @@ class _Causes:
         self.of: dict[tuple[str, str, str], list[_Found]] = {}
         for cause, one in zip(self.of_each, found, strict=True):
             self.of.setdefault(cause, []).append(one)
-        where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in self.of.items()}
+        self._where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in self.of.items()}
         self.common = {
-            cause: (int(kinds[0][having].sum()), int(kinds[1][having].sum())) for cause, having in where.items()
+            cause: (int(kinds[0][having].sum()), int(kinds[1][having].sum())) for cause, having in self._where.items()
         }
 
     def place(self, cause: tuple[str, str, str]) -> tuple[int, float]:
         """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
         (bad, good), (failed, succeeded) = self.common[cause], self._kinds
-        if not self._apart or not bad + good:
+        if self._compared is None or not bad + good:
             return 0, 0.0
-        above = surely_above(bad, failed, good, succeeded)
-        return int(bad * succeeded <= good * failed), -max(above, 0.0)
+        units = (
+            self._compared.counts(np.isin(self._compared.rows, self._where[cause])) if self._compared.within else None
+        )
+        shares = units.shares() if units else (bad, failed, good, succeeded)
+        above = surely_above(*shares) if shares[1] > 0 else 0.0
+        if above > 0:
+            return 0, -above
+        return 2 if units and units.turned else int(bad * succeeded <= good * failed), 0.0
 
 
 def _suspects(
@@ -495,6 +516,7 @@ def _suspects(
     failures: list[Failures],
     most: int | None,
     kinds: tuple[np.ndarray, np.ndarray],
+    compared: ComparedKinds | None,
     texts: Callable[[np.ndarray, int], list[str]],
     side: np.ndarray | None,
     leading: Sequence[Leading],
@@ -517,8 +539,8 @@ def _suspects(
         chosen = ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist()
         found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
-    apart = bool(failed.any() and succeeded.any()) and tokens is None  # a count of tokens is no cause
-    causes = _Causes(traces, found, kinds, apart)
+    compared = compared if tokens is None else None  # a count of tokens is no cause
+    causes, apart = _Causes(traces, found, kinds, compared), compared is not None
     lead = [_row(traces, one) for one in leading]
     led = {cause: k for cause, its in causes.of.items() for k in range(len(lead))[::-1]
            if lead[k] in [one.row for one in its]}  # fmt: skip

@@ -97,7 +97,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "without", "is_other", "is_alike")
+        words = ("stands_out", "mark", "without", "is_other", "is_alike")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
@@ -109,6 +109,7 @@ class SideComparison:
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
         told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -344,7 +345,8 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said = [f"{self.sides.order}."] if self.sides.by_name else []
+        said += [f"{out}."] if self.sides.agent and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -388,6 +390,12 @@ class SideComparison:
         both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
         return f"{', '.join(told)}; on tasks that both ran, {both}"
 
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
+
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
         if not any(self.tasks.values()):
@@ -399,12 +407,15 @@ class SideComparison:
         )
 
     def lines(self) -> list[str]:
-        """What changed, what was compared, and what too few tasks tell apart, in sentences."""
-        without = int((self.sides.side < 0).sum())
-        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        """`story` and `of_rows`."""
+        return [*self.story(), *self.of_rows()]
+
+    def story(self) -> list[str]:
+        """What changed, through whom, and what else may be why, in sentences."""
+        lines = [out] if (out := self._without_side()) else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
-        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
@@ -412,16 +423,18 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
-        each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.by_system else []
-        lines += [self._compared_traces()] if self.rows else []
+        return lines
+
+    def of_rows(self) -> list[str]:
+        """Of which traces the rows are, and what too few tasks tell apart, in sentences."""
+        lines = [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
-        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
+        lines += [f"the same to three digits on both sides: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:
@@ -435,6 +448,11 @@ class SideComparison:
         others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
         least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+
+    def hints(self) -> list[str]:
+        """What other commands and options would do."""
+        each = "`credit costs --by system,agent` has the costs of each agent on each side."
+        return [*filter(None, [self.sides.turn]), *[each] * bool(self.agents and self.sides.word == "system")]
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""
@@ -473,6 +491,7 @@ class SideComparison:
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),
+            ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
             ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
             starred(STARRED_SIDES),
@@ -483,15 +502,14 @@ class SideComparison:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}
-        places: dict[str, dict[str, list[str]]] = {}
+        none: dict[tuple[str, str], list[str]] = {}
         for one in sorted(self.lost, key=lambda one: -len(one.sides)):
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            places.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
-        none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+            none.setdefault((_place(one.sides, self.sides.names), one.reason), []).append(one.metric)
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-        return lines + ([f"no number {'; '.join(none)}"] if none else [])
+        return lines + [f"no number on {place}: {', '.join(names)} ({why})" for (place, why), names in none.items()]
 
 
 def _name(metric: str) -> str:

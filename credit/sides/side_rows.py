@@ -161,6 +161,11 @@ class SideDifference:
         return self.stands_out and not self.is_trivial
 
     @property
+    def mark(self) -> str:
+        """What stands beside its interval in a table."""
+        return "*" if self.worth_telling else "≈" if self.stands_out else "†" if self.moved else ""
+
+    @property
     def is_trivial(self) -> bool:
         """Whether its numbers, or its ratio, are one number where they are written with three digits."""
         if self.ratio is not None:

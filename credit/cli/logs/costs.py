@@ -36,7 +36,7 @@ HEADS = {
     "input_tokens": "input tokens",
     "seconds": "seconds of work",
     "errors": "errors",
-    "money": "money at prices",
+    "money": "money",
     "logged_money": "money, as logged",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
@@ -189,7 +189,7 @@ def _print(
     k = f"{counted(groups.groups, 'group')} of {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
-            f"{k}; the log lacks lines, or an action its tokens, read or generated, so what a group cost is not known",
+            f"{k}; what a group cost is not known: lines, or tokens of some actions, are not logged",
             soft_wrap=True,
         )
     else:

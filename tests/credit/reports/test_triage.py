@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.reports.leading_causes import leading_causes
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -226,11 +227,11 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     found = triage(read(log))
     causes = [(one.tool, one.failed, one.succeeded) for one in found.suspects]
     assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0), ("both", 9, 10)]
-    assert found.commonness().endswith("same cause; –: none of these. The surest differences come first")
+    assert found.commonness().endswith("same cause; –: none of these. The surest differences within tasks come first")
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["often", "rare", "both"]
-    assert found.commonness().endswith("same cause. The surest differences come first")
+    assert found.commonness().endswith("same cause. The surest differences within tasks come first")
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]
@@ -248,3 +249,48 @@ def test_what_is_looked_at_first_is_counted_for_each_side(tmp_path: Path) -> Non
     assert [(one.traces, one.of_sides) for one in found.endings] == [(3, (1, 2))]
     pooled = triage(traces)
     assert pooled.sides == () and {one.of_sides for one in (*pooled.suspects, *pooled.endings)} == {()}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(tmp_path: Path, turned: bool) -> None:
+    """`docs` failed in 68 % of failed and 24 % of succeeded traces, within tasks in as many, and stood first."""
+    random, log, of_docs = np.random.default_rng(7), tmp_path / "log.jsonl", {"tool": "docs", "agent": "b"}
+    for _ in range(6):
+        lines = []
+        for i in range(160):
+            hard = i // 8 % 2 == 0
+            lost = random.random() < 0.15
+            won = float(random.random() < (0.1 if lost else 0.25 if hard else 0.95))
+            chance = ((0.95 if won else 0.75) if turned else 0.8) if hard else 0.02
+            line = json.loads(causes_log([(1, won, "patch" if lost else "", False)]))
+            down = random.random() < chance
+            line["events"] += [
+                {"id": "d", "type": "tool_call", "t": 3} | of_docs,
+                {"id": "e", "type": "tool_result", "t": 4, "status": "error" if down else "ok"} | of_docs,
+            ]
+            line["edges"].append({"src": "d", "dst": "e", "type": "return"})
+            lines.append(line | {"trace_id": f"{i}", "task_id": f"q{i // 8}"})
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        traces = read(log)
+        found = triage(traces)
+        shares = {one.tool: (one.failed / found.failed, one.succeeded / found.succeeded) for one in found.suspects}
+        assert shares["docs"][0] > shares["docs"][1] + 0.2 and shares["docs"][0] > shares["patch"][0]
+        assert [one.tool for one in found.suspects] == ["patch", "docs"]
+        assert found.within and "The surest differences within tasks come first" in found.commonness()
+        assert not any(one.tool == "docs" for one in leading_causes(traces)) or not turned
+
+
+def test_a_few_pairs_do_not_turn_the_order_of_causes(tmp_path: Path) -> None:
+    """One pair says nothing: the more serious cause comes first, whichever trace of the pair has it."""
+    log = tmp_path / "log.jsonl"
+    lines = [json.loads(line) for line in causes_log([(3, 0.0, "often", False), (3, 0.0, "", False),
+             (1, 1.0, "often", False), (6, 1.0, "", False)]).splitlines()]  # fmt: skip
+    for i, line in enumerate(lines):
+        line["task_id"] = "q" if i in (3, 6) else f"q{i}"  # of which the succeeded one has it
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = triage(read(log))
+    assert found.within and [(one.tool, one.failed, one.succeeded) for one in found.suspects] == [("often", 3, 1)]
+    lines += [line | {"trace_id": f"r{i}", "task_id": f"r{i}"} for i, line in enumerate(
+        map(json.loads, causes_log([(1, 0.0, "rare", False), (1, 1.0, "rare", False)]).splitlines()))]  # fmt: skip
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [one.tool for one in triage(read(log)).suspects] == ["often", "rare"]
