@@ -42,7 +42,8 @@ def test_a_method_of_each_scope_on_eight_devices_equals_one_device(evidence: boo
     assert {result["method"]: result["differs"] for result in results if result["differs"]} == {}
 
 
-@pytest.mark.parametrize("scope", ["group", "batch"])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("scope", ["batch", "group"])
 def test_batches_of_one_shape_are_compiled_once(scope: str) -> None:
     """Each call compiled the method anew: 100 batches of a training run, 100 compilations."""
     traced = []
