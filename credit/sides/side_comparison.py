@@ -144,7 +144,10 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            sure = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in sure if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in sure
+                      if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
             whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose] + own
