@@ -165,8 +165,8 @@ class OutcomeDifferences:
       agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
-      agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over tasks
-        with both of the parts that succeeded, with it and without, and how many tasks.
+      agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
+        the tasks with both of the parts that succeeded, with it and without, and how many tasks.
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
         the task.
