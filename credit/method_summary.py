@@ -408,8 +408,8 @@ def _of_another_reward(traces: Traces) -> int:
 def divided_note(tasks: int) -> str:
     """The line about tasks whose traces form several groups, because their models or systems differ."""
     if tasks == 1:
-        return "1 task is split into groups by model or system; --group-by task compares all its traces"
-    return f"{tasks} tasks are split into groups by model or system; --group-by task compares all their traces"
+        return "1 task is split into groups by model or system; `--group-by task` compares all its traces"
+    return f"{tasks} tasks are split into groups by model or system; `--group-by task` compares all their traces"
 
 
 def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:
@@ -519,18 +519,22 @@ def alone_mask(traces: Traces) -> np.ndarray:
 
 
 def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
-    """The lines that stand in the place of an empty table: why no action has an advantage, and what to do."""
+    """The lines that stand in the place of an empty table: why no action has an advantage."""
     lines = [f"No action has an advantage by {method}."]
     lines += [
         f"  {counted(count, 'action')} without: {reason}" for reason, count in reason_counts(traces, credit).items()
     ]
-    tasks = divided_tasks(traces)
-    if tasks:
-        lines.append(divided_note(tasks))
-    elif alone_mask(traces)[: traces.sizes.events].all():
-        lines.append(
-            "No group can be compared: each has one trace. If traces share tasks, pass `--groups FILE`, a table with "
-            "columns `trace` and `group`. Else log several traces of each task."
-        )
-    lines.append("`credit choose` names the methods that these logs allow.")
+    if not divided_tasks(traces) and alone_mask(traces)[: traces.sizes.events].all():
+        lines.append("No group can be compared: each has one trace.")
     return lines
+
+
+def credit_hints(traces: Traces, hints: list[str], *, told: bool) -> list[str]:
+    """These hints, and what gives more actions credit: other groups and, unless units are told apart, other methods."""
+    hints = [*hints]
+    if (tasks := divided_tasks(traces)) and not any(hint.startswith("`--group-by") for hint in hints):
+        hints.append(f"{divided_note(tasks)}.")
+    elif not tasks and alone_mask(traces)[: traces.sizes.events].all():
+        hints.append("`--groups FILE`, a table with columns `trace` and `group`, says which traces share a task.")
+    choose = "`credit choose` names the methods that these logs allow, and what could be logged."
+    return hints if told else [*hints, choose]

@@ -190,7 +190,7 @@ def _of_coins(values: np.ndarray) -> tuple[float, float]:
     return low if ones else 0.0, high if zeros else 1.0
 
 
-def difference_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+def difference_interval(first: np.ndarray, second: np.ndarray, *, unit: bool = False) -> tuple[float, float]:
     """The 95 % interval of the mean of `second` less that of `first`, one number each of independent clusters.
 
     It is Welch's, d ± t e with d = m₂ − m₁ and e² = s₁² / n₁ + s₂² / n₂, and reaches over that with the first term of a
@@ -201,7 +201,7 @@ def difference_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, f
     A kind whose numbers are all 0 or 1, as where a rare one was not seen, has the spread that a chance may have. With
     intervals l₁ to u₁ and l₂ to u₂ of the means it reaches from d − √((m₂ − l₂)² + (u₁ − m₁)²) to
     d + √((u₂ − m₂)² + (m₁ − l₁)²). Welch's of 20 and 200 chances of 5 % held 63 %. There is none, and NaN, where other
-    numbers of a kind are equal.
+    numbers of a kind are equal, and of amounts with a `unit`, as money is, whose 1 is no end.
 
     Reference: Welch 1947; Zhou and Dinh 2005, Nonparametric confidence intervals for the one- and two-sample problems;
     Newcombe 1998; Zou and Donner 2008, Construction of confidence limits about effect measures.
@@ -212,7 +212,7 @@ def difference_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, f
       (-0.069, 0.087)
     """
     apart, kinds = float(np.mean(second) - np.mean(first)), (first, second)
-    parts = min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1
+    parts = not unit and min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1
     if parts and any(map(_are_coins, kinds)):
         (low, high), (lower, higher) = map(_of_parts, kinds)
         one, other = float(np.mean(first)), float(np.mean(second))

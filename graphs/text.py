@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "WITHOUT_ROW", "amount", "apart", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of",
-    "percent", "printable",
+    "WITHOUT_ROW", "amount", "apart", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "natural_key",
+    "near_names", "one_of", "percent", "printable",
 ]  # fmt: skip
 
 
@@ -212,6 +212,16 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = 
     listed = names if len(names) <= MOST_LISTED else names[:shown]
     more = ", …" if len(names) > len(listed) else ""
     return f"{count.format(len(names))}: {', '.join(listed)}{more}."
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """A key that sorts runs of digits as numbers; text sorts before numbers.
+
+    Examples:
+      >>> sorted(["v10", "v9"], key=natural_key)
+      ['v9', 'v10']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def one_of(name: str, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import gc
@@ -217,6 +218,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what lives as long as the run: modules, tests and their parameters."""
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Look for garbage a last time: pytest and Python would go through all that JAX compiled thrice more."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End a worker at once, which has told all: to free what JAX compiled takes it seconds."""
+    if hasattr(config, "workerinput"):
+        atexit.register(os._exit, 0)  # registered last, so called first
 
 
 @pytest.hookimpl(wrapper=True)

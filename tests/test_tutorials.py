@@ -132,6 +132,7 @@ def words(svg: str) -> list[str]:
     return html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).split()
 
 
+@pytest.mark.slow
 def test_an_own_baseline_by_role_keeps_the_rewards_of_the_other_role() -> None:
     """The page summed the rewards of a role's own events, so that a coder was not paid for what its critic earned."""
     import credit

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["EXACT", "rounded"]
+from graphs.task_means import ROUNDING
+
+__all__ = ["EXACT", "are_equal", "rounded"]
 
 EXACT = 1e-9
 """What rounding leaves of an exact 0 or 1 in double precision."""
@@ -12,6 +14,20 @@ EXACT = 1e-9
 
 MOST = 4
 """Digits behind the point of a number near 1."""
+
+
+def are_equal(difference: float, low: float, high: float) -> bool:
+    """Whether single precision cannot tell two numbers apart, nor the ends of the interval of their difference.
+
+    Args:
+      difference: of the two.
+      low, high: the ends, NaN where it has no interval.
+
+    Examples:
+      >>> are_equal(1e-8, math.nan, math.nan), are_equal(1e-8, -0.1, 0.1), are_equal(math.nan, math.nan, math.nan)
+      (True, False, False)
+    """
+    return abs(difference) < ROUNDING and not any(abs(end) >= ROUNDING for end in (low, high))
 
 
 def rounded(value: float, form: str = ".3g", *, exact: float = EXACT, ends: tuple[float, ...] = (0.0, 1.0)) -> str:

@@ -30,6 +30,7 @@ import numpy as np
 
 from credit import __version__
 from credit.bench.refusals import COUNTED, main_reason, refused_beside, refused_lines
+from credit.bench.rounding import are_equal
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
@@ -37,7 +38,6 @@ from credit.bench.snr_theory import Setting
 from estimators.base import Reason
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
-from graphs.task_means import ROUNDING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,8 +176,8 @@ class Refused(NamedTuple):
 class Difference(NamedTuple):
     """SNR of a scheme less that of the first one, signs kept, with its 99 % band.
 
-    `traces` is how many both were measured on, in pairs; 0 where they share none, and the band is of independent draws.
-    The ends are NaN with fewer than `LEAST_PAIRS` pairs.
+    `traces` is how many both were measured on, in that many `pairs` of parts; 0 where they share none, and the band is
+    of independent draws. The ends are NaN with fewer than `LEAST_PAIRS` pairs.
     """
 
     scheme: str
@@ -188,11 +188,12 @@ class Difference(NamedTuple):
     low: float
     high: float
     traces: int
+    pairs: int
 
     def text(self) -> str:
         """The difference and half the width of its band. ‡ marks unshared draws; "equal" is up to single precision."""
         apart = "" if self.traces else " ‡"
-        if abs(self.difference) < ROUNDING and not max(abs(self.low), abs(self.high)) >= ROUNDING:
+        if are_equal(self.difference, self.low, self.high):
             return f"equal{apart}"
         half = self.high - self.difference
         return f"{self.difference:+.3g}" + ("" if math.isnan(half) else f" ({half:.1g})") + apart
@@ -389,22 +390,22 @@ def _quantile(parts: int) -> float:
     return float(stdtrit(parts - 1, 0.995))
 
 
-def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, int]:
-    """SNR of one less that of the other, half of its band, and the traces of the pairs; of their blocks, [4, blocks].
+def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, int, int]:
+    """SNR of one less that of the other, half of its band, and the traces and pairs; of their blocks, [4, blocks].
 
     In pairs are all traces up to the last one with which blocks of both end; both need two such blocks.
     """
     ends = np.intersect1d(np.cumsum(one[0]), np.cumsum(other[0]))
     if len(ends) < 2:
         (a, moved), (b, also) = _ratio(one), _ratio(other)
-        return a - b, math.hypot(_half_width(moved), _half_width(also)), 0
+        return a - b, math.hypot(_half_width(moved), _half_width(also)), 0, 0
     paired = []
     for blocks in (one, other):
         last = np.searchsorted(np.cumsum(blocks[0]), ends)
         paired.append(np.add.reduceat(blocks[:, : last[-1] + 1], np.append(0, last[:-1] + 1), axis=1))
     (a, moved), (b, also) = map(_ratio, paired)
     half = _half_width(moved - also) if len(ends) >= LEAST_PAIRS else math.nan
-    return a - b, half, int(ends[-1])
+    return a - b, half, int(ends[-1]), len(ends)
 
 
 def fit(points: Sequence[Point]) -> Fit | None:
@@ -493,10 +494,9 @@ def run(
             if scheme is chosen[0]:
                 first[length, w.group] = blocks
             elif (base := first.get((length, w.group))) is not None:
-                found, half, traces = _difference(blocks, base)
-                differences.append(
-                    Difference(scheme.name, chosen[0].name, length, w.group, found, found - half, found + half, traces)
-                )
+                found, half, *shared = _difference(blocks, base)
+                of = scheme.name, chosen[0].name, length, w.group
+                differences.append(Difference(*of, found, found - half, found + half, *shared))
         except (MissingExtraError, BrokenPointError):
             raise  # of whatever scheme
         except CreditError as error:

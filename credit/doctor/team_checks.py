@@ -75,6 +75,7 @@ class Finding:
       p: of the test, by Holm's method for all checks of the report; None where there is no test.
       traces: ids of traces that show it, or names of groups, the clearest first.
       words: what was found, or why the log does not tell.
+      alone: of behaviour, how many traces show it by themselves: are above the check's limit, or have any loop.
     """
 
     check: str
@@ -87,11 +88,20 @@ class Finding:
     p: float | None
     traces: tuple[str, ...]
     words: str
+    alone: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """The finding in a word or two. "not found" is said of no fault that single traces show."""
+        if self.found is None:
+            return "cannot tell"
+        single = f"in {counted(self.alone, 'trace')}" if self.alone else "not found"
+        return "found" if self.found else single
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs, with the row of `CHECKS`, whose limit is `task_limit`."""
         row = dataclasses.asdict(CHECKS[self.check])
-        return dataclasses.asdict(self) | {"task_limit": row.pop("limit")} | row
+        return dataclasses.asdict(self) | {"task_limit": row.pop("limit"), "verdict": self.verdict} | row
 
 
 CHECKS: Mapping[str, Check] = {
@@ -130,7 +140,7 @@ CHECKS: Mapping[str, Check] = {
         "with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls in later rounds of a loop (the same calls in one order, 3 or more times in a row) / calls",
+        "calls in later rounds of a loop (the same calls in one order, 3 times in a row, but for retries) / calls",
         0.35,
         "see what the calls came back with, and stop an agent at the second equal one. When training: put a price on "
         "calls, and pay for outcomes and not for calls",
@@ -190,7 +200,8 @@ BEHAVIOUR: Mapping[str, Callable[[TeamWork], TraceMetric]] = {
 def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVEL) -> list[Finding]:
     """Every check of `CHECKS` on a batch, in that order.
 
-    A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
+    A task shows a fault of behaviour if the mean over its traces exceeds the limit: it is a habit of the team, and not
+    of single traces, which `alone` counts. In healthy worlds at most 5 % of
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
     their correlation with time, and by permutation within tasks. P-values are corrected together by Holm's method:
     with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
@@ -288,13 +299,13 @@ def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMet
     of_task = np.unique(task[known], return_inverse=True)[1]
     means = np.bincount(of_task, number.value[known]) / np.bincount(of_task)
     shown, tasks = int(np.sum(means > limit)), len(means)
-    rows = np.flatnonzero(known & (np.nan_to_num(number.value) > limit))
+    rows = np.flatnonzero(known & (np.nan_to_num(number.value) > (0.0 if check == "tool_spam" else limit)))
     rows = rows[np.argsort(-number.value[rows], kind="stable")]
     p = float(bdtrc(shown - 1, tasks, HEALTHY)) if shown else 1.0
     mean = float(means.mean())
     some = f" of {known.sum()} of {counted(len(known), 'trace')}, which have a number" if not known.all() else ""
     words = f"{shown} of {counted(tasks, 'task')} above {limit:g}, {mean:.3g} on average{some}"
-    return Finding(check, None, shown / tasks, None, mean, shown, tasks, p, _ids(traces, rows), words)
+    return Finding(check, None, shown / tasks, None, mean, shown, tasks, p, _ids(traces, rows), words, len(rows))
 
 
 def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
@@ -306,15 +317,15 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 
 def _disagreeing(traces: Traces) -> Finding:
-    """The verdict that is surely wrong most often."""
+    """The verdict that is surely wrong most often, of all traces or of a system."""
     check, found = "verdict_disagreement", verdict_errors(traces)
     if not found:
         some = bool(verdict_channels(traces))
         return _unknown(check, "verdicts and outcomes have not two values each" if some else NO_VERDICT)
-    worst = found[0]
+    worst = found[0].worst
     both, wrong = worst.both, worst.rows[worst.wrong]
     share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
-    return Finding(check, worst.found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), worst.told())
+    return Finding(check, found[0].found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), found[0].told())
 
 
 def _idle(found: Survey) -> Finding:

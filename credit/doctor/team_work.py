@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import content_ids, team_messages, text_ids
+from credit.reports.chosen_numbers import NO_ARGUMENTS, of_known_logs
 from credit.reports.clock import first_of_each, last_of_each
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EventType
@@ -166,7 +167,7 @@ class TeamWork:
         calls = self.facts.calls
         total, again = np.bincount(self.trace[calls.rows], minlength=self.count), calls.calls_again()
         few = (total < 2, "the team made fewer than two tool calls")
-        return numbered(divided(again, total), few, (np.isnan(again), NO_CONTENT))
+        return of_known_logs(self.traces, numbered(divided(again, total), few, (np.isnan(again), NO_ARGUMENTS)))
 
     def aggregation_leakage(self) -> TraceMetric:
         """Aggregations that no work of another agent reached since the aggregation before / aggregations."""

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
-from graphs.text import amount, apart
+from graphs.text import amount, apart, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_channels", "verdict_errors", "wrong_parts"]
 
+MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
 """Sum of the two parts above which a verdict says little: half of what one without any information has."""
 
@@ -52,6 +53,7 @@ class VerdictErrors:
       passed: the part of failed traces that pass.
       refused: the part of succeeded traces that fail.
       both: the sum of these.
+      systems: the same of each system that the log states, where it states several.
     """
 
     name: str
@@ -61,13 +63,28 @@ class VerdictErrors:
     passed: Part
     refused: Part
     both: Part
+    systems: Mapping[str, VerdictErrors] = dataclasses.field(default_factory=dict)
 
     @property
     def found(self) -> bool | None:
-        """Whether the verdict surely says little; None where these traces do not tell."""
+        """Whether the verdict surely says little, in all or of a system; None where traces, or a system's, do not tell.
+
+        A verifier that is right in many runs of one version says nothing of another version's.
+        """
+        found = [self._alone, *(one.found for one in self.systems.values())]
+        return True if True in found else None if None in found else False
+
+    @property
+    def _alone(self) -> bool | None:
+        """The same of all these traces, whatever their system."""
         if self.both.low > MOST_WRONG:
             return True
         return False if self.both.share <= MOST_WRONG and self.both.high < 1 else None
+
+    @property
+    def worst(self) -> VerdictErrors:
+        """Itself, or that of the system in which it is surely wrong most often."""
+        return max((self, *self.systems.values()), key=lambda one: one.both.low)
 
     def counts(self, among: np.ndarray | None = None) -> tuple[int, int, int, int]:
         """How many failed traces pass, of how many, and how many succeeded ones fail, of how many.
@@ -81,14 +98,27 @@ class VerdictErrors:
 
     def told(self) -> str:
         """The sentence on it."""
+        few = "; these traces are too few to tell" * (self._alone is None)
+        one, other, sums = self._sum()
+        told = f"{self._counts()}. These parts, {one} and {other}, add up to {sums}; "
+        told += f"those of a verdict that knows nothing add up to 1{few}"
+        alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
+        few = ", too few to tell" * (self.found is None)
+        more = [
+            f"Of system {printable(name, 60)} it{one._counts().removeprefix(self.name)}, together {one._sum()[-1]}{few}"
+            for name, one in self.systems.items()
+            if name in alike[:MOST_TOLD]
+        ]
+        return ". ".join([told, *more]) + "; …" * (len(alike) > MOST_TOLD)
+
+    def _counts(self) -> str:
         passed, failed, refused, succeeded = self.counts()
-        parts = (apart(of, amount, 2) for of in (self.passed, self.refused, self.both))
-        one, other, sums = (f"{share} ({low} to {high})" for share, low, high in parts)
-        few = "; these traces are too few to tell" if self.found is None else ""
-        return (
-            f"{self.name} passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded. "
-            f"These parts, {one} and {other}, add up to {sums}; those of a verdict that knows nothing add up to 1{few}"
-        )
+        return f"{self.name} passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded"
+
+    def _sum(self) -> list[str]:
+        known = [[number for number in of if not math.isnan(number)] for of in (self.passed, self.refused, self.both)]
+        parts = (["unknown"] * (len(of) < 3) + apart(of, amount, 2) for of in known)
+        return [f"{share} ({low} to {high})" for share, low, high in parts]
 
     def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
         """Plain data for programs; `by_side` has the counts of each side.
@@ -106,6 +136,7 @@ class VerdictErrors:
                 for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
             },
             "found": self.found, "told": self.told(),
+            "systems": {name: one.as_json() for name, one in self.systems.items()},
             "by_side": {
                 head: dict(zip(names, self.counts(side == i), strict=True))
                 for i, head in enumerate(heads) if side is not None
@@ -124,7 +155,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
 
     and at most as much likewise. Of drawn verdicts with a sum of 0.5, up to 5 % have a lower end above that; 8 % where
     all runs of a task are misjudged alike, failed and succeeded ones at once. Of several channels all bounds hold
-    together.
+    together, and so they do of all traces and of each system: half of the level is the systems'.
 
     Args:
       traces: what was read.
@@ -140,6 +171,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
       []
     """
     outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
+    stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     found = []
     for name, verdict in channels.items():
         rows = np.flatnonzero(np.isfinite(outcome[: len(verdict)]) & np.isfinite(verdict))
@@ -147,11 +179,25 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
         good = good if success_at is None else outcome[rows] >= success_at
         if not len(rows) or good is None or passes is None:
             continue
-        wrong = passes != good
-        found.append(
-            VerdictErrors(name, rows, good, wrong, *wrong_parts(wrong, good, task[rows], LEVEL / len(channels)))
-        )
-    return sorted(found, key=lambda one: -one.both.low)
+
+        systems, level = sorted({*stated[rows].tolist()} - {""}), LEVEL / len(channels)
+        if len(systems) < 2:
+            found.append(_errors(name, rows, good, passes != good, task, level))
+            continue
+        of = {system: stated[rows] == system for system in systems}
+        each = {
+            system: _errors(name, rows[some], good[some], (passes != good)[some], task, level / 2 / len(systems))
+            for system, some in of.items()
+        }
+        one = _errors(name, rows, good, passes != good, task, level / 2)
+        found.append(dataclasses.replace(one, systems=each))
+    return sorted(found, key=lambda one: -one.worst.both.low)
+
+
+def _errors(
+    name: str, rows: np.ndarray, good: np.ndarray, wrong: np.ndarray, task: np.ndarray, level: float
+) -> VerdictErrors:
+    return VerdictErrors(name, rows, good, wrong, *wrong_parts(wrong, good, task[rows], level))
 
 
 def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:

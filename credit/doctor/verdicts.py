@@ -1,11 +1,13 @@
 """Verdicts of verifiers beside outcomes: whether they drift with time, or favour an agent or a model.
 
-A verdict is a reward channel of the log other than the outcome. Under the null
-hypotheses orders of tasks, and choices within tasks, are equally likely.
+A verdict is a reward channel of the log other than the outcome. Under the null hypotheses orders of the tasks of one
+system, and choices within a task, system and model, are equally likely: another version of a team may have another
+verifier, and call other agents.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from credit.doctor.verdict_errors import verdict_channels
 from credit.metrics.message_contents import text_ids
+from credit.reports.compared_kinds import models_and_systems
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
@@ -52,11 +55,11 @@ class Suspicion(NamedTuple):
 def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
-    Failed and succeeded traces (`judged_traces`) are looked at apart. The residual of a verdict is what a straight line
-    on the outcome does not explain. The statistic is r, the correlation of the sum of the residuals of a task with the
-    rank of its time, the mean `policy_version` of its traces. Means would let a task with one trace count as much as
-    one with ten. Under the null hypothesis every order of the n tasks is equally likely; r² then has nearly a Beta
-    distribution (`_trend`).
+    Failed and succeeded traces (`judged_traces`) of each system are looked at apart. The residual of a verdict is what
+    a straight line on the outcome does not explain. The statistic is r, the correlation of the sum of the residuals of
+    a task with the rank of its time, the mean `policy_version` of its traces. Means would let a task with one trace
+    count as much as one with ten. Under the null hypothesis every order of the n tasks is equally likely; r² then has
+    nearly a Beta distribution (`_trend`).
 
     References: Pitman 1937 (the test and its moments); Armitage 1955 (sums for trends of proportions).
     """
@@ -67,10 +70,12 @@ def drift(traces: Traces) -> Suspicion:
     outcome, task, when = _outcome(traces), task_ids(traces), version.array[: traces.sizes.traces].astype(np.float64)
     judged = judged_traces(traces)
     told = [f"traces that {'did ' * judged.of_task}{kind}" for kind in judged.kinds]
+    kinds = (f"{told[0]}{judged.failing}", judged.failed), (told[1], judged.succeeded)
+    systems, of_system = np.unique(_stated(traces, "system"), return_inverse=True)
     found = []
-    for name, verdict in channels.items():
-        for which, kind in ((f"{told[0]}{judged.failing}", judged.failed), (told[1], judged.succeeded)):
-            known = kind & np.isfinite(verdict) & (when >= 0)
+    for (name, verdict), (which, kind) in itertools.product(channels.items(), kinds):
+        for system, stated in enumerate(systems.tolist()):
+            known = kind & np.isfinite(verdict) & (when >= 0) & (of_system == system)
             of_task = np.unique(task[known], return_inverse=True)[1]
             size = np.bincount(of_task)
             if len(size) < LEAST_ORDERED or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
@@ -79,10 +84,12 @@ def drift(traces: Traces) -> Suspicion:
             r, p = _trend(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
             if np.isfinite(p):
                 rows = np.flatnonzero(known)[np.argsort(-np.abs(left), kind="stable")]
-                words = f"{name} of {which} {'rises' if r > 0 else 'falls'} with policy_version"
+                of = f" of system {stated}" * (len(systems) > 1)
+                words = f"{name} of {which}{of} {'rises' if r > 0 else 'falls'} with policy_version"
                 found.append(Suspicion(r, p, len(size), rows, words))
     if not found:
-        return _none(f"fewer than {LEAST_ORDERED} tasks with verdicts that differ, or all of one policy_version")
+        why = f"fewer than {LEAST_ORDERED} tasks with verdicts that differ, or all of one policy_version"
+        return _none(why + ", in each system" * (len(systems) > 1))
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)), least=min(len(finding.rows) for finding in found))
 
@@ -131,11 +138,12 @@ def _kurtosis(x: np.ndarray) -> float:
 def collusion(traces: Traces) -> Suspicion:
     """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
 
-    Which failed `judged_traces` says. One that lacks lines is left out: who is not in it may be in those. Within the n
-    failed traces of a task, of which a have the agent, every choice of a is equally likely under the null hypothesis
-    (`graphs.dealing.dealt`). With v the verdicts and v̄ their mean,
+    Which failed `judged_traces` says. One that lacks lines is left out: who is not in it may be in those. Traces are
+    compared within strata: of one task, system and, of agents, model. Within the n failed traces of a stratum, of which
+    a have the agent, every choice of a is equally likely under the null hypothesis (`graphs.dealing.dealt`). With v the
+    verdicts and v̄ their mean,
 
-        S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
+        S = Σ over strata ( Σ v of traces with the agent − a v̄ )
 
     The test of S is one-sided. The statistic is S over Σ a (n − a) / n, by how much the verdict is higher. Where an
     agent is in one of eight traces, and a verdict passes one of eight, S is too skewed for a normal test: its p was a
@@ -145,28 +153,30 @@ def collusion(traces: Traces) -> Suspicion:
     if not channels:
         return _none(NO_VERDICT)
     judged, task = judged_traces(traces), task_ids(traces)
-    failed, size, kind = judged.failed & ~lacking_traces(traces), int(task.max()) + 1, judged.kinds[0]
-    found = []
-    for channel, verdict in channels.items():
-        usable = failed & np.isfinite(verdict)
-        for name, company in _companies(traces).items():
-            if not (usable & company).any() or not (usable & ~company).any():
-                continue
-            n, with_it = (np.bincount(task[usable & who], minlength=size) for who in (True, company))
-            mean = np.bincount(task[usable], verdict[usable], size) / np.maximum(n, 1)
-            squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
-            mixed = with_it * (n - with_it) / np.maximum(n, 1)
-            if np.count_nonzero((mixed > 0) & (squares > 0)) >= LEAST_ORDERED:
-                rows = np.flatnonzero(usable & company)
-                excess = float(np.sum(verdict[rows] - mean[task[rows]]))
-                tail = dealt(verdict[usable], company[usable], task[usable]).p / 2
-                p = tail if excess > 0 else 1 - tail
-                rows = rows[np.argsort(-verdict[rows], kind="stable")]
-                words = f"{channel} is higher on {kind} traces{judged.failing} of {name}"
-                tasks = int(np.count_nonzero(mixed))
-                found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
+    kind = judged.kinds[0]
+    system, model = np.unique(_stated(traces, "system"), return_inverse=True)[1], models_and_systems(traces)
+    failed, found = judged.failed & ~lacking_traces(traces), []
+    for (channel, verdict), (of, name, company) in itertools.product(channels.items(), _companies(traces)):
+        within = model if of == "agent" else system
+        usable = np.flatnonzero(failed & np.isfinite(verdict) & (within >= 0))
+        if not len(usable):
+            continue
+        strata, stratum = np.unique(np.stack([task, within])[:, usable], axis=1, return_inverse=True)
+        stratum, said, has = stratum.ravel(), verdict[usable], company[usable]
+        n, with_it = np.bincount(stratum), np.bincount(stratum, has)
+        off = said - (np.bincount(stratum, said) / n)[stratum]
+        mixed = with_it * (n - with_it) / n
+        if len(np.unique(strata[0, (mixed > 0) & (np.bincount(stratum, off**2) > 0)])) >= LEAST_ORDERED:
+            excess = float(np.sum(off[has]))
+            tail = dealt(said, has, stratum).p / 2
+            p = tail if excess > 0 else 1 - tail
+            rows = usable[has][np.argsort(-said[has], kind="stable")]
+            words = f"{channel} is higher on {kind} traces{judged.failing} of {of} {name}"
+            tasks = len(np.unique(strata[0, mixed > 0]))
+            found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
     if not found:
-        return _none(f"no agent or model is in some {kind} traces and not in others of {LEAST_ORDERED} tasks")
+        why = f"no agent or model is in some {kind} traces and not in others of {LEAST_ORDERED} tasks"
+        return _none(why + ", of one system and model" * (len(np.unique(model)) > 1))
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)))
 
@@ -188,13 +198,17 @@ def _residual(verdict: np.ndarray, outcome: np.ndarray) -> np.ndarray:
     return left
 
 
-def _companies(traces: Traces) -> dict[str, np.ndarray]:
-    """For each name of an agent, and each model, the traces that it took part in: bool [traces]."""
+def _stated(traces: Traces, word: str) -> np.ndarray:
+    return np.array([name or "" for name in traces.traces[word].to_pylist()], str)
+
+
+def _companies(traces: Traces) -> list[tuple[str, str, np.ndarray]]:
+    """Agents and models by name, and the traces that each took part in: bool [traces]."""
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
     acting = np.zeros(graph.num_agents, bool)
     acting[np.asarray(graph.agent_ids)[:n][np.asarray(graph.action_mask)[:n]]] = True
     acting = np.flatnonzero(acting)
-    found: dict[str, np.ndarray] = {}
+    found: list[tuple[str, str, np.ndarray]] = []
     for kind, texts, trace in (
         ("agent", traces.agents["name"].take(acting), np.asarray(graph.agent_trace)[acting]),
         ("model", traces.traces["model"], np.arange(m)),
@@ -203,5 +217,5 @@ def _companies(traces: Traces) -> dict[str, np.ndarray]:
         took_part = np.zeros((ids.max(initial=-1) + 1, m), bool)
         took_part[ids[ids >= 0], trace[ids >= 0]] = True
         names = dict.fromkeys(filter(None, texts.to_pylist()))
-        found |= {f"{kind} {name}": row for name, row in zip(names, took_part, strict=True)}
+        found += [(kind, name, row) for name, row in zip(names, took_part, strict=True)]
     return found

@@ -8,6 +8,7 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, price_gaps, whole_costs
 from credit.metrics.success_costs import known_costs
+from credit.reports.chosen_numbers import NO_ARGUMENTS, of_known_logs
 from credit.reports.endings import ended_early
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import LACKING, lacking_traces
@@ -21,7 +22,6 @@ __all__ = ["COSTS", "IDLE", "SILENT", "UNCOUNTED", "UNPRICED", "UNSTATED_COST", 
 
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
-NO_ARGUMENTS = "the log has no arguments of calls"
 UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
 IDLE = "no model call of the trace succeeded"
@@ -35,7 +35,7 @@ COSTS: Mapping[str, str] = {
     "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
     "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
-    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more",
+    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more, but for retries",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
     "money": "money at the prices of a table, `--prices`",
@@ -101,8 +101,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
     found |= {
         "errors": numbered(np.bincount(trace, calls.counted, m), bare, lacking),
-        "unmended_errors": numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS)),
-        "loops": numbered(loops, (np.isnan(loops), NO_ARGUMENTS), lacking),
+        "unmended_errors": of_known_logs(traces, numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS))),
+        "loops": of_known_logs(traces, numbered(loops, lacking, (np.isnan(loops), NO_ARGUMENTS))),
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }

@@ -143,9 +143,12 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
     unbegun = np.isnan(seconds.work), "an event has no `seconds`, and no cause that says when it began"
     refused = (*why, *facts.untold_shape, unbegun, (~(path > 0), "no event took time"))
+    # Events that all follow one another do not run at once, where clocks overlap neither.
+    longest = facts.greatest(facts.order.longest(np.ones(len(facts.trace), np.int64))[0])
+    most = np.where(longest == np.bincount(facts.trace, minlength=len(longest)), 1.0, np.inf)
     return {
-        "parallelism_seconds": numbered(divided(seconds.work, path), *refused),
-        "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),
+        "parallelism_seconds": numbered(np.minimum(divided(seconds.work, path), most), *refused),
+        "speed_up": numbered(np.minimum(divided(seconds.work, seconds.wall), most), *refused),
     }
 
 

@@ -13,7 +13,7 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.method_summary import empty_notes
+from credit.method_summary import credit_hints, empty_notes
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -21,7 +21,7 @@ from credit.page.findings import Findings
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
-from credit.reports.leading_causes import LeadingCause, leading_causes
+from credit.reports.leading_causes import LeadingCause, hints_of_causes, leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
@@ -50,6 +50,7 @@ TOLD = {
     "changed",
     "but",
     "caveats",
+    "failed",
     "numbers",
     "paid",
     "by_owner",
@@ -59,6 +60,7 @@ TOLD = {
     "origin",
     "of_tasks",
     "lines",
+    "comparison",
     "first",
 }
 SENTENCES = 4000
@@ -134,13 +136,15 @@ def overview(findings: Findings) -> dict[str, Any]:
             "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) and not apart else None,
         },
         "legend": LEGEND,
-        "differences": differing.as_json() | {"name": _name(differing, causes), "terms": differing.terms()},
+        "differences": differing.as_json()
+        | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
+        "hints": [*differing.hints(), *hints_of_causes(causes)],
         "sides": None,
         "ledger": None,
         "comparison": None,
@@ -151,6 +155,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             traces, trace_metrics(traces, MetricOptions(findings.success_at, credit)), findings.prices
         )
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
+        result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
@@ -160,6 +165,9 @@ def overview(findings: Findings) -> dict[str, Any]:
         }
     if len(claims) > 1:
         result["comparison"] = compare(traces, claims).as_json()
+    result["hints"] = _hints(
+        findings, result, told=any(unit.signal for by in matters.values() for of in by.values() for unit in of)
+    )
     plain: dict[str, Any] = harmless(result)
     for name in ("differences", "sides", "triage"):
         told = result[name] or {}
@@ -167,6 +175,19 @@ def overview(findings: Findings) -> dict[str, Any]:
     for name in ("verdicts", "verdicts_by_system"):
         plain[name] = harmless(result[name], SENTENCES)
     return plain
+
+
+def _hints(findings: Findings, result: dict[str, Any], *, told: bool) -> list[str]:
+    """Commands that do more: the page itself says what is so."""
+    hints: list[str] = result["hints"]
+    if findings.claims:
+        hints = credit_hints(findings.traces, hints, told=told)
+        hints += ["`credit score reliability` compares two halves of the logs: how far credit can be trusted."] * told
+    elif not result["corpus"]["with_outcome"]:
+        hints = [*hints, "`credit label` gives traces outcomes."]
+    asked = result["questions"]
+    priced = asked["priced"] or asked["total"]["logged_money"]["total"] or "money" in asked["stated"]
+    return hints if priced else [*hints, "`--prices FILE`, prices of models and tools, adds money."]
 
 
 def _name(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> str:

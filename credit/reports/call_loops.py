@@ -9,10 +9,11 @@ import numpy as np
 
 from graphs.structure.host_ids import by_id
 
-__all__ = ["LOOP", "PERIOD", "Loop", "Steps", "covered", "repeated"]
+__all__ = ["LOOP", "PERIOD", "Loop", "Steps", "anew", "covered", "repeated"]
 
 LOOP, PERIOD = 3, 5
-"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
+"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A round of
+retries alone, calls made again after they failed, does not count: what fails until it succeeds is no loop. A step is
 the calls that one message asks for at once, with their arguments. A call that began after the result of the one before
 begins a new step. So does a call that no message asks for. Where agents call each other by turns, each has a loop. Of
 steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance: with ten, one in 111 for
@@ -114,6 +115,27 @@ def covered(found: np.ndarray, count: int, *, later: bool = False) -> np.ndarray
     np.add.at(change, stop, -1)
     within: np.ndarray = np.cumsum(change[:count]) > 0
     return within
+
+
+def anew(found: np.ndarray, retried: np.ndarray) -> np.ndarray:
+    """Which stretches of `repeated` have `LOOP` rounds, without later ones of retries alone: bool [found].
+
+    Args:
+      found: of `repeated`: int [found, 3].
+      retried: whether all calls of a step are retries: bool [steps].
+
+    Examples:
+      >>> import numpy as np
+      >>> anew(np.array([[0, 3, 1], [3, 7, 1]]), np.array([False, True, True, True, True, False, False])).tolist()
+      [False, True]
+    """
+    before = np.append(0, np.cumsum(retried))  # of each step
+    rounds = np.zeros(len(found), np.int64)
+    for i, (start, stop, period) in enumerate(found.tolist()):
+        begins = np.arange(start + period, stop - period + 1, period)
+        rounds[i] = 1 + np.count_nonzero(before[begins + period] - before[begins] < period)
+    enough: np.ndarray = rounds >= LOOP
+    return enough
 
 
 def repeated(keys: np.ndarray) -> np.ndarray:

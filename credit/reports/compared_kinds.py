@@ -23,7 +23,7 @@ from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["ComparedKinds", "UnitCounts", "compared_kinds"]
+__all__ = ["ComparedKinds", "UnitCounts", "compared_kinds", "models_and_systems"]
 
 
 class UnitCounts(NamedTuple):
@@ -146,13 +146,16 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
         alone = np.unique(task[~kept & failed]), np.unique(task[~kept & ~failed])
         within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
-    return ComparedKinds(failed, told, unit, task, kept, within, _models(traces)[scored], scored)
+    return ComparedKinds(failed, told, unit, task, kept, within, models_and_systems(traces)[scored], scored)
 
 
-def _models(traces: Traces) -> np.ndarray:
+def models_and_systems(traces: Traces) -> np.ndarray:
     """A number for each model with its system, -1 where a trace does not state the model and others do: int [traces].
 
     A run that was killed may state none, and is no model that always fails.
+
+    Args:
+      traces: what was read.
     """
     names = [[name or "" for name in traces.traces[of].to_pylist()] for of in ("model", "system")]
     model, (_, found) = np.array(names[0], str), np.unique(np.array(names, str), axis=1, return_inverse=True)

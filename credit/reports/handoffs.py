@@ -19,8 +19,9 @@ from graphs.traces.batch import Traces
 
 __all__ = ["Handoff", "handoffs"]
 
-MOST = 10
-"""Agents that are looked at alone, those of nearest to half of the traces."""
+MOST, OF_TEAM = 10, 100
+"""Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
+traces. One with a name of its own in each trace says nothing of two."""
 NAME = 40
 """Length of a name in a sentence."""
 
@@ -61,32 +62,37 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(
-      ...     group=["q"] * 6, trace=["a", "a", "b", "b", "c", "c"], agent=["x", "y", "x", "y", "x", "z"],
-      ...     reward=[1.0] * 4 + [0.0] * 2)
+      ...     group=["q"] * 8, trace=["a", "a", "b", "b", "c", "c", "d", "d"], agent=["x", "y"] * 3 + ["x", "z"],
+      ...     reward=[1.0] * 6 + [0.0] * 2)
       >>> [(one.words, one.rows.tolist()) for one in handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False)]
-      [('runs with other agents than most runs of their task', [4])]
+      [('runs with other agents than most runs of their task', [7])]
     """
-    names, acts, tells = taking_part(traces, calls)
+    every, acts, tells = taking_part(traces, calls)
+    some, none = ((of & tells).sum(axis=1) for of in (acts, ~acts))
+    fewer = np.where(some > 1, np.minimum(some, none), 0)
+    kept = np.sort([i for i in np.argsort(-fewer, kind="stable") if fewer[i]][:OF_TEAM]).astype(np.int64)
+    names, acts, tells, fewer = [every[i] for i in kept.tolist()], acts[kept], tells[kept], fewer[kept]
+    if not names:
+        return
     graph, n = traces.graph, traces.sizes
     action = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     of = np.asarray(graph.trace_ids)[action]
     count, last = np.bincount(of, minlength=n.traces), np.full(n.traces, -1)
     last[of] = action
     whole = (last >= 0) & ~ended_early(traces, calls)[0] & ~lacking_traces(traces)
-    handed, by, turn, own = _handed(traces, names, action)
+    handed, linked, turn, own = _handed(traces, names, action)
+    agent, called = np.asarray(graph.agent_ids), traces.agents["name"].to_pylist()
     _, task = np.unique(task_ids(traces), return_inverse=True)
     least = np.full(task.max(initial=0) + 1, n.events)
     np.minimum.at(least, task[whole], count[whole])
     early = turn < least[task]
-    fewer = np.minimum((acts & tells).sum(axis=1), (~acts & tells).sum(axis=1))
     looked = [i for i in np.argsort(-fewer, kind="stable").tolist() if fewer[i] >= LEAST_TASKS][:MOST]
     any_longer = differs(count)
     longer = {i: any_longer and differs(count - own[i]) for i in looked}
     for i in looked:
         having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
-        callers = {*by[i][having].tolist()}
-        of_one = len(callers) == 1 and callers != {-1}
-        words = f"that {printable(names[callers.pop()], NAME)} hands to {name}" if of_one else f"in which {name} acts"
+        by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
+        words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
         tell = tells[i] & (having | whole | (not longer[i]))
         yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell)
     for i in looked:
@@ -99,7 +105,7 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     for i in range(len(names)):  # the first agent that most of the others lack
         extra = acting[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
-    if tells.any() and unlike.any():
+    if unlike.any():
         yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0))
 
 
@@ -133,28 +139,33 @@ def _coded(columns: np.ndarray) -> np.ndarray:
 
 
 def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Where each name was handed each trace, -1 where it has no event, which one did it, -1 where no cause is logged,
-    how many actions come before its first one, and how many it has: int [names, traces] each."""
+    """Where each name was handed each trace, -1 where it has no event, whether the log states who did it, how many
+    actions come before its first one, and how many it has: [names, traces] each."""
     graph, n = traces.graph, traces.sizes
     agent, trace = (np.asarray(ids)[: n.events].astype(np.int64) for ids in (graph.agent_ids, graph.trace_ids))
-    of = np.searchsorted(names, np.array(traces.agents["name"].to_pylist(), object).astype(str))
-    name = of[agent]
+    every = np.array(traces.agents["name"].to_pylist(), object).astype(str)
+    of = np.searchsorted(names, every).clip(max=len(names) - 1)
+    name = np.where(np.array(names)[of] == every, of, -1)[agent]
     (senders, receivers), cause = real_edges(graph), np.full(n.events, -1)
     other = name[senders] != name[receivers]
     np.maximum.at(cause, receivers[other], senders[other])
-    _, first = np.unique(name * n.traces + trace, return_index=True)
+    mine = np.flatnonzero(name >= 0)
+    first = mine[np.unique((name * n.traces + trace)[mine], return_index=True)[1]]
     # The last event of the spawner before the first of the agent: rows of one instance ascend.
     place = np.sort(agent * n.events + np.arange(n.events))
     parent = np.asarray(graph.agent_parent)[agent[first]].astype(np.int64)
     before = place[np.searchsorted(place, parent * n.events + first) - 1]
     spawned = (before // n.events == parent) & (parent != agent[first])
     at = np.where(cause[first] >= 0, cause[first], np.where(spawned, before % n.events, -1))
-    by = np.where(at >= 0, name[at], -1)
+    stated = at >= 0
     acted = action[np.maximum(np.searchsorted(action, first) - 1, 0)]
-    at = np.where(at >= 0, at, np.where((acted < first) & (trace[acted] == trace[first]), acted, first))
-    handed, caller = np.full((2, len(names), n.traces), -1)
-    handed[name[first], trace[first]], caller[name[first], trace[first]] = at, by
+    at = np.where(stated, at, np.where((acted < first) & (trace[acted] == trace[first]), acted, first))
+    handed, linked = np.full((len(names), n.traces), -1), np.zeros((len(names), n.traces), bool)
+    handed[name[first], trace[first]], linked[name[first], trace[first]] = at, stated
     turn, own = np.full((len(names), n.traces), n.events), np.zeros((len(names), n.traces), np.int64)
-    code, first, size = np.unique(name[action] * n.traces + trace[action], return_index=True, return_counts=True)
-    turn.flat[code], own.flat[code] = (first - np.searchsorted(trace[action], trace[action[first]])), size
-    return handed, caller, turn, own
+    rank = np.arange(len(action)) - np.searchsorted(trace[action], trace[action])
+    acted = np.flatnonzero(name[action] >= 0)
+    code = (name * n.traces + trace)[action[acted]]
+    code, first, size = np.unique(code, return_index=True, return_counts=True)
+    turn.flat[code], own.flat[code] = rank[acted[first]], size
+    return handed, linked, turn, own

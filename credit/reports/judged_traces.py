@@ -9,9 +9,11 @@ import numpy as np
 
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEAST_TASKS
+from graphs.text import printable
 from graphs.traces.batch import Traces
+from graphs.traces.record import WORDED
 
-__all__ = ["JudgedTraces", "below_their_own", "enough_within", "failing", "judged_traces", "least_success"]
+__all__ = ["JudgedTraces", "below_their_own", "enough_within", "failing", "judged_traces", "least_success", "said_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +99,27 @@ def judged_traces(
     failed[rows], succeeded[rows] = told & bad, told & ~bad
     what = " (than others of their task)" if of_task else failing(outcome, success_at)
     return JudgedTraces(failed, succeeded, cut, graded, of_task, unit, rows, task, side is not None, what)
+
+
+def said_of(traces: Traces, rows: np.ndarray) -> str:
+    """How many of these traces have which word of an outcome, where they have several, as a log has; else "".
+
+    Args:
+      traces: what was read.
+      rows: which of them: bool [traces].
+    """
+    outcome, counts = np.asarray(traces.reward, np.float64)[: len(rows)], dict[str, int]()
+    for channel in traces.reward_channels:
+        begin, stated = f"metrics.{WORDED.format(channel, '')}", traces.evidence[f"rewards.{channel}"]
+        words = [name for name in traces.evidence if name.startswith(begin)]
+        if not words or not np.allclose(stated.amounts, outcome[stated.rows]):  # another channel is the outcome
+            continue
+        for name in words:
+            counts[name.removeprefix(begin)] = int(np.sum(rows[traces.evidence[name].rows]))
+    told = sorted(((count, word) for word, count in counts.items() if count), key=lambda one: -one[0])
+    others = int(rows.sum()) - sum(count for count, _ in told)
+    every = [*told, (others, "others")] if others > 0 else told
+    return ", ".join(f"{count} {printable(word, 40)}" for count, word in every) if len(told) > 1 else ""
 
 
 def _in_both(failed: np.ndarray, unit: np.ndarray) -> np.ndarray:

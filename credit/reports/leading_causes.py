@@ -30,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named."""
@@ -361,9 +361,10 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
     # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
-    loops = [(loop.rows[0], failure[list(loop.rows)]) for loop in calls.loops]
-    broken = [int(of[of >= 0][0]) for _, of in loops if 2 * np.sum(of >= 0) > len(of)]
-    looping = [row for row, of in loops if 2 * np.sum(of >= 0) <= len(of)]
+    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (calls.loops, calls.persisted))
+    failing_most = [2 * np.sum(of >= 0) > len(of) for of in loops + retries]
+    broken = [int(of[of >= 0][0]) for of, most in zip(loops + retries, failing_most, strict=True) if most]
+    looping = [loop.rows[0] for loop, most in zip(calls.loops, failing_most, strict=False) if not most]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
@@ -396,10 +397,15 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
             yield _Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> str:
-    """The causes in a sentence, each with the event to look at, which it quotes; "" of none."""
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
-        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}"
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
-    return f"{'; '.join(told)}." if causes else ""
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """What other options would decide about the causes."""
+    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
+from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import below_their_own, judged_traces
+from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
@@ -48,10 +49,6 @@ WITH = "traces with"
 
 FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
-
-
-LACK = 0.1
-"""Part of the traces of a kind of a task that may lack a number that others of the task have, if it is compared."""
 
 MOSTLY = 0.8
 """Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
@@ -166,7 +163,7 @@ class OutcomeDifferences:
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
       agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
-        the tasks with both of the parts that succeeded, with it and without, and how many tasks.
+        tasks with both of the parts that succeeded, with it and without, and how many tasks.
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
         the task.
@@ -175,6 +172,7 @@ class OutcomeDifferences:
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
+      words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
@@ -199,6 +197,7 @@ class OutcomeDifferences:
     apart: bool = False
     systems: Models = ()
     failing: str = ""
+    words: str = ""
     sided: bool = False
     without: int = 0
     mixed: bool = False
@@ -215,7 +214,7 @@ class OutcomeDifferences:
             for row in self.rows
         ]
         return dataclasses.asdict(self) | {
-            "headline": self.headline(), "opening": self.opening(),
+            "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
             "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
@@ -227,24 +226,25 @@ class OutcomeDifferences:
     def headline(self) -> str:
         """How many traces failed, and what differs in them; "" without any outcome."""
         if not self.failed + self.succeeded:
-            return " ".join(self.lines())
+            return " ".join(self.counts())
         return " ".join([self._count(), *self._more(), *self._unread()])
 
     def opening(self) -> tuple[str, str]:
-        """`headline` in two parts: how many traces failed, with what is not known of others; and what differs."""
+        """How many traces failed, with what is not known of others; and what differs, as in `headline`."""
         if not self.failed + self.succeeded:
             return self.headline(), ""
-        return " ".join([self._count(), *self._unread()]), " ".join(self._more())
+        more = (line for line in self._more() if self.sided or line not in self._of_these())
+        return " ".join([self._count(), *self._unread()]), " ".join(more)
 
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""
-        known = self.failed + self.succeeded
+        known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
         has = "trace has" if self.without == 1 else "traces have"
         rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task.{rest}"
+            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}.{rest}"
+        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.
@@ -290,42 +290,56 @@ class OutcomeDifferences:
         return [f"{lost}."] if lost else []
 
     def lines(self) -> list[str]:
-        """What was compared and what came of it, and what was not read, in sentences."""
-        return [*self._unread(), *self._lines()]
+        """`counts` and `comparison`, where these meet in one line."""
+        counts, rest = self.counts(), self.comparison()
+        return [*counts[:-1], " ".join([*counts[-1:], *rest[:1]]), *rest[1:]]
 
-    def _lines(self) -> list[str]:
+    def counts(self) -> list[str]:
+        """What was not read, and how many traces failed, in sentences."""
         known = self.failed + self.succeeded
+        if not math.isnan(self.equal):
+            said = f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."
+        elif not self.failed or not self.succeeded:
+            said = (
+                f"All {known} traces with an outcome {'succeeded' if self.succeeded else 'failed'} (at {self.cut:g})."
+            )
+        else:
+            said = self._taken()
+        return [*self._unread(), *[said] * bool(known or not math.isnan(self.equal))]
+
+    def hints(self) -> list[str]:
+        """What other options would do."""
+        said = ["`--success-at` takes what you call a success."] * (self.of_task or not math.isnan(self.median))
+        if self.within and not self._crossed and self.wider[0] > self.pairs:
+            pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
+            said.append(f"`--group-by task` compares traces of several models and systems, too: {pairs}.")
+        return said
+
+    def comparison(self) -> list[str]:
+        """What was compared and what came of it, in sentences."""
         if not self.rows and not self._crossed:
-            if not math.isnan(self.equal):
-                return [f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."]
-            if not self.failed or not self.succeeded:
-                all_ = "succeeded" if self.succeeded else "failed"
-                return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
-            taken = [self._taken()] if self.failing or self.of_task else []
-            return [*taken, *self._verdict(), *self._known(), *self._between(), *self._by_model()]
-        kinds = self._taken()
+            if not math.isnan(self.equal) or not self.failed or not self.succeeded:
+                return []
+            return [*self._verdict(), *self._known(), *self._between(), *self._by_model()]
+        kinds = ""
         if self.within and not self._crossed:
             bad, good = self.kinds
             pairs = f"{counted(self.pairs, 'pair')} of a {bad} and a {good} trace"
-            kinds += f" Compared within {counted(self.tasks, 'task')} with both, {pairs}"
+            kinds = f"Compared within {counted(self.tasks, 'task')} with both, {pairs}"
             alike = ", only with traces of the same model and system" if self.apart else ""
             of_side = " and side" if alike else ", only with traces of the same side"
             beside = ", each relative to traces of its own model and system" if self.mixed else ""
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
-            if self.wider[0] > self.pairs:
-                pairs = f"{counted(self.wider[0], 'pair')} in {counted(self.wider[1], 'task')}"
-                kinds += f" `--group-by task` compares traces of several models and systems, too: {pairs}."
         elif self.tasks:
-            kinds += (
-                f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
-            )
-        kinds = " ".join([kinds, *self._of_these()])
+            tasks = counted(self.tasks, "task")
+            kinds = f"Compared between {tasks}, one number each: failed ones may have been harder."
+        kinds = " ".join(filter(None, [kinds, *self._of_these()]))
         owned = []
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
         others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
-        return [kinds, *self._verdict(), *others, *owned]
+        return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
     def _known(self) -> list[str]:
         """Which rows are of fewer traces, and which numbers are left out as too many lack them."""
@@ -346,14 +360,14 @@ class OutcomeDifferences:
 
     def _taken(self) -> str:
         """How many traces failed, and which outcomes that is."""
-        advice = "; `--success-at` takes what you call a success"
         failed = counted(self.failed, "trace")
         if self.of_task:
             of = "group" if self.apart else "task"
             least = f"below the median outcome of their {of}, or at it where that is the least"
-            return f"{failed} did worse ({least}), {self.succeeded} better{advice}."
-        taken = "" if math.isnan(self.median) else self._of_median() + advice
-        return f"{failed} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
+            return f"{failed} did worse ({least}), {self.succeeded} better."
+        taken = "" if math.isnan(self.median) else self._of_median()
+        words = f": {self.words}" if self.words else ""
+        return f"{failed} failed (outcome below {self.cut:g}{taken}{words}), {self.succeeded} succeeded."
 
     def _verdict(self) -> list[str]:
         """How many numbers differ, or why none does; none where all traces failed or all succeeded."""
@@ -548,12 +562,14 @@ def outcome_differences(
     unread = unread_line(unread_outcomes(traces, success_at))
     unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
-    known = np.asarray(traces.reward, np.float64)[scored]
+    known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
-        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored)
+        return OutcomeDifferences(
+            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
+        )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, *_ = compared
     apart = judged.unit is not None and bool(unit.max() > judged.stratum.max())
@@ -569,14 +585,16 @@ def outcome_differences(
     for what, every in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
-        if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
+        if not used.any():
             continue
         having = None
         if (whole & ~used).any():
             having = int((used & whole & failed).sum()), int((used & whole & ~failed).sum())
-            if _chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
+            if are_chosen(used, failed, task if within else np.zeros_like(task), cell, whole):
                 left.append((what, having))
                 continue
+        if np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
+            continue
         shown = used & kept if (used & kept).any() else used
         paired = (np.bincount(unit, shown & failed) > 0) & (np.bincount(unit, shown & ~failed) > 0)
         if within and paired.any():  # a killed run may lack the number, and with it its task
@@ -642,20 +660,8 @@ def outcome_differences(
         agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems,
         sided=judged.sided, without=traces.sizes.traces - len(scored), mixed=compared.mixed,
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, between=tuple(between.values()), left=tuple(left),
+        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
     )  # fmt: skip
-
-
-def _chosen(used: np.ndarray, failed: np.ndarray, stratum: np.ndarray, cell: np.ndarray, asked: np.ndarray) -> bool:
-    """Whether those that have a number may be a choice by what it is: see `OutcomeDifferences.left`.
-
-    A cell, of one task and format, in which no trace has it makes no choice among its traces.
-    """
-    rows = asked & (np.bincount(cell, used & asked) > 0)[cell]
-    lost, bad = ~used[rows], failed[rows]
-    if any(kind.any() and lost[kind].mean() > LACK for kind in (bad, ~bad)):
-        return True
-    return bool(lost.any()) and dealt(lost.astype(np.float64), bad, stratum[rows]).p < LEVEL
 
 
 def _mostly(

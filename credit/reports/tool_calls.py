@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from credit.reports.call_loops import Loop, Steps, covered, repeated
+from credit.reports.call_loops import Loop, Steps, anew, covered, repeated
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.outside_team import outside_team
@@ -156,7 +156,10 @@ class ToolCalls:
         return self._failed_last[0]
 
     def unmended_counts(self) -> np.ndarray:
-        """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces]."""
+        """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces].
+
+        Of several errors of an agent and a tool, one without arguments may be of the same call as another.
+        """
         return self._where_told(*self._failed_last[:2])
 
     @property
@@ -179,35 +182,44 @@ class ToolCalls:
         np.maximum.at(last, call.ravel(), rows)
         failed = wrong & np.where(named, last[call.ravel()] == rows, self.counted[rows])
         untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
-        unknown: list[int] = rows[untold].tolist()
         unmended = failed & ~untold
+        several = np.bincount(kind, unmended, len(works)) > 1
+        unknown: list[int] = rows[untold | (unmended & ~named & several[kind])].tolist()
         return rows[unmended], unknown, rows[unmended & (works[kind] > rows)]
 
     @functools.cached_property
     def _retries(self) -> tuple[np.ndarray, np.ndarray]:
         """Which calls are retries, and which may be; sorted out where it is asked for: costs need results alone."""
         rows, kind, said = self._of_failing
-        n, wrong = len(self._agent), self.errors[rows]
+        n, wrong, call = len(self._agent), self.errors[rows], self.owners[rows]
         first, nameless = (np.full(kind.max(initial=-1) + 1, n) for _ in range(2))  # errors, by agent and tool
         np.minimum.at(first, kind[wrong], rows[wrong])
         np.minimum.at(nameless, kind[wrong & (said < 0)], rows[wrong & (said < 0)])
+        retry, untold = self._after_failure(kind * (said.max(initial=0) + np.int64(2)) + said + 1), np.zeros(n, bool)
+        untold[call] = (call > nameless[kind]) | ((said < 0) & (call > first[kind]))
+        retry &= ~untold
+        return retry[self.rows], untold[self.rows]
+
+    def _after_failure(self, key: np.ndarray) -> np.ndarray:
+        """Calls before which the last outcome of the same key was an error: bool [number of real events].
+
+        Args:
+          key: of each outcome of `_of_failing`: int [outcomes].
+        """
+        rows = self._of_failing[0]
+        call, wrong = self.owners[rows], self.errors[rows]
         # Each call before its outcome, which for one without a result is its own row.
-        call = self.owners[rows]
-        key = np.concatenate([kind, kind]) * (said.max(initial=0) + np.int64(2)) + np.concatenate([said, said]) + 1
+        key = np.concatenate([key, key])
         at, ends = np.concatenate([call * 2, rows * 2 + 1]), np.repeat([False, True], len(rows))
         failed = np.concatenate([wrong, wrong])
         order = np.lexsort([at, key])
         key, ends, failed = key[order], ends[order], failed[order]
         last = np.maximum.accumulate(np.where(ends, np.arange(len(key)), 0))
-        before = np.append(0, last)[
-            : len(key)
-        ]  # the outcome of the same call before; the first row where there is none
+        before = np.append(0, last)[: len(key)]  # the outcome before; the first row where there is none
         again = (key[before] == key) & ends[before] & failed[before] & ~ends
-        retry, untold = np.zeros(n, bool), np.zeros(n, bool)
-        retry[np.concatenate([call, call])[order][again]] = True
-        untold[call] = (call > nameless[kind]) | ((said < 0) & (call > first[kind]))
-        retry &= ~untold
-        return retry[self.rows], untold[self.rows]
+        after = np.zeros(len(self._agent), bool)
+        after[np.concatenate([call, call])[order][again]] = True
+        return after
 
     @functools.cached_property
     def _of_failing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -314,7 +326,16 @@ class ToolCalls:
     @functools.cached_property
     def loops(self) -> list[Loop]:
         """As `LOOP` has them, in order of the first call."""
-        steps, found, _ = self._repeats
+        return self._told(self._repeats[1])
+
+    @functools.cached_property
+    def persisted(self) -> list[Loop]:
+        """What is no loop since rounds of it are retries alone: calls made again until they succeed, or not."""
+        return self._told(self._repeats[2])
+
+    def _told(self, found: np.ndarray) -> list[Loop]:
+        """The stretches in order of the first call."""
+        steps = self._repeats[0]
         rows, begin = steps.rows, steps.begin
         loops = []
         for start, stop, period in found.tolist():
@@ -327,13 +348,13 @@ class ToolCalls:
     @property
     def uncompared(self) -> list[int]:
         """First calls of steps that might be of a loop, by their tools, but whose arguments the log lacks."""
-        steps, _, lacking = self._repeats
+        steps, *_, lacking = self._repeats
         first: list[int] = steps.rows[steps.begin[lacking]].tolist()
         return first
 
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        steps, found, _ = self._repeats
+        steps, found, *_ = self._repeats
         return self._where_told(steps.rows[steps.begin[found[:, 0]]], self.uncompared)
 
     def calls_again(self) -> np.ndarray:
@@ -355,7 +376,7 @@ class ToolCalls:
     @property
     def _later(self) -> np.ndarray:
         """Calls in later rounds of loops: their rows."""
-        steps, found, _ = self._repeats
+        steps, found, *_ = self._repeats
         rows: np.ndarray = steps.rows[covered(found, len(steps.agent), later=True)[steps.step]]
         return rows
 
@@ -366,8 +387,11 @@ class ToolCalls:
         return np.where(lacks > 0, np.nan, found)
 
     @functools.cached_property
-    def _repeats(self) -> tuple[Steps, np.ndarray, np.ndarray]:
-        """The steps, what of them is `repeated`, and steps that might be by their tools, without arguments."""
+    def _repeats(self) -> tuple[Steps, np.ndarray, np.ndarray, np.ndarray]:
+        """The steps, loops of them, what else of them is `repeated`, and steps that might be a loop by their tools.
+
+        Of these the log lacks arguments.
+        """
         time = self._traces.events["time"].to_numpy()
         answer = np.arange(len(time))
         answer[self.calls] = self.results
@@ -381,13 +405,25 @@ class ToolCalls:
         steps = Steps(self.rows, self._agent[self.rows], self._message[self.rows], after)
         tool = self.tools[steps.rows]
         # By their tools, so that only the records of these are looked up.
-        maybe = covered(repeated(steps.keys(tool)), len(steps.agent))
+        by_tool = repeated(steps.keys(tool))
+        maybe = covered(by_tool, len(steps.agent))
         asked = np.flatnonzero(maybe[steps.step])
         texts = self._said(steps.rows[asked])
         called = np.full(len(tool), -1, np.int64)
         called[asked] = np.where(texts < 0, -1, tool[asked] * (texts.max(initial=0) + np.int64(1)) + texts)
         keys = steps.keys(called)
-        return steps, repeated(keys), np.flatnonzero(maybe & (keys < 0))
+        found, lacking = repeated(keys), np.flatnonzero(maybe & (keys < 0))
+
+        def loops(found: np.ndarray, retries: np.ndarray) -> np.ndarray:
+            return anew(found, np.bincount(steps.step, ~retries[steps.rows], len(steps.agent)) == 0)
+
+        retries = np.zeros(len(time), bool)
+        retries[self.rows[self.retry]] = True
+        is_loop = loops(found, retries)
+        if len(lacking):  # whatever the arguments, a call after one that failed is a retry of it, or another call
+            by_tool = by_tool[loops(by_tool, self._after_failure(self._of_failing[1]))]
+            lacking = lacking[covered(by_tool, len(steps.agent))[lacking]]
+        return steps, found[is_loop], found[~is_loop], lacking
 
     def _said(self, calls: np.ndarray) -> np.ndarray:
         """An integer for what each call executes, equal where that is; -1 where the log has none: int [calls].

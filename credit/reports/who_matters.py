@@ -172,13 +172,12 @@ def alike_note(
         return f"By {method} no {by} is compared with the rest of its traces: {place[0].lower()}{place[1:]}"
     if not told and len(units) > 1:
         within = alike_by(method, f"one {by}", f"{by}s", apart)
-        within += "" if apart else " `credit choose` names what could be logged."
         return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
     return (
         f"By {method} no {by} differs from the rest of its traces. A method that gives all actions of a trace one "
-        "number cannot tell them apart; `credit choose` names others."
+        "number cannot tell them apart."
     )
 
 

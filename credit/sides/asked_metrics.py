@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.reports.trace_numbers import TraceMetric
-from graphs.task_means import alike
+from graphs.text import rounds_away
 
 __all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "STARRED_SIDES", "same_in_all"]
 
@@ -27,13 +27,13 @@ OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
-STARRED_SIDES = "the rows of its part: success, what follows it, other metrics, tools that fail, verdicts, who acts"
+STARRED_SIDES = "the rows of its part: success, what follows it, other metrics, tools, verdicts, agents, who acts"
 """Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:
-    """The metrics beside `ASKED` with one number in all of these traces that have any, two or more, as those of the
-    team where it is one agent.
+    """The metrics beside `ASKED` with one number in three digits in all of these traces that have any, two or more, as
+    those of the team where it is one agent.
 
     Examples:
       >>> from credit.reports.trace_numbers import numbered
@@ -43,6 +43,6 @@ def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str,
     found = {}
     for name, metric in measured.items():
         value = metric.value[rows & np.isfinite(metric.value)]
-        if name not in ASKED and len(value) > 1 and alike(value.min(), value.max()):
-            found[name] = float(value[0])
+        if name not in ASKED and len(value) > 1 and rounds_away(np.ptp(value), np.abs(value).max()):
+            found[name] = float(value.mean())
     return found

@@ -15,15 +15,16 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
-from graphs.text import WITHOUT_ROW, excerpt, near_names
+from graphs.text import WITHOUT_ROW, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import first_models
 
 __all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
 
 STATED = ("system", "model")
 AT_ONCE = 0.25
-"""Neither side follows the other if each begins later in more than this part of the pairs of traces."""
-EXPECTED = "expected two folders or files A,B, a table, `system`, `model` or `before=DATE`"
+"""Neither side follows the other if each begins later in this part of the pairs of traces, or more."""
+EXPECTED = "expected two folders or files A,B, a table, `system`, `model`, `model:AGENT` or `before=DATE`"
 APART = "expected two folders or files that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -38,35 +39,34 @@ class Sides:
       side: 0 or 1 of each trace, -1 for none: int [traces].
       heads: names for the head of a table: folders without their paths.
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
-      by_name: whether their order is that of their names, since no dates tell which came first.
-      at_once: whether neither followed the other, so that their order is that of their first traces alone.
-      by_system: whether they are systems that the log states.
+      word: by what the log states of them, `system`, `model` or `model:AGENT`; "" elsewhere.
+      order: why the first is the first where nobody said so; "" elsewhere.
+      turn: what turns them where dates do not order them; "" elsewhere.
+      by_name: whether it is for its name, since dates do not say it either.
     """
 
     names: tuple[str, str]
     side: np.ndarray
     heads: tuple[str, str]
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    word: str = ""
+    order: str = ""
+    turn: str = ""
     by_name: bool = False
-    at_once: bool = False
-    by_system: bool = False
 
-    def order(self) -> str:
-        """Why the first side is the first where nobody said so and dates do not, and how to turn them; "" elsewhere."""
-        if not (self.by_name or self.at_once):
-            return ""
-        first, second = self.heads
-        why = f"no dates order the sides, so {first} stands first by its name"
-        why = why if self.by_name else f"both sides ran at once, and {first} began first"
-        return f"{why}; --sides {'system' if self.by_system else 'model'}={second},{first} turns them"
+    @property
+    def agent(self) -> str:
+        """Whose models they are; "" where they are no models of one agent."""
+        return self.word.partition(":")[2]
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
         """The sides that a person names, or None for none.
 
-        Two folders or files with a comma between them; `system` or `model` for what the log states, where it states
-        two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are
-        not named in order come in that of their first dates, without these in that of names or of the table's rows.
+        Two folders or files with a comma between them; `system`, `model` or `model:AGENT` for what the log states,
+        where it states two, and `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table.
+        Of sides that are not named in order the earlier one is the first, or where neither is (`AT_ONCE`), that of the
+        first name or of the table's first row.
 
         Returns:
           The traces, whose problems name rows of traces that were not read, and their sides.
@@ -83,7 +83,7 @@ class Sides:
             traces = dataclasses.replace(traces, problems=traces.problems + missed)
         elif word == "before":
             names, side = dated_sides(given, traces)
-        elif word in STATED:
+        elif _is_stated(word):
             names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
         else:
             names, side = sides_of_folders(text.split(","), traces)
@@ -93,13 +93,15 @@ class Sides:
             inside = _sides_of_files([Path(name).resolve() for name in names], [p.file for p in refused])
             unread = {p.trace: inside[p.file] for p in reversed(refused) if inside[p.file] >= 0}
             return traces, cls(names, side, last if last[0] != last[1] else names, unread)
-        first, second = (np.fmin.reduce(begins(traces)[side == one], initial=np.inf) for one in (0, 1))
-        if not given and second < first < np.inf:
-            names, side = (names[1], names[0]), np.where(side < 0, side, 1 - side)
+        word = word * _is_stated(word)
+        later = _later(begins(traces), side)
+        if given:
+            return traces, cls(names, side, names, unread, word)
+        if later < AT_ONCE:
+            names, side, later = (names[1], names[0]), np.where(side < 0, side, 1 - side), 1 - later
             unread = {trace: 1 - one for trace, one in unread.items()}
-        undated = not given and word in STATED and max(first, second) == np.inf
-        at_once = not given and word in STATED and abs(_later(begins(traces), side) - 0.5) < AT_ONCE
-        return traces, cls(names, side, names, unread, undated, at_once and not undated, word == "system")
+        named = word != "" and not later > 1 - AT_ONCE
+        return traces, cls(names, side, names, unread, word, *_order(names, word, later), named)
 
 
 def read_sides(
@@ -165,27 +167,51 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
       Their names, and the side of each trace, int [traces], -1 where it is of neither.
 
     Args:
-      word: "model" or "system".
+      word: "model", "system" or "model:AGENT".
       given: two of them; none where the log has two.
       traces: what was read.
 
     Raises:
       CreditError: they are not two, or not those of the log.
     """
-    stated = traces.traces[word].to_pylist()
-    found = sorted({name for name in stated if name})
+    kind, _, agent = word.partition(":")
+    stated, of_agents = traces.traces[kind].to_pylist(), first_models(traces) if kind == "model" else []
+    if word not in STATED:
+        stated = [of.get(agent, "") for of in of_agents]
+    found = sorted({name for name in stated if name}, key=natural_key)
     names = list(given) or found
     if len(set(names)) != 2 or len(names) != 2 or not {*names} <= {*found}:
         known = ", ".join(map(excerpt, found)) or "none is stated"
-        raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B")
+        models: dict[str, set[str]] = {}
+        for who, model in (pair for of in of_agents for pair in of.items()):
+            models.setdefault(who, set()).add(model)
+        several = [f"model:{who}" for who, its in models.items() if len(its) > 1 and who != agent][:MOST_HINTED]
+        hint = f". Of several models: {', '.join(several)}" if several else ""
+        raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}")
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
 
 
+def _is_stated(word: str) -> bool:
+    return word in STATED or word.startswith("model:")
+
+
+def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
+    """`Sides.order` and `Sides.turn`, by `_later` of the sides."""
+    first, second = names
+    if later > 1 - AT_ONCE:
+        return f"{first} is the baseline, since it ran {'' if later == 1 else 'mostly '}before {second}", ""
+    why = "no dates order the sides" if np.isnan(later) else "both sides ran at once"
+    if not word:
+        turn = f"A row of {second} at the top of the table turns the sides."
+        return f"{first} is the baseline by the table's order, since {why}", turn
+    return f"{first} is the baseline by its name, since {why}", f"`--sides {word}={second},{first}` turns the sides."
+
+
 def _later(begin: np.ndarray, side: np.ndarray) -> float:
-    """In what part of the pairs of traces with dates the one of the second side begins later; 0.5 without dates."""
+    """In what part of the pairs of traces with dates the one of the second side begins later; NaN without dates."""
     first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
     if not len(first) or not len(second):
-        return 0.5
+        return np.nan
     before = np.searchsorted(first, second, "left") + np.searchsorted(first, second, "right")
     return float(before.mean()) / (2 * len(first))
 

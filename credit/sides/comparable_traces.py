@@ -8,21 +8,33 @@ from collections.abc import Mapping
 import numpy as np
 
 from credit.metrics.trace_costs import SILENT, UNCOUNTED, UNPRICED, UNSTATED_COST
+from credit.reports.chosen_numbers import NO_ARGUMENTS, are_chosen
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import UNTOLD
 from credit.reports.trace_numbers import TraceMetric, of_untold_tasks
 from credit.reports.uncounted_calls import OF_TOOL_CALLS
 from credit.sides.asked_metrics import FIRST
+from graphs.text import rounds_away
 from graphs.traces.batch import Traces
 
-__all__ = ["EARLY", "of_like_parts", "of_told_tasks", "of_whole_runs", "refusals", "untold_runs"]
+__all__ = [
+    "EARLY",
+    "of_like_parts",
+    "of_parallel_runs",
+    "of_told_tasks",
+    "of_unchosen",
+    "of_whole_runs",
+    "refusals",
+    "untold_runs",
+]
 
 UNPAID = (UNCOUNTED, OF_TOOL_CALLS, SILENT, UNPRICED, UNSTATED_COST)
 """How the reasons begin why a trace has no cost: a price or a count is missing, and not a part of the trace."""
 LIKE = 0.8
 """The part of one side's traces with a cost over that of the other, below which costs are not compared. Calls that fail
 without a count are a few of each side; a price that is missing takes most of one."""
+SERIAL = "nothing ran at once"
 EARLY = "the trace ends early, as others do that lack lines"
 """Why one is left out of a comparison of whole traces."""
 
@@ -67,6 +79,20 @@ def of_whole_runs(traces: Traces, measured: dict[str, TraceMetric], kept: np.nda
     return found
 
 
+def of_parallel_runs(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, TraceMetric]:
+    """The same metrics, without `speed_up` where none of these traces has one: it is the part of the clock that was
+    work then, and 0.98 against 0.97 said that a serial team had become slower.
+    """
+    found = dict(measured)
+    for name in found.keys() & {"speed_up"}:
+        value, reasons = found[name]
+        most = float(value[rows & np.isfinite(value)].max(initial=0.0))
+        if 0 < most < 1 or rounds_away(most - 1, 1.0):
+            why = [SERIAL if of else reason for of, reason in zip(np.isfinite(value), reasons, strict=True)]
+            found[name] = TraceMetric(np.full(len(value), np.nan), why)
+    return found
+
+
 def of_like_parts(measured: dict[str, TraceMetric], side: np.ndarray) -> dict[str, TraceMetric]:
     """The same metrics, without costs on the side where fewer traces have one, below `LIKE`, for want of a price or a
     count: a table that lacks the price of a model leaves the runs that were killed before its first call.
@@ -81,4 +107,20 @@ def of_like_parts(measured: dict[str, TraceMetric], side: np.ndarray) -> dict[st
             out = fewer & np.isfinite(metric.value)
             why = [reason if left else own for left, own in zip(out, metric.reasons, strict=True)]
             found[name] = TraceMetric(np.where(out, np.nan, metric.value), why)
+    return found
+
+
+def of_unchosen(measured: dict[str, TraceMetric], side: np.ndarray, task: np.ndarray) -> dict[str, TraceMetric]:
+    """The same metrics, without those that traces lack for want of arguments, on one side more than by chance, as
+    `are_chosen` has it.
+    """
+    found, kept = dict(measured), side >= 0
+    shared = np.intersect1d(task[side == 0], task[side == 1])
+    asked, stratum = kept & (np.isin(task, shared) | (len(shared) == 0)), task if len(shared) else np.zeros_like(task)
+    for name, metric in measured.items():
+        lost = np.array(metric.reasons) == NO_ARGUMENTS
+        known = np.isfinite(metric.value)
+        if (lost & asked).any() and are_chosen(known, side == 1, stratum, np.zeros_like(task), asked & (known | lost)):
+            why = [NO_ARGUMENTS if of else own for of, own in zip(known & kept, metric.reasons, strict=True)]
+            found[name] = TraceMetric(np.where(kept, np.nan, metric.value), why)
     return found

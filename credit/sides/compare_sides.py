@@ -18,7 +18,14 @@ from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
 from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
-from credit.sides.comparable_traces import of_like_parts, of_told_tasks, of_whole_runs, untold_runs
+from credit.sides.comparable_traces import (
+    of_like_parts,
+    of_parallel_runs,
+    of_told_tasks,
+    of_unchosen,
+    of_whole_runs,
+    untold_runs,
+)
 from credit.sides.differing_kinds import agents_alone, differs_too
 from credit.sides.side_agents import agents_of_costs, side_weights
 from credit.sides.side_bounds import bounds_of_sides
@@ -52,22 +59,26 @@ def compare_sides(
       prices: of models and tools.
       success_at: the least outcome of a success, as of `unread_outcomes`.
     """
+    kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
-    whole = of_like_parts(of_whole_runs(traces, measured, sides.side >= 0), sides.side)
+    measured = of_parallel_runs(measured, kept)
+    task = task_ids(traces)
+    whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
+    whole = of_unchosen(whole, sides.side, task)
     untold = untold_runs(traces, measured, sides.side)
-    rows = side_differences(traces, whole, sides.side)
     told_tasks = {name: of_told_tasks(metric, untold) for name, metric in whole.items()}
     lost = uncompared(told_tasks, sides.side)
+    same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
+    rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
-    compared = {row.metric for row in rows}
-    same = tuple(name for name in same_in_all(measured, sides.side >= 0) if name in compared)
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
-    rows = sorted((row for row in rows if row.metric not in same), key=lambda row: asked.get(row.metric, len(asked)))
+    rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    task, known, calls = task_ids(traces), np.isfinite(measured["success"].value), ToolCalls(traces)
+    success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
+    known = np.isfinite(success)
     events, seconds = owned_events(calls), np.zeros(0)
     if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event
@@ -94,8 +105,14 @@ def compare_sides(
     teams = tuple(team_changes(traces, outcome, sides.side, calls, untold))
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
+    failures = tuple(
+        (int((success[rows] < 1).sum()), int(rows.sum()))
+        for of in (known, known & np.isin(task, shared))
+        for rows in (of & (sides.side == one) for one in (0, 1))
+    )
     found = dataclasses.replace(
         found,
+        failures=failures,
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         verdicts=verdicts,

@@ -23,7 +23,7 @@ from graphs.structure.host_ids import ranked
 from graphs.task_means import LEAST_TASKS, fact_of, holm
 from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import agent_models, trace_models
+from graphs.traces.event_models import agent_models, first_models, trace_models
 
 __all__ = ["agents_alone", "differs_too"]
 
@@ -59,7 +59,7 @@ def differs_too(
     all. It is told where it differs beyond chance and, tested or not, where the part of what is settled before a run
     differs by `MIXED`; where tasks are few, at any difference of that, and at `MIXED` of an agent that no test is of.
     """
-    task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces)
+    task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces, sides.agent)
     first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
@@ -70,6 +70,7 @@ def differs_too(
     whole = _stated(traces, "model")
     of_sides["model"] = [{whole[row] for row in np.flatnonzero(sides.side == one)} for one in (0, 1)]
     made_by = {word for word, whole in of_sides.items() if whole == [{name} for name in sides.names]}
+    made_by |= {"model"} if sides.agent else set()  # those of the other agents are asked for
     if "model" not in made_by and [*map(len, of_sides["system"])] == [1, 1]:
         made_by.add("system")  # each side is one version of the team: the sides are these versions
     for word, names in kinds.items():
@@ -119,26 +120,31 @@ def _stated(traces: Traces, word: str) -> list[str]:
     return [name or NONE_STATED for name in traces.traces[word].to_pylist()]
 
 
-def _kinds(traces: Traces) -> dict[str, dict[str, np.ndarray]]:
+def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
     1 or 0, float [traces]; most traces first.
 
-    And those in which an agent acts with a model, of `agent_models`: NaN where the agent does not act, as in runs that
-    were killed before, for there its model is not known. Nor are all models of such runs, where traces have several.
+    And those in which an agent acts with a model, of `agent_models`, or of all but the one whose models the sides are:
+    NaN where the agent does not act, as in runs that were killed before, for there its model is not known. Nor are all
+    models of such runs, where traces have several.
     """
     named = {word: [*enumerate(_stated(traces, word))] for word in BESIDE}
-    agents, acts, tells = taking_part(traces)
+    names, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
     models = trace_models(traces)
     named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or [NONE_STATED]]
     named["agent"] = [
-        (int(row), agents[agent]) for agent, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
+        (int(row), names[number]) for number, row in np.argwhere(acts & np.any(tells, axis=1, keepdims=True))
     ]
     acting: dict[str, list[int]] = {}
     named[MODEL_OF_AGENT] = []
-    for agent, of_agent in agent_models(traces).items():
+    of_agents: dict[str, dict[int, set[str]]] = {} if agent else agent_models(traces)
+    for row, its in enumerate(first_models(traces) if agent else []):
+        for who in its.keys() - {agent}:
+            of_agents.setdefault(who, {})[row] = {its[who]}
+    for who, of_agent in of_agents.items():
         for row, of in of_agent.items():
-            named[MODEL_OF_AGENT] += [(row, f"{agent}: {model or NONE_STATED}") for model in of]
+            named[MODEL_OF_AGENT] += [(row, f"{who}: {model or NONE_STATED}") for model in of]
         acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
     every, short = np.arange(traces.sizes.traces), lacking_traces(traces) | ended_early(traces)[0]
     for word, pairs in named.items():

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from graphs.structure.host_ids import ranked
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models, trace_models
+from graphs.traces.event_models import first_models, trace_models
 
 __all__ = ["SameModels", "same_models"]
 
@@ -74,18 +73,8 @@ def same_models(traces: Traces) -> SameModels:
       >>> found.names, found.kind.tolist(), found.swapped(np.array([0, 1, 1]), 0)
       (('a: k, b: n', 'a: l, b: m'), [1, 0, 0], ['a', 'b'])
     """
-    graph, n, count = traces.graph, traces.sizes.events, traces.sizes.traces
-    models, model = event_models(traces)
-    names, name = ranked(traces.agents["name"].to_pylist())
-    acts = np.flatnonzero(np.asarray(graph.action_mask)[:n] & (np.array(models) != "")[model])
-    trace, agent = np.asarray(graph.trace_ids)[acts], name[np.asarray(graph.agent_ids)[acts]]
-    several = np.array([len(of) > 1 for of in trace_models(traces)])
-    by_name = {names[one] for one in np.unique(agent[several[trace]]).tolist()}
-    _, first = np.unique(trace * len(names) + agent, return_index=True)
-    found: list[dict[str, str]] = [{} for _ in range(count)]
-    for row, one, which in zip(trace[first].tolist(), agent[first].tolist(), model[acts[first]].tolist(), strict=True):
-        found[row][names[one]] = models[which]
-    told = trace_models(traces)
+    found, told = first_models(traces), trace_models(traces)
+    by_name = {agent for of, its in zip(found, told, strict=True) if len(its) > 1 for agent in of}
     for row, of in enumerate(found):
         if not by_name & of.keys() and (of or not by_name):
             found[row] = {ONE: next(iter(told[row]))} if told[row] else {}
@@ -93,7 +82,7 @@ def same_models(traces: Traces) -> SameModels:
     place = {agent: number for number, team in enumerate(teams) for agent in team}
     of_team = np.array([place[next(iter(of))] if of else -1 for of in found], np.int64)
     kinds: list[str] = []
-    kind = np.full(count, -1)
+    kind = np.full(len(found), -1)
     for number in range(len(teams)):
         rows = np.flatnonzero(of_team == number).tolist()
         every: dict[str, set[str]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference
+from credit.sides.side_tests import compare_metric
 from graphs.structure.host_ids import ranked
-from graphs.task_means import ROUNDING
+from graphs.task_means import ROUNDING, holm
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
@@ -22,6 +24,8 @@ __all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs"
 BY_AGENT = (("money", "logged_money"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
 model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
+LEAST_PART = 0.05
+"""Part of the cost of a trace from which an agent's own change of it is told."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +39,9 @@ class AgentDifference:
       models: of each side, those of its actions, in the order of names.
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
         difference, which is their sum; None of another cost, and where a number of tokens is not known.
+      test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
+        alone; None of one that has too little of the cost to be told.
+      stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
     """
 
     agent: str
@@ -45,6 +52,8 @@ class AgentDifference:
     of_models: float | None = None
     of_tokens: float | None = None
     of_tools: float | None = None
+    test: SideDifference | None = None
+    stands_out: bool = False
 
 
 def agent_differences(
@@ -155,16 +164,60 @@ def agents_of_costs(
     measured: dict[str, TraceMetric],
     prices: Prices | None,
 ) -> dict[str, tuple[AgentDifference, ...]]:
-    """What agents add to the differences of `BY_AGENT` that are known, by their names."""
-    compared, agents = {row.metric for row in rows}, {}
+    """What agents add to the differences of `BY_AGENT` that are known, by their names, the own change of each tested.
+
+    What one of several adds may be lost in what others do. Agents are tested whose part of the cost, over both sides,
+    leaves room for a change of `LEAST_PART`: which these are does not depend on the side of a trace.
+
+    Reference: Holm 1979; Tarone 1990.
+    """
+    compared, agents = {row.metric for row in rows}, dict[str, tuple[AgentDifference, ...]]()
+    task, tests = task_ids(traces), dict[tuple[str, str], SideDifference]()
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
             costs = event_costs(traces, prices)
             cost = token_counts(traces, "money") if name == "logged_money" else getattr(costs, name)
             kinds = costs.kinds if name == "money" else None
-            found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
+            found = agent_differences(traces, cost, measured[name].value, sides.side, task, kinds)
             if len(found) > 1 or (found and found[0].of_models):
                 agents[name] = tuple(found)
+            if len(found) > 1:
+                tests |= {(name, who): test for who, test in _tests(traces, cost, name, measured, sides, found)}
             if found:
                 break
+    p_values = [math.nan if test.p is None else test.p for test in tests.values()]
+    corrected = holm(p_values, least=[test.least or 1.0 for test in tests.values()])
+    known = sum(not math.isnan(p) for p in p_values)
+    for (name, who), test, p in zip([*tests], [*tests.values()], corrected, strict=True):
+        whole = max(sum(one.first for one in agents[name]), sum(one.second for one in agents[name]))
+        tested = test.corrected(p, known)
+        clear = tested.worth_telling and tested.rises == (test.difference > 0)
+        agents[name] = tuple(
+            dataclasses.replace(one, test=tested, stands_out=clear and abs(one.difference) >= LEAST_PART * whole)
+            if one.agent == who
+            else one
+            for one in agents[name]
+        )
     return agents
+
+
+def _tests(
+    traces: Traces,
+    cost: np.ndarray,
+    metric: str,
+    measured: dict[str, TraceMetric],
+    sides: Sides,
+    found: list[AgentDifference],
+) -> Iterator[tuple[str, SideDifference]]:
+    """The test of each agent that has enough of a cost, in the traces in which all of it is known."""
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    names, name = ranked(traces.agents["name"].to_pylist())
+    agent = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    whole = sum(one.first + one.second for one in found)
+    for one in found:
+        if one.first + one.second >= LEAST_PART / 2 * whole:
+            own = np.bincount(trace, np.where(agent == names.index(one.agent), cost, 0.0), traces.sizes.traces)
+            own = np.where(np.isfinite(measured[metric].value), own, np.nan)
+            row = compare_metric(metric, TraceMetric(own, measured[metric].reasons), sides.side, task_ids(traces))
+            if row is not None:
+                yield one.agent, row

@@ -27,7 +27,7 @@ from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
-from graphs.text import counted, printable, rounds_away
+from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
@@ -68,6 +68,7 @@ class SideComparison:
         format's traces or in none, so that the format may hide them.
       failing: of each tool that both sides call, how many calls failed.
       verdicts: how often each verdict is wrong.
+      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
@@ -92,6 +93,7 @@ class SideComparison:
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
+    failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()
@@ -108,7 +110,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "without", "is_other")
+        words = ("stands_out", "mark", "without", "is_other", "is_alike")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
@@ -121,9 +123,18 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {
+            "failed": self.failed(),
+            "by_tool": self.by_tool(),
+            "by_verdict": self.by_verdict(),
+            "hints": self.hints(),
+        }
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
+
+    def shown(self) -> list[SideDifference]:
+        """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
+        return [row for row in self.rows if not (row.is_other and row.is_alike)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -153,9 +164,12 @@ class SideComparison:
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
-            plain = wrong + [_name(row.metric) for row in rose]
-            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose]
-            for names, shown in itertools.product((whose, plain), range(len(plain), 0, -1)):
+            own = self._of_agents(up)
+            plain = wrong + [_name(row.metric) for row in rose] + own
+            owned = [" and ".join(who[row.metric]) for row in rose]
+            owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
+            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
@@ -170,6 +184,22 @@ class SideComparison:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
         errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
         return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
+
+    def _of_agents(self, up: bool) -> list[str]:
+        """The costs that agents of their own have more of, or less, beyond chance, where the sum does not say so."""
+        said: set[str] = set()
+        told: list[str] = []
+        for row in self.rows:
+            if row.worth_telling and row.rises == up:
+                continue
+            own = (
+                one.agent for one in self.agents.get(row.metric, ()) if one.stands_out and (one.difference > 0) == up
+            )
+            of = [agent for agent in own if agent not in said]
+            said |= {*of}
+            names = [printable(agent, 60) for agent in of[:MOST_HIDDEN]] + ["…"] * (len(of) > MOST_HIDDEN)
+            told += [f"{_name(row.metric)} of {' and '.join(names)}"] * bool(of)
+        return told
 
     def by_tool(self) -> str:
         """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
@@ -220,9 +250,13 @@ class SideComparison:
 
     def by_agent(self, *, certain: bool = False) -> str:
         """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
-        rows = [row for row in self.rows if row.metric in self.agents and (row.worth_telling or not certain)]
+        own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
+        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric] or not certain)]
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
-        return "; ".join([*told, "agents not tested"]) if any(told := [*filter(None, told)]) else ""
+        tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
+        starred = any(own[row.metric] for row in rows)
+        end = "* beyond chance" if starred else "agents within chance" if tested else "agents not tested"
+        return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
 
     def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
         """Which agents one difference comes from."""
@@ -243,7 +277,7 @@ class SideComparison:
     def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
         """So many agents by name, some of them with why, and the sum of others."""
         whole = sum(one.difference for one in parts)
-        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}" for one in parts]
+        told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}{'*' * one.stands_out}" for one in parts]
         of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
         alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
         of += [told[i] for i in alone[:MOST_HIDDEN]]
@@ -339,7 +373,8 @@ class SideComparison:
 
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
-        said = [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        said = [f"{self.sides.order}."] if self.sides.by_name else []
+        said += [f"{out}."] if self.sides.agent and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -370,6 +405,25 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
+
+    def failed(self) -> str:
+        """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
+        outcome of a side."""
+        of_all, of_both = self.failures[:2], self.failures[2:]
+        if not all(count for _, count in of_all):
+            return ""
+        told = [f"{head} {failed} of {count} ({percent(failed / count)})"
+                for head, (failed, count) in zip(self.sides.heads, of_all, strict=True)]  # fmt: skip
+        if of_both == of_all or not all(count for _, count in of_both):
+            return ", ".join(told)
+        both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
+        return f"{', '.join(told)}; on tasks that both ran, {both}"
+
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
         if not self.each_task:
@@ -387,12 +441,15 @@ class SideComparison:
         return f"{told}single tasks are not tested"
 
     def lines(self) -> list[str]:
-        """What changed, what was compared, and what too few tasks tell apart, in sentences."""
-        without = int((self.sides.side < 0).sum())
-        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        """`story` and `of_rows`."""
+        return [*self.story(), *self.of_rows()]
+
+    def story(self) -> list[str]:
+        """What changed, through whom, and what else may be why, in sentences."""
+        lines = [out] if (out := self._without_side()) else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
-        lines += [f"{order[0].upper()}{order[1:]}."] if (order := self.sides.order()) else []
+        lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
@@ -400,14 +457,18 @@ class SideComparison:
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
-        each = "Costs of each agent on each side: credit costs --by system,agent"
-        lines += [each] if self.agents and self.sides.by_system else []
-        lines += [self._compared_traces()] if self.rows else []
+        return lines
+
+    def of_rows(self) -> list[str]:
+        """Of which traces the rows are, and what too few tasks tell apart, in sentences."""
+        lines = [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        lines += [f"the same number in all traces: {', '.join(self.same)}"] if self.same else []
+        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:
@@ -421,6 +482,11 @@ class SideComparison:
         others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
         least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
         return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+
+    def hints(self) -> list[str]:
+        """What other commands and options would do."""
+        each = "`credit costs --by system,agent` has the costs of each agent on each side."
+        return [*filter(None, [self.sides.turn]), *[each] * bool(self.agents and self.sides.word == "system")]
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""
@@ -459,6 +525,7 @@ class SideComparison:
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),
+            ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
             ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
             starred(STARRED_SIDES),
@@ -469,15 +536,14 @@ class SideComparison:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}
-        places: dict[str, dict[str, list[str]]] = {}
+        none: dict[tuple[str, str], list[str]] = {}
         for one in sorted(self.lost, key=lambda one: -len(one.sides)):
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            places.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
-        none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+            none.setdefault((_place(one.sides, self.sides.names), one.reason), []).append(one.metric)
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-        return lines + ([f"no number {'; '.join(none)}"] if none else [])
+        return lines + [f"no number on {place}: {', '.join(names)} ({why})" for (place, why), names in none.items()]
 
 
 def _name(metric: str) -> str:

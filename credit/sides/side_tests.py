@@ -11,8 +11,8 @@ import numpy as np
 
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.tasks import mean_over_tasks
-from credit.reports.trace_numbers import TraceMetric, is_amount
-from credit.sides.asked_metrics import FIRST
+from credit.reports.trace_numbers import STATED_COST, TraceMetric, is_amount
+from credit.sides.asked_metrics import FIRST, OF_COSTS
 from credit.sides.comparable_traces import of_told_tasks, refusals
 from credit.sides.side_rows import Needed, SideDifference, SideRatio
 from graphs.dealing import Dealt, dealt, flipped
@@ -225,7 +225,7 @@ def _of_others(
         size=float(y.mean() - x.mean()),
         error=sum(parts) ** 0.5,
         freedom=sum(parts) ** 2 / squares if squares > 0 else 0.0,
-        ends=difference_interval(x, y),
+        ends=difference_interval(x, y, unit=name in OF_COSTS or name.startswith(STATED_COST)),
     )
 
 

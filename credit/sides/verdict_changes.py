@@ -13,7 +13,7 @@ from credit.reports.tasks import task_ids
 from credit.sides.side_words import MOST_TOLD
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
-from graphs.text import percent, printable
+from graphs.text import natural_key, percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["VerdictChange", "told_changes", "verdict_changes", "verdicts_by_system"]
@@ -119,7 +119,7 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
       errors: of `verdict_errors` on these.
     """
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
-    names, task = sorted({*stated.tolist()} - {""}), task_ids(traces)
+    names, task = sorted({*stated.tolist()} - {""}, key=natural_key), task_ids(traces)
     sides = [np.where(stated == "", -1, stated == name) for name in (names if len(names) > 2 else names[1:])]
     found = _corrected([one for side in sides for one in _compared(errors, side, task)])
     told = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from graphs.errors import CreditError
 from graphs.reading.find import is_log
+from graphs.text import natural_key
 
 __all__ = ["GrowingFolder", "GrowingMetrics"]
 
@@ -66,7 +66,7 @@ class GrowingFolder:
         ready = [name for name in ready if final or self._seen.get(name) == now[name]]
         self._seen = now
         self._given |= {name: now[name] for name in ready}
-        return [self._folder / name for name in sorted(ready, key=_natural)]
+        return [self._folder / name for name in sorted(ready, key=natural_key)]
 
     def changed_steps(self) -> list[str]:
         """Names of returned steps whose files have changed since; each change is reported once."""
@@ -96,8 +96,3 @@ def _state(path: Path) -> tuple[Any, ...]:
             continue
         states.append((str(file), stat.st_size, stat.st_mtime_ns))
     return tuple(states)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts runs of digits as numbers: "step_9" before "step_10"; text sorts before numbers."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]

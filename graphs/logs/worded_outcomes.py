@@ -13,7 +13,7 @@ from graphs.errors import Problem
 from graphs.reading.tables.outcome_words import MEANING_OPTION, WORDS, OutcomeWords
 from graphs.text import excerpt
 from graphs.traces.part import Part
-from graphs.traces.record import TraceRecord, Word
+from graphs.traces.record import WORDED, TraceRecord, Word
 
 __all__ = ["read_words"]
 
@@ -46,6 +46,7 @@ def read_words(
             yield item
     for key, kind in kinds.items():
         kind.has_numbers |= key in numbers
+    kept = {key: kind.kept for key, kind in kinds.items()}
     told = {key: list(kind.problems(_field(waiting, key, by_file))) for key, kind in kinds.items()}
     mixed = {key for key, found in told.items() if any(problem.is_failure for problem in found)}
     unknown: dict[tuple[str, str], list[tuple[TraceRecord, Word]]] = collections.defaultdict(list)
@@ -58,6 +59,8 @@ def read_words(
                     unknown[key].append((item, word))
                 elif found is not None and (key not in mixed or kinds[key].is_declared(word.text)):
                     _set(item, channel, word, found)
+                    if word.position < 0 and (text := kept[key].get(item.trace_id)):
+                        item.metrics[WORDED.format(channel, text)] = 1.0
                 if not by_file and not kinds[key].is_told and word.position < 0:
                     del item.words[channel]  # a category, which is no channel
             if item.has_one_outcome and (item.words or item.rewards):

@@ -14,7 +14,7 @@ from graphs.padding import Sizes
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 
-__all__ = ["agent_models", "event_models", "trace_models", "with_unnamed_models"]
+__all__ = ["agent_models", "event_models", "first_models", "trace_models", "with_unnamed_models"]
 
 
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
@@ -132,6 +132,31 @@ def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
         if several & rows.keys()
         and len({*map(frozenset, (told := {row: of - {""} or of for row, of in rows.items()}).values())}) > 1
     }
+
+
+def first_models(traces: Traces) -> list[dict[str, str]]:
+    """Of each trace the known model with which each agent first acts: with which it goes on may depend on how it went.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent(), "b": Agent()})
+      >>> for event, agent, model in zip("xyz", "aba", "mno"):
+      ...     _ = record.event(event, 3, agent, action=True, model=model)
+      >>> first_models(assemble([record]))
+      [{'a': 'm', 'b': 'n'}]
+    """
+    graph, n = traces.graph, traces.sizes.events
+    models, model = event_models(traces)
+    names, name = np.unique(traces.agents["name"].to_pylist(), return_inverse=True)
+    acts = np.flatnonzero(np.asarray(graph.action_mask)[:n] & (np.array(models) != "")[model])
+    trace, agent = np.asarray(graph.trace_ids)[acts], name[np.asarray(graph.agent_ids)[acts]]
+    _, first = np.unique(trace * len(names) + agent, return_index=True)
+    found: list[dict[str, str]] = [{} for _ in range(traces.sizes.traces)]
+    called = names[agent[first]].tolist(), model[acts[first]].tolist()
+    for row, who, which in zip(trace[first].tolist(), *called, strict=True):
+        found[row][who] = models[which]
+    return found
 
 
 def trace_models(traces: Traces) -> list[set[str]]:

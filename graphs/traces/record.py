@@ -47,6 +47,7 @@ __all__ = [
     "SPANNED",
     "UNLOGGED_CALLS",
     "UNSETTLED",
+    "WORDED",
     "Agent",
     "TraceRecord",
     "ZonelessTime",
@@ -76,6 +77,8 @@ AT_LIMIT = "ended_at_limit"
 """The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
 IN_ERROR = "ended_in_error"
 """The metric that is 1 where the log says that the run failed (`TraceRecord.error`)."""
+WORDED = "{} is {}"
+"""The metric that is 1 where a channel's number was read from a word, of which the channel has three or more."""
 UNSETTLED = "unsettled-rewards"
 """The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"
@@ -84,7 +87,7 @@ _CUTS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", 
 """Those by which a reply ended, which the status of its call then has."""
 LIMITS = _CUTS | frozenset(
     {"limit", "max_prompt_length_exceeded", "max_response_length_exceeded", "timeout",
-     "exit_cost", "exit_context", "exit_total_execution_time"}
+     "exit_cost", "exit_context", "exit_total_execution_time", "prompt_too_long"}
 )  # fmt: skip
 """Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
 _LIMIT_ERRORS = frozenset(
@@ -98,7 +101,7 @@ AI and Codex, ADK, smolagents, LiteLLM (2), Strands (2), Harbor, mini-SWE-agent 
 quotas of providers."""
 _OF_RUNS = r"max(imum)?[ _](number of )?(iterations?|turns?|steps?|rounds?|messages?|budget)"
 _LIMIT_WORDS = re.compile(
-    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(?\d+\)?)? (reached|exceeded)\b"
+    rf"\b(reached|exceeded|hit) (the |its )?{_OF_RUNS}\b|\b{_OF_RUNS}( limit)?( \(?\d+\)?)?[ _](reached|exceeded)\b"
     r"|^token usage limit reached|^timeout of [\d.]+ seconds reached"
     rf"|^([\w$]*_)?{_OF_RUNS}(_usd)?(:|$)",
     re.IGNORECASE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -282,13 +283,30 @@ def test_tool_spam_is_the_calls_in_later_rounds_of_the_loops_that_a_summary_coun
     assert spam(*"xyxyxy") == (4 / 6, 1) and spam(*"xyxyxyx") == (5 / 7, 1) and spam(*"xxxyyy") == (4 / 6, 2)
     lacking = [event(f"e{i}", "tool_call", "a", i, tool="web") for i in range(3)]
     assert TeamWork(read(tmp_path, one(0, 0, events=lacking))).tool_spam().reasons == [
-        "the log has no content that can be compared"
+        "the log has no arguments of calls"
     ]
     other = [one(i, i // 4) for i in range(12)]
     for line in other:
         for number, call in enumerate(line["events"]):
             call["content_ref"] = f"edit {number}" if number % 2 else "pytest"
     assert found(read(tmp_path, *other))["tool_spam"].found is False
+
+
+def test_loops_of_single_traces_are_no_habit_and_are_not_said_to_be_absent(tmp_path: Path) -> None:
+    """A summary named the loops of a sixth of the traces as the leading cause, and doctor said "not found"."""
+    lines = [one(i, i // 4) for i in range(48)]
+    for line in lines[:4] + [one for i, one in enumerate(lines) if i % 4]:
+        for number, call in enumerate(line["events"]):
+            call["content_ref"] = f"{line['trace_id']} {number}"
+    finding = found(read(tmp_path, *lines))["tool_spam"]
+    assert (finding.found, finding.verdict, finding.alone, finding.shown) == (False, "in 11 traces", 11, 0)
+    assert finding.traces == tuple(f"t{i}" for i in range(4, 48, 4)) and finding.as_json()["verdict"] == "in 11 traces"
+    said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+    assert re.search(r"tool_spam +in 11 traces ", said) and "in traces: so many show it" in said
+    assert "tool_spam: 0 of 12 tasks above 0.35" in said and "See t4, t8, t12, …" in said
+    more = [event(f"x{i}", "tool_call", "a", 9 + i, tool="web", content_ref=f"{i}") for i in range(20)]
+    short = [line | {"events": [*line["events"], *more]} for line in lines]
+    assert found(read(tmp_path, *short))["tool_spam"].verdict == "in 11 traces", "a loop is one among many calls, too"
 
 
 def test_an_agent_alone_pads_no_communication(tmp_path: Path) -> None:
@@ -367,6 +385,7 @@ def test_advice_says_first_what_a_person_with_agents_can_do() -> None:
         assert all(training)
 
 
+@pytest.mark.slow
 def test_a_fault_is_found_where_what_is_printed_is_above_its_limit() -> None:
     """`found` stood beside a statistic of 0.5 and a limit of 0.75: of half of the tasks it was 1."""
     seen = set()
@@ -499,6 +518,50 @@ def test_the_test_for_collusion_is_right_where_agent_and_verdict_are_rare(tmp_pa
     found = collusion(read(tmp_path, *lines))
     chance = sum(math.comb(5, k) * (1 / 8) ** k * (7 / 8) ** (5 - k) for k in (4, 5))
     assert found.p == pytest.approx(2 * chance)  # two models were looked at
+
+
+def of_two_versions(rng: np.random.Generator, favours: str = "") -> Traces:
+    """Forty tasks, three to six runs of each version. The later one has another checker and calls agent b more often.
+    The checker knows version and outcome alone, or passes what `favours` took part in."""
+    records = []
+    for task, version in itertools.product(range(40), (0, 1)):
+        for run in range(int(rng.integers(3, 7))):
+            who, good = "b" if rng.random() < (0.2, 0.6)[version] else "a", rng.random() < 0.4
+            passes = good or rng.random() < (0.2, 0.9)[version] or who == favours
+            rewards = {"team": float(good), "checker": float(passes)}
+            record = TraceRecord(f"{task}-{version}-{run}", f"q{task}", "x", instances={"a": Agent(), "b": Agent()},
+                                 rewards=rewards, system=f"v{version}")  # fmt: skip
+            record.evidence = {"policy_version": 40 * version + task}
+            for agent in {"a", who}:
+                record.event(f"e{agent}", EventType.MESSAGE, agent, action=True)
+            records.append(record)
+    return assemble(records)
+
+
+def test_a_checker_that_changed_with_the_version_favours_no_agent_that_came_with_it() -> None:
+    """`verifier_collusion` was found in nearly all such logs, and drift: runs of both versions were compared."""
+    rng, draws = np.random.default_rng(5), 100
+    worlds = [of_two_versions(rng) for _ in range(draws)]
+    assert sum(collusion(world).p <= 0.05 for world in worlds) <= 0.08 * draws
+    assert sum(drift(world).p <= 0.05 for world in worlds) <= 0.08 * draws
+    favoured = [collusion(of_two_versions(rng, "b")) for _ in range(20)]
+    assert sum(one.p <= 0.05 and one.words.endswith("of agent b") for one in favoured) >= 18
+
+
+def test_an_agent_that_is_in_all_traces_of_a_version_cannot_be_told_from_it(tmp_path: Path) -> None:
+    rows = [(task, run) for task in range(8) for run in range(6)]
+    lines = [
+        one(i, task, events=[event("e", "message", "ab"[run % 2], 0)], edges=[], system="ab"[run % 2])
+        | {"rewards": {"team": float(run > 3), "judge": float(run % 2)}}
+        for i, (task, run) in enumerate(rows)
+    ]  # fmt: skip
+    told = collusion(read(tmp_path, *lines))
+    assert np.isnan(told.p)
+    assert (
+        told.words == "no agent or model is in some failed traces and not in others of 5 tasks, of one system and model"
+    )
+    alike = collusion(read(tmp_path, *(line | {"system": "a"} for line in lines)))
+    assert alike.p < 0.01 and alike.words == "judge is higher on failed traces of agent b"
 
 
 def test_no_order_of_few_tasks_is_rarer_than_it_is() -> None:

@@ -3,6 +3,7 @@
 import re
 
 import matplotlib.figure
+import pytest
 from click.testing import CliRunner
 
 from credit.cli.benchmarks.bench import bench
@@ -20,6 +21,7 @@ def test_the_score_that_was_asked_for_is_drawn(tmp_path, monkeypatch):
     assert [axes.get_xlabel() for axes in drawn[0].axes] == ["variance for equal runs\n[|E g|²]"]
 
 
+@pytest.mark.slow
 def test_a_method_without_evidence_does_not_keep_others_from_being_measured(tmp_path):
     call = ["snr", "-m", "rloo", "-m", "hcapo", "--quick", "--lengths", "10,30", "-o", str(tmp_path / "snr")]
     result = CliRunner().invoke(bench, call)

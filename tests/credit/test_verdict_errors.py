@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,15 @@ from graphs.traces.record import Agent, TraceRecord
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def log(outcome: list[int], verdict: list[float | None], each: int = 1, **more: float) -> Traces:
-    """A trace for each outcome, `each` of one task, with a verdict where there is one."""
+def log(
+    outcome: list[int], verdict: list[float | None], each: int = 1, systems: Sequence[str] = ("",), **more: float
+) -> Traces:
+    """A trace for each outcome, `each` of one task, with a verdict where there is one; systems by turns."""
     records = []
     for i, (good, said) in enumerate(zip(outcome, verdict, strict=True)):
         rewards = {"team": float(good)} | ({} if said is None else {"checker": float(said)}) | more
         record = TraceRecord(f"t{i}", f"q{i // each}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.system = systems[i % len(systems)]
         record.event("e", EventType.MESSAGE, "a", action=True)
         records.append(record)
     return assemble(records)
@@ -82,6 +85,34 @@ def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
     assert only.found and np.isnan(only.both.share)  # however it judges success
     assert only.as_json()["parts"]["refused"] == {"share": None, "low": 0.0, "high": 1.0}
     assert one([1] * 20, [*[1.0] * 19, 0.0]).found is None
+
+
+@pytest.mark.parametrize(("late", "found"), [(25, True), (5, None), (0, False)])
+def test_a_verdict_is_of_each_system(late: int, found: bool | None) -> None:
+    """Of 113 runs of one version and 70 of the next, whose checker passes all that failed, it was "not found"."""
+    outcome = [i % 2 for i in range(150)] + [i % 3 // 2 for i in range(3 * late // 2)]
+    passes = [float(good or i % 10 == 0) for i, good in enumerate(outcome[:150])] + [1.0] * (3 * late // 2)
+    traces = log(outcome, list(passes), systems=["v1"] * 150 + ["v2"] * len(outcome[150:]))
+    (one,) = verdict_errors(traces)
+    finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
+    assert one.found is finding.found is found and one.both.share < MOST_WRONG
+    assert finding.words == one.told() and one.told().endswith("too few to tell") is (found is None)
+    of_late = f". Of system v2 it passes {late} of {late} that failed and fails 0 of {len(outcome[150:]) - late} that"
+    assert (of_late in one.told()) is bool(late)
+    assert not found or {*finding.traces} <= {f"t{i}" for i in range(150, 190)}
+    assert one.as_json()["systems"].keys() == ({"v1", "v2"} if late else set())
+
+
+def test_of_three_systems_no_more_checkers_are_found_at_the_limit() -> None:
+    rng, draws = np.random.default_rng(8), 120
+    count = 0
+    for _ in range(draws):
+        good = rng.random(90) < 0.5
+        wrong = rng.random(90) < 0.25
+        said = [float(x) for x in good != wrong]
+        traces = log(good.astype(int).tolist(), list(said), 3, systems=["v1"] * 30 + ["v2"] * 30 + ["v3"] * 30)
+        count += verdict_errors(traces)[0].found is True
+    assert count <= 0.08 * draws
 
 
 def test_channels_without_two_values_are_no_verdicts() -> None:

@@ -61,6 +61,7 @@ def _true(episodes: QualityEpisodes) -> tuple[np.ndarray, np.ndarray]:
     return before.reshape(1, -1).astype(np.float32), after.reshape(1, -1)
 
 
+@pytest.mark.slow
 def test_what_the_ensemble_cannot_tell_is_said(episodes: QualityEpisodes, values: PrefixValues) -> None:
     found = critic_credit(episodes.graph, episodes.reward, values)
     sure = np.asarray(found.credit.valid & ~found.undecided)

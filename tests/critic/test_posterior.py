@@ -138,6 +138,7 @@ def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
     np.testing.assert_allclose(found.stderr, 0.5 / np.sqrt(624 / 4), rtol=0.15)
 
 
+@pytest.mark.slow
 def test_a_step_that_overflows_is_refused_and_forgotten() -> None:
     state, (x, reward) = learned(WORTH, 0.3, 3), drawn(np.random.default_rng(5), WORTH, 0.3)
     columns, values = arrays(x)
@@ -148,6 +149,7 @@ def test_a_step_that_overflows_is_refused_and_forgotten() -> None:
         posterior_advantage(GRAPH, padded(reward), state, columns[:, :0], values[:, :0])
 
 
+@pytest.mark.slow
 def test_where_others_have_settled_a_decision_moves_no_further() -> None:
     """The gradient of the last decision varies alike in steps that tell a third of earlier ones."""
     rng, state = np.random.default_rng(4), learned(WORTH, 0.3, 20)
@@ -249,6 +251,7 @@ def test_columns_beyond_the_features_are_refused() -> None:
         posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), arrays(x)[0], arrays(x)[1][1:])
 
 
+@pytest.mark.slow
 def test_features_of_choices_have_mean_zero_under_the_policy() -> None:
     policy = np.array([[0.2, 0.3, 0.5]])
     columns = [choice_features(np.array([1]), np.array([c]), policy) for c in range(3)]
@@ -298,6 +301,7 @@ def test_blocks_are_numbers_from_0(block: list[float]) -> None:
         fresh_posterior(3, block=np.array(block))
 
 
+@pytest.mark.slow
 def test_room_for_traces_changes_no_advantage_and_is_not_paid_for() -> None:
     rng, signals = np.random.default_rng(5), [credit.PosteriorSignal(DECISIONS) for _ in range(2)]
     for _ in range(3):
@@ -324,6 +328,7 @@ def test_the_factor_is_that_of_lapack(size: int) -> None:
     assert np.isnan(np.asarray(factor(-matrix))).any()
 
 
+@pytest.mark.slow
 def test_one_reward_that_outweighs_all_others_is_told_before_it_is_learned() -> None:
     """It changed the run for good, without a word. A first success among failures gives no scale, and is none."""
     rng, signal = np.random.default_rng(6), credit.PosteriorSignal(DECISIONS)
@@ -344,6 +349,7 @@ def test_one_reward_that_outweighs_all_others_is_told_before_it_is_learned() -> 
         signal(GRAPH, padded(reward), *arrays(x))
 
 
+@pytest.mark.slow
 def test_features_that_are_infinite_or_overflow_are_refused() -> None:
     signal, (x, reward) = credit.PosteriorSignal(DECISIONS), drawn(np.random.default_rng(7), WORTH, 0.3)
     columns, values = arrays(x)

@@ -31,6 +31,7 @@ def test_facts_that_few_or_almost_all_have_take_nothing_from_others() -> None:
     assert holm(p, [*"abbbb"], least) == holm(p[:2], least=least[:2]) + holm(p[:2], least=least[:2])[1:] * 3
 
 
+@pytest.mark.slow
 def test_whatever_is_dealt_a_true_nothing_is_found_in_no_more_than_the_level() -> None:
     """All dealings of small worlds are counted, so no chance of the test's own is left."""
     rng = np.random.default_rng(0)

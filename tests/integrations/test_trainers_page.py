@@ -37,8 +37,8 @@ def test_the_readme_shows_blocks_of_the_page() -> None:
     assert set(shown) <= set(page)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:method '.*' (needs the column|compares)")
-@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("place", range(4))
 def test_what_the_page_says_of_a_group_of_one(place: int) -> None:
     (sentence,) = re.findall(r"- A group of one keeps its raw reward.*?\n- ", PAGE.read_text(), re.DOTALL)

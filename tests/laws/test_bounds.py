@@ -154,6 +154,7 @@ def test_no_advantage_from_evidence_exceeds_the_stated_bound(name: str) -> None:
     assert 0.5 * OF_EVIDENCE[name] < largest <= OF_EVIDENCE[name] * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_g2po_comes_near_its_bound() -> None:
     """A failure of one step, where others succeeded at once, in a task of successes of one step and of very long ones.
 

@@ -57,6 +57,7 @@ def test_a_report_without_raising_tells_the_rest() -> None:
     assert "jit" in str(report) and "BROKEN" in str(report)
 
 
+@pytest.mark.slow
 def test_a_function_of_ones_own_reads_the_event_reward_that_it_takes() -> None:
     """It was only noted. Some published methods ignore it, and take it since all of the library do."""
 

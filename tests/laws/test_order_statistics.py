@@ -83,6 +83,7 @@ def only(*laws: str) -> list[str]:
     return [law for law in LAWS if law not in laws]
 
 
+@pytest.mark.slow
 def test_the_documented_trimmed_mean_is_exact_in_groups_of_every_size() -> None:
     assert check(documented(), skip=only("equal_rewards", "finite", "regular_is_valid")).passed
 
@@ -130,6 +131,7 @@ def test_a_law_on_which_nothing_is_answered_neither_holds_nor_is_broken() -> Non
         check(against(5, third_best), group_size=4)
 
 
+@pytest.mark.slow
 def test_replays_are_tried_on_a_method_of_many_others() -> None:
     """It passed: groups of four were too few for it, so nothing of it was looked at."""
     with pytest.raises(LawError, match="replays"):

@@ -21,6 +21,7 @@ def single(task: LongTask) -> LongTask:
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.int32 if x.dtype == np.int32 else jnp.float32), task)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("outcome", ["add", "interact", "threshold"])
 def test_first_best_and_luck_are_those_of_all_choices(outcome: Outcome) -> None:

@@ -58,6 +58,7 @@ def test_luck_is_most_of_the_variance_of_rewards_on_five_tasks() -> None:
     assert min(share.values()) == 70 and max(share.values()) == 93
 
 
+@pytest.mark.slow
 def test_heavy_tails_have_the_variance_of_normal_noise_and_no_fourth_moment() -> None:
     """No task had them."""
     heavy, plain = learning_task("heavy"), learning_task("additive")
@@ -95,6 +96,7 @@ def test_the_best_place_to_stop_is_known(name: str, best: str, optimum: float) -
     assert "".join(map(str, choice)).startswith(best)
 
 
+@pytest.mark.slow
 def test_a_budget_is_what_the_best_policy_spends() -> None:
     spent = {"stopping_spoils": 0.06, "stopping_kinds": 0.09, "stopping_two": 3 * 0.05 + 2 * 0.04}
     for name, cost in spent.items():

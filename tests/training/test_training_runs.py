@@ -262,7 +262,7 @@ def test_no_p_value_of_a_cell_is_taken_for_that_of_the_star() -> None:
     assert [name for name in Cell._fields if name.split("_")[-1] == "p"] == ["difference_p", "ahead_p", "events_p"]
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [150, 300])
 def test_few_seeds_with_rare_failures_mark_no_difference(draws: int) -> None:
     """Student's test called 6 to 15 % of equal signals different on `bottleneck` and `stopping`, at 3 to 10 seeds."""
@@ -577,7 +577,7 @@ small = MICRO["relay-and"]
 """
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["rloo", "Turn-LOO"], ["C3"]])
 def test_tasks_of_ones_own_and_published_names_are_trained(
     names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -610,6 +610,7 @@ def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -
     assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]
 
 
+@pytest.mark.slow
 def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
     """`gigpo`, which needs anchors, ended the cell although there was something to take it."""
     left_out = LeftOut()
@@ -619,6 +620,7 @@ def test_python_leaves_out_what_cannot_be_trained_as_the_command_does() -> None:
     assert (gigpo.method, gigpo.place) == ("gigpo", "every task") and "needs anchor" in gigpo.why
 
 
+@pytest.mark.slow
 def test_what_refuses_every_action_keeps_no_other_from_being_trained() -> None:
     """It ended the run, where `bench bias` wrote "refused" beside the numbers of the others."""
     left_out, alone = LeftOut(), TrainingSettings(steps=3, groups=2, group_size=1)
@@ -636,6 +638,7 @@ def test_what_no_seed_reached_has_no_interval_of_it() -> None:
     assert within(far, (500.0, far), count_text) == "not reached (500 to not reached)"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_trained_is_left_out_by_name(tmp_path: Path) -> None:
     """`opo`, which needs tokens, kept `rloo` from being trained, and `stop_budget` off its tasks did so later."""
     call = ["bench", "train", "--tasks", "bottleneck", "--quick", "--json", "-m"]

@@ -158,7 +158,7 @@ def bias(
                     "caveats": caveats, "to_write": to_write(numbers)})  # fmt: skip
     else:
         _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
-        print_to_write(numbers)
+        print_to_write(to_write(numbers))
     if plot is not None:
         save_picture(_drawn(rows, score, left_out.absent), plot)
 

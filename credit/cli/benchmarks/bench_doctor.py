@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from credit.cli.benchmarks.to_write import of_release, print_to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout
 from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import progress_bar
@@ -46,11 +47,13 @@ def doctor(seed: int, worlds: int, agents: str, events: str, tasks: str, as_json
         counted = doctor_trials(seed, worlds, agents=of_agents, events=of_events, tasks=of_tasks)
         for done, trials in counted:  # noqa: B007  # the last counts are of all worlds
             bar.update(task, completed=done)
+    ranges = {"agents": of_agents, "events": of_events, "tasks": of_tasks}
+    teams = ", ".join(f"{low} to {high} {name}" for name, (low, high) in ranges.items())
+    sentence = _to_write(trials, f"{worlds} team{'s' * (worlds > 1)} of {teams}, seed {seed}")
     if as_json:
         plain = [dataclasses.asdict(trial) for trial in trials]
         rows = [{name: None if number != number else number for name, number in row.items()} for row in plain]
-        ranges = {"agents": of_agents, "events": of_events, "tasks": of_tasks}
-        print_json({"seed": seed, "worlds": worlds, **ranges, "rows": rows})
+        print_json({"seed": seed, "worlds": worlds, **ranges, "rows": rows, "to_write": sentence})
         return
     table = plain_table("check", "#planted", "#found", "#without fault", "#false alarms", "#tasks above the limit")
     for trial in trials:
@@ -58,6 +61,22 @@ def doctor(seed: int, worlds: int, agents: str, events: str, tasks: str, as_json
         counts = (trial.planted, trial.found, trial.answered, trial.false_alarms)
         table.add_row(trial.check, *map(str, counts), above)
     stdout().print(table)
+    print_to_write(sentence)
+
+
+def _to_write(trials: list[Trial], drawn: str) -> list[str]:
+    """Over all checks, with the one that found least; none where no fault could be planted."""
+    planted, found, answered, false = (
+        sum(getattr(trial, name) for trial in trials) for name in ("planted", "found", "answered", "false_alarms")
+    )
+    if not planted:
+        return []
+    least = min((trial for trial in trials if trial.planted), key=lambda trial: trial.found / trial.planted)
+    fewest = f" (fewest by {least.check}, {least.found} of {least.planted})" * (found < planted)
+    return [
+        f"`credit doctor` found {found} of {planted} planted faults{fewest}, and {false} in {answered} answers on "
+        f"logs without a fault ({drawn}; {of_release('doctor')})"
+    ]
 
 
 def _range(name: str, text: str) -> tuple[int, int]:

@@ -8,7 +8,8 @@ import math
 import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
-from credit.cli.benchmarks.measured import LEFT_OUT
+from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run
+from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
@@ -44,6 +45,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     import numpy as np
 
     from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
+    from credit.bench.robustness import EACH, TASKS
     from credit.bench.robustness import robustness as measure
     from credit.bench.rounding import rounded
     from credit.bench.signs import residue
@@ -55,6 +57,16 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     with working(stderr(), "inserting events"):
         rows = list(measure(names, seed, left_out, world))
     left_out.check(rows)
+    measured = of_run(
+        [
+            Measured(row.method, quantity, value, world=row.insertion, group_size=EACH, why=row.refused)
+            for row in rows
+            for quantity, value in (("taken", row.taken), ("answered", row.answered))
+        ],
+        "robustness",
+        lambda number: {"world": world, "tasks": TASKS, "seed": seed},
+        lambda name: values_given("robustness", find_method(name).needs),
+    )
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         print_json(
@@ -63,6 +75,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
                 "seed": seed,
                 "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain],
                 "left_out": [one._asdict() for one in left_out.absent],
+                "to_write": to_write(measured),
             }
         )
         return
@@ -79,3 +92,4 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     refused = refused_lines(partly, COUNTED["robustness"])
     for line in filter(None, (*absent_lines(left_out.absent), *refused, *NOTES, values)):
         stdout().print(words(line), soft_wrap=True)
+    print_to_write(to_write(measured))

@@ -170,14 +170,14 @@ def snr(
                 stdout().print(_differences(report, group))
         counts = [p.traces for p in report.points if p.traces]
         ends = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) if counts else ""
-        some = [LESS + FEW * few] * bool(report.differences) + [COSTS] * _has_costs(report)
+        some = [LESS + FEW * few + _pairs(report)] * bool(report.differences) + [COSTS] * _has_costs(report)
         some += [f"traces: {ends} a point, {LEGENDS['traces']}; `--table` has each"] * bool(counts)
         lines = [*report.refusals(), *some, *NOTES, *said(numbers, "caveats"), *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
             stdout().print(words(line), soft_wrap=True)
-        print_to_write(numbers)
+        print_to_write(to_write(numbers))
     if output is not None and report.fits:  # one point a scheme is no curve
         _draw(report, output, values)
     if plot is not None:
@@ -196,6 +196,13 @@ def _notes(report: Report, few: bool) -> dict[str, str]:
         "*": f"* {OUTSIDE}",
         "‡": f"‡ {APART}",
     }
+
+
+def _pairs(report: Report) -> str:
+    """Of how many pairs the differences are."""
+    found = [d.pairs for d in report.differences if d.pairs]
+    ends = " to ".join(f"{count:,}" for count in sorted({min(found), max(found)})) if found else ""
+    return f"; here {ends} pairs, each of two schemes on one part of the traces" * bool(found)
 
 
 def _marks(report: Report) -> dict[tuple[str, int, int], str]:
@@ -222,7 +229,8 @@ def _numbers(report: Report) -> list[Measured]:
     for d in report.differences:
         found.append(
             Measured(d.scheme, "snr", d.difference, d.low, d.high, 0.99, d.traces or None, d.first, report.world,
-                     d.group, d.length, mark="" if d.traces else "‡", shown=d.text().removesuffix(" ‡"))
+                     d.group, d.length, independent=d.pairs or None, mark="" if d.traces else "‡",
+                     shown=d.text().removesuffix(" ‡"))
         )  # fmt: skip
     for f in report.fits:
         ends = (f.slope - f.half_width, f.slope + f.half_width)

@@ -231,7 +231,7 @@ def train(
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     for line in filter(None, (_values(rows), *caveats)):
         stdout().print(words(line), soft_wrap=True)
-    print_to_write(numbers)
+    print_to_write(to_write(numbers))
     for line in _refused(compared):
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size, rates, left_out.absent)

@@ -13,7 +13,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, with_absent
+from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
@@ -172,7 +172,7 @@ def truth(
         notes = [note for note in NOTES if less or not note.startswith("less")]
         for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values]):
             stdout().print(words(line), soft_wrap=True)
-        print_to_write(numbers)
+        print_to_write(to_write(numbers))
     if plot is not None:
         save_picture(picture(rows, absent=left_out.absent), plot)
 
@@ -247,12 +247,12 @@ def _differences(less: list[Difference]) -> Table:
 
 def _less(line: Difference) -> str:
     """The difference with its interval; "equal" where single precision cannot tell the two apart."""
-    from graphs.task_means import ROUNDING
+    from credit.bench.rounding import are_equal
 
     if math.isnan(line.difference):
         return "undefined"
-    if abs(line.difference) < ROUNDING and not max(abs(line.low), abs(line.high)) >= ROUNDING:
-        return "equal"
+    if are_equal(line.difference, line.low, line.high):
+        return EQUAL
     middle, low, high = (_share(value, "+.3f") for value in (line.difference, line.low, line.high))
     return middle if math.isnan(line.low) else f"{middle} ({low} to {high})"
 

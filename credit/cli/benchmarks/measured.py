@@ -37,8 +37,13 @@ __all__ = [
 ]
 
 CAVEAT = " | "
-INDEPENDENT = {"truth": "groups", "snr": "independent parts", "train": "seeds"}
-"""What the independent samples of an interval are, by benchmark."""
+INDEPENDENT = {
+    "truth": "groups",
+    "snr": "independent parts",
+    "snr less": "pairs of parts in the difference",
+    "train": "seeds",
+}
+"""What the independent samples of an interval are, by benchmark, and of its differences where these have others."""
 EQUAL = "equal"
 """In the cells of differences that are 0 but for rounding, and in files their mark."""
 LEFT_OUT = "left out"
@@ -216,16 +221,21 @@ def brackets(numbers: Sequence[Measured]) -> list[str]:
       (['in brackets 95 % intervals over 40 to 50 groups'], ['in brackets half of the 95 % interval over 50 groups'])
     """
     half = "" if any(" to " in number.cell for number in numbers) else "half of the "
-    found: dict[tuple[float, str], set[int]] = {}
+    found: dict[tuple[float, str], dict[str, set[int]]] = {}
     for number in numbers:
         if number.confidence and "(" in number.cell:
-            of = found.setdefault((number.confidence, number.bench), set())
-            of |= {number.independent} if number.independent else set()
+            of = found.setdefault((number.confidence, number.bench), {})
+            less = f"{number.bench} less"
+            kind = INDEPENDENT.get(less if number.less and less in INDEPENDENT else number.bench)
+            if number.independent and kind:
+                of.setdefault(kind, set()).add(number.independent)
     lines = []
-    for (sure, bench), of in sorted(found.items()):
-        ends = " to ".join(f"{k:,}" for k in sorted({min(of), max(of)})) if of else ""
-        over = f" over {ends} {INDEPENDENT[bench]}" if of and bench in INDEPENDENT else ""
-        lines.append(f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{over}")
+    for (sure, _), of in sorted(found.items()):
+        counts = (" to ".join(f"{k:,}" for k in sorted({min(many), max(many)})) for many in of.values())
+        over = " and ".join(f"{ends} {kind}" for ends, kind in zip(counts, of, strict=True))
+        lines.append(
+            f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}"
+        )
     return lines
 
 
@@ -270,9 +280,9 @@ def _conditions(number: Measured) -> list[str]:
 
 def _marked(number: Measured) -> Measured:
     """A number with the mark `EQUAL` if it is a difference of no more than rounding leaves."""
-    from graphs.task_means import ROUNDING
+    from credit.bench.rounding import are_equal
 
-    if not number.less or not abs(number.value) < ROUNDING or max(abs(number.low), abs(number.high)) >= ROUNDING:
+    if not number.less or not are_equal(number.value, number.low, number.high):
         return number
     return number._replace(mark=f"{EQUAL} {number.mark}".rstrip())
 

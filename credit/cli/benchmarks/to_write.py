@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from credit import __version__
 from credit.cli.benchmarks.measured import Measured, brackets, condition, place, refused, said, shared_conditions
 from credit.cli.shared.answers import stdout, words
 
-__all__ = ["print_to_write", "to_write"]
+__all__ = ["of_release", "print_to_write", "to_write"]
 
 MAIN = {
     "bias": ("bias", "The bias of the policy gradient, |E g − ∇J| / |∇J|, computed by enumeration,"),
     "truth": ("correlation", "The correlation of advantages with true increments"),
     "snr": ("snr", "The signal-to-noise ratio of one decision's advantage"),
     "train": ("area", "The share (J − J₀) / (J* − J₀), averaged over the budget, as median over seeds,"),
+    "robustness": ("taken", "The part of all |advantages| that inserted actions take, whose true credit is 0,"),
 }
 """The quantity of each benchmark, and the subject of its sentence."""
 
@@ -58,15 +59,20 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
         where = "of {} conditions that of the largest difference" if apart(most) else "equal under all {} conditions"
         about += [where.format(len(both))] * (len(both) > 1)
         about += [*_counts(told), *brackets(told + less), *said(told, "given"), *refused(here)]
-        about += [f"`credit bench {most.bench}` of orchestration-credit {__version__}"]
+        about += [of_release(most.bench)]
         return f"{subject} is {values} ({'; '.join(filter(None, about))})"
 
     return [sentence(name) for name in [name for name in names[1:] if ":" in name] or names[-1:]]
 
 
-def print_to_write(numbers: Sequence[Measured]) -> None:
-    """Print each sentence of `to_write` as a line."""
-    for line in to_write(numbers):
+def of_release(bench: str) -> str:
+    """What made a number: the command and the release."""
+    return f"`credit bench {bench}` of orchestration-credit {__version__}"
+
+
+def print_to_write(sentences: Iterable[str]) -> None:
+    """Print each sentence as a line."""
+    for line in sentences:
         stdout().print(words(f"to write: {line}"), soft_wrap=True)
 
 

@@ -36,7 +36,7 @@ HEADS = {
     "input_tokens": "input tokens",
     "seconds": "seconds of work",
     "errors": "errors",
-    "money": "money at prices",
+    "money": "money",
     "logged_money": "money, as logged",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
@@ -186,10 +186,10 @@ def _print(
     if gaps is not None:
         for line in gaps.lines():
             console.print(words(line), soft_wrap=True)
-    k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
+    k = f"{counted(groups.groups, 'group')} of {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
-            f"{k}; the log lacks lines, or an action its tokens, read or generated, so what a group cost is not known",
+            f"{k}; what a group cost is not known: lines, or tokens of some actions, are not logged",
             soft_wrap=True,
         )
     else:

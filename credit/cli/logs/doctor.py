@@ -110,16 +110,20 @@ def _print(console: Console, findings: list[Finding], level: float) -> None:
     for finding in (each for each in findings if each.found is not None):
         of = (finding.statistic, finding.limit, finding.p)
         numbers = ["" if number is None else f"{number:.3g}" for number in of]
-        table.add_row(finding.check, "found" if finding.found else "not found", *numbers)
+        table.add_row(finding.check, finding.verdict, *numbers)
     if table.row_count:
         console.print(table)
     explain(
         console,
         table,
         ("found", f"found: statistic above its limit, or p at most {level:g} where there is no limit"),
+        (
+            "finding: in ",
+            "in traces: so many show it, in no more tasks than by chance; `credit summary` says if these fail",
+        ),
         ("p: ", "p: corrected for all tests; where there is one, statistic and limit are parts of tasks"),
     )
-    for finding in (each for each in findings if each.found):
+    for finding in (each for each in findings if each.found or (each.alone and each.found is False)):
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
         console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)
         console.print(

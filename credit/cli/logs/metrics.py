@@ -15,6 +15,7 @@ from credit.cli.shared.answers import (
     json_option,
     plain_table,
     print_json,
+    print_lines,
     stderr,
     stdout,
     words,
@@ -162,17 +163,21 @@ def metrics(
         if compared is None:
             _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
         else:
+            print_lines(stdout(), "", compared.story())
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
-            lines = compared.lines() + compared.without_number()
+            lines = compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)
+        if compared is not None and (hints := compared.hints()):
+            stdout().print()
+            print_lines(stdout(), "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
 
@@ -238,22 +243,21 @@ def _print_sides(console: Console, found: SideComparison) -> None:
             interval = f"{of} ×{ratio} ({low} to {high})"
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
-        numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
-        star, tasks = (
-            "*" if row.stands_out else "†" if row.moved else "",
-            f"{row.tasks}{' shared' if row.paired else ''}",
-        )
-        table.add_row(words(row.metric), *numbers, star, seen, tasks)
+        numbers = [*apart((row.first, row.second), amount, 3), _signed(row.difference), interval]
+        numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
+        tasks = f"{row.tasks}{' shared' if row.paired else ''}"
+        table.add_row(words(row.metric), *numbers, row.mark, seen, tasks)
 
-    others = [row for row in found.rows if row.is_other]
-    for row in found.rows[: len(found.rows) - len(others)]:
+    shown = found.shown()
+    others = [row for row in shown if row.is_other]
+    for row in shown[: len(shown) - len(others)]:
         add(row)
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
-        shown = (at_least(amount(least), not whole) for least, whole in known)
-        table.add_row(words(name), *shown, "", "not compared", "", "", str(bound.tasks))
-    if 0 < len(others) < len(found.rows):
+        least = (at_least(amount(least), not whole) for least, whole in known)
+        table.add_row(words(name), *least, "", "not compared", "", "", str(bound.tasks))
+    if 0 < len(others) < len(shown):
         table.add_row("other metrics:", *[""] * 7)
     for row in others:
         add(row)
@@ -305,8 +309,10 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         *([("", f"in docs/metrics.md: {', '.join(named[EXPLAINED:])}")] if named[EXPLAINED:] else []),
     )
     if same:
-        numbers = ", ".join(f"{name} {amount(number, 4)}" for name, number in same.items())
-        console.print(words(f"the same number in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True)
+        numbers = ", ".join(f"{name} {amount(number)}" for name, number in same.items())
+        console.print(
+            words(f"the same to three digits in all traces that have one ({len(same)}): {numbers}"), soft_wrap=True
+        )
     partly = {row.metric for row in means if row.mean is not None}
     refused: dict[str, collections.Counter[str]] = {}
     for row in means:
@@ -314,7 +320,7 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
     for lead, some in (("no number in some traces", True), ("no number", False)):
         alike: dict[str, list[str]] = {}
         for name in (name for name, counts in refused.items() if counts and (name in partly) == some):
-            whys = (f"{why} ({count})" if some else why for why, count in refused[name].items())
+            whys = (f"{why}, {counted(count, 'trace')}" if some else why for why, count in refused[name].items())
             alike.setdefault("; ".join(whys), []).append(name)
         for why, names in alike.items():
-            console.print(words(f"{lead}: {', '.join(names)}: {why}"), soft_wrap=True)
+            console.print(words(f"{lead}: {', '.join(names)} ({why})"), soft_wrap=True)

@@ -16,6 +16,7 @@ from credit.cli.shared.answers import (
     json_option,
     plain_table,
     print_json,
+    print_lines,
     stderr,
     stdout,
     words,
@@ -39,9 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
-NO_TABLE = "So {method} has no table here; what stands above uses no method."
+NO_OUTCOME = "No trace has an outcome, so no action has credit. What the logs show without one:"
+TO_LABEL = (
+    "`--rewards FILE`, a table with columns `trace` and `reward`, gives outcomes. `credit label` writes one, or "
+    "goes on with a copy of yours by -o COPY."
+)
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
+COUNTED = "These counts of traces have a test of their own. No number of a trace, below, differs beyond chance."
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
 LEAST_ERROR = 36
@@ -52,7 +58,7 @@ ROWS = 15
 
 @click.command(
     cls=Command,
-    short_help="Show who matters, by agent, role, turn, tool or type.",
+    short_help="Show what failed, where to look first, and who matters.",
     examples="""
     credit summary runs/ --by agent
     credit summary runs/ --by tool --method turn_baseline
@@ -91,10 +97,10 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
+    """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    Beside it stands what failed traces have more of than succeeded ones, and a triage: errors, retries, loops, tokens
-    and time by agent, what all cost, and the events to look at first, those of successful traces last.
+    Then come who matters, each agent, role, turn, tool or type against the rest of its own traces, the errors, retries,
+    loops, tokens and time of agents or tools, and what all cost.
     """
     import numpy as np
 
@@ -106,7 +112,7 @@ def summary(
     from credit.metrics.failed_costs import failed_cost
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
-    from credit.reports.leading_causes import leading_causes, told_causes
+    from credit.reports.leading_causes import hints_of_causes, leading_causes, told_causes
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
@@ -117,9 +123,13 @@ def summary(
     traces = read_traces(paths, **reading)
     plain: dict[str, Any] = {}
     last: list[str] = []
+    hints: list[str] = []
+    shown: list[Unit] = []
+    differences: OutcomeDifferences | None = None
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
+    causes = leading_causes(traces, success_at=success_at, calls=calls)
     if has_outcomes(traces):
-        from credit.method_summary import divided_note, empty_notes, reason_counts
+        from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
         from credit.reports.trace_returns import precision_notes
@@ -138,23 +148,13 @@ def summary(
                      "without": reason_counts(traces, credit), "divided_tasks": divided, "note": place,
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
-            if units:
-                apart = [] if told else apart_by_events(traces)
-                note = alike_note(units, method, by, told, "", place, apart)
-                unsaid = "" if place[1:] in note else place
-                lines = [unsaid, divided_note(divided) if divided else "", *precision_notes(traces)]
-                if note:  # a table would hold zeros; what failed comes first then
-                    last = [f"{note} {NO_TABLE.format(method=method)}", *filter(None, lines)]
-                else:
-                    _print(stdout(), units, by, method, all_)
-                    for line in filter(None, lines):
-                        stdout().print(words(line), soft_wrap=True)
-                    stdout().print()
-            else:
-                last = empty_notes(traces, credit, method)
-            _print_differences(stdout(), differences)
+            note = alike_note(units, method, by, told, "", place, [] if told else apart_by_events(traces))
+            if units and not note:
+                shown = units
+            unsaid = "" if place[1:] in note else place
+            last = [note, unsaid, *precision_notes(traces)] if units else empty_notes(traces, credit, method)
+            hints = credit_hints(traces, [*differences.hints(), *hints_of_causes(causes)], told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    causes = leading_causes(traces, success_at=success_at, calls=calls)
     result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
@@ -181,28 +181,36 @@ def summary(
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
     else:
+        console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
+        none = [NO_OUTCOME, *(f"{one}." for one in unread)] if unscored == len(ids) else []
+        print_lines(console, "" if none else "What failed", none or (differences.counts() if differences else []))
+        worst = told_causes(causes)
+        numbers = differences.rows if differences else ()
+        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):
+            worst = [*worst, COUNTED]
+        print_lines(console, "What went wrong most", worst)
         of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
         of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
-        for line in of_verdicts:
-            stdout().print(words(line), soft_wrap=True)
-            stdout().print()
-        if not paid.all():
-            stdout().print(_without_credit(paid, unscored), soft_wrap=True)
-            for one in unread if unscored == len(paid) else []:  # else it stands with failed against succeeded ones
-                stdout().print(words(f"{one}."), soft_wrap=True)
-            stdout().print()
-        ids = traces.traces["trace"].to_pylist()
-        ends = [end.words for end in result.endings]
+        print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
+        if not result.quiet:
+            _print_first(console, result, given_inputs(ctx), ids)
+        if differences is not None:
+            _print_differences(console, differences)
+        if shown:
+            _print(console, shown, by, method, all_)
+        if by not in ("agent", "tool") and none:
+            console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
+        _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
         costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
-        costs += [*stated_lines(stated, len(ids)), *ends]
-        worst = told_causes(causes)
-        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
-            worst += " Counts of traces have a test of their own, so they may differ where no number above does."
-        _print_triage(stdout(), result, list(filter(None, costs)), worst, given_inputs(ctx), by, unscored, ids, all_)
-        for line in ["", *last] if last else []:
-            stdout().print(words(line), soft_wrap=True)
+        print_lines(console, "", [*costs, *stated_lines(stated, len(ids))])
+        if result.quiet:
+            _print_first(console, result, given_inputs(ctx), ids)
+        left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
+        print_lines(console, "", [*last, *left_out])
+        hints += [TO_LABEL] if unscored else []
+        print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
 
@@ -213,6 +221,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: bool) -> None:
     from credit.reports.who_matters import unit_terms
 
+    console.print(words("Who earned the reward", "bold"))
     table = plain_table(
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "",
         "#tasks that differ",
@@ -227,6 +236,7 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
     console.print(table)
     _print_rest(console, len(units), by, all_)
     explain(console, table, *unit_terms(units, method))
+    console.print()
 
 
 def _signed(value: float, digits: int) -> str:
@@ -254,7 +264,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
-    lines = found.lines()
+    lines = found.comparison()
     if not lines:
         return
     bad, good = found.kinds
@@ -281,13 +291,10 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
 
 
 def _without_credit(paid: np.ndarray, unscored: int) -> str:
-    """Why the triage stands there: how many traces have no credit, and how many of these no outcome."""
-    if unscored == len(paid):
-        return "No trace has an outcome, so no action has credit. What the logs show without one:"
+    """How many traces have no credit, and how many of these no outcome."""
     left = len(paid) - int(paid.sum())
     why = " because they have no outcome" if unscored == left else f"; {unscored} of these have no outcome"
-    why = why if unscored else ""
-    return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. Errors, loops and time of all traces:"
+    return f"{left} of {counted(len(paid), 'trace')} have no credit{why if unscored else ''}."
 
 
 def _tool_table(result: Triage, all_: bool) -> Table:
@@ -365,58 +372,38 @@ def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 
-def _print_triage(
-    console: Console,
-    result: Triage,
-    costs: list[str],
-    worst: str,
-    inputs: list[str],
-    by: str,
-    unscored: int,
-    ids: list[str],
-    all_: bool,
-) -> None:
-    if by not in ("agent", "tool") and unscored == len(ids):
-        console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_)
-    console.print(table)
-    rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
-    _print_rest(console, rows, what, all_)
-    for line in costs:
-        console.print(words(line), soft_wrap=True)
-    if worst:
-        console.print()
-        console.print(words("What went wrong most", "bold"))
-        console.print(words(worst[0].upper() + worst[1:]), soft_wrap=True)
+def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str]) -> None:
+    """Print the events to look at first, and the command that shows them."""
     if result.quiet or result.suspects:
-        console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
         single = _print_suspects(console, result.suspects, ids, (result.failed, result.succeeded), result.kinds)
         if result.left_out:
             console.print(f"… and {result.left_out} more; `--all` names them")
+        if result.commonness():
+            console.print(words(result.commonness(), "dim"), soft_wrap=True)
         first = result.suspects[0]
-        console.print(
-            words(f"The first one: {first.event}, event {first.position} of trace {first.trace}"), soft_wrap=True
-        )
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
+        console.print(words(f"The first one, event {first.event} of trace {first.trace}:"), soft_wrap=True)
         console.print(words(f"run: {command}"), soft_wrap=True)
         if len(result.suspects) > 1:
-            its = "" if single else "a row's trace, whole or as cut by …, and "
-            console.print(
-                f"The same command with {its}--number and its # in place of --around shows that row.", soft_wrap=True
-            )
-        if result.commonness():
-            console.print(result.commonness(), soft_wrap=True)
+            its = "" if single else "its trace, whole or as cut by …, and "
+            console.print(f"Another one: the same with {its}--number # for --around.", soft_wrap=True)
+    if result.quiet or result.suspects:
         console.print()
+
+
+def _print_work(console: Console, result: Triage, by: str, all_: bool) -> None:
+    """Print the work of each agent or tool."""
+    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_)
+    rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
+    if not rows:
+        return
+    console.print(words(f"Work by {what}", "bold"))
+    console.print(table)
+    _print_rest(console, rows, what, all_)
     explain(console, table, *TRIAGE)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
     if 0 < known < actions:
         console.print(f"tokens: of {known} of {actions} actions; the others have no count", soft_wrap=True)
-    if unscored:
-        why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
-        console.print(
-            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table, "
-            "and goes on with a copy of yours by -o COPY.",
-            soft_wrap=True,
-        )
+    console.print()

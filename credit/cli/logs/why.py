@@ -17,7 +17,8 @@ __all__ = ["why"]
 
 LEGEND = (
     ("credit: ", "credit: credit − baseline of the action"),
-    ("*", "* beyond two standard errors (±)"),
+    ("±: ", "±: one standard error"),
+    ("*", "* beyond two of these"),
     ("–", "–: there is none, or no error"),
     ("path: ", "path: events from the action to the event, over logged edges and the order of each agent"),
 )

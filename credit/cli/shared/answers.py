@@ -20,6 +20,7 @@ __all__ = [
     "json_option",
     "plain_table",
     "print_json",
+    "print_lines",
     "ruled_table",
     "stderr",
     "stdout",
@@ -125,6 +126,17 @@ def explain(console: Console, shown: Table | Sequence[Table], *terms: tuple[str,
     for where, line in terms:
         if is_there(where):
             console.print(words(line, "dim"), soft_wrap=True)
+
+
+def print_lines(console: Console, title: str, lines: Iterable[str], *, apart: bool = True) -> None:
+    """Print sentences below their title, and an empty line behind them; nothing without any."""
+    told = [*filter(None, lines)]
+    if told and title:
+        console.print(words(title, "bold"))
+    for line in told:
+        console.print(words(line), soft_wrap=True)
+    if told and apart:
+        console.print()
 
 
 def plain_table(*columns: str) -> Table:

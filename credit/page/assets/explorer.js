@@ -344,8 +344,7 @@
   const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
   // What went wrong and what it cost come first, what a trainer needs last.
   const who = credited ? ["who"] : [];
-  const counts = data.overview.summary.doubt != null; // a table of counts, where nothing tells who earned it
-  page.lead(...["triage", "sides", "differences", ...(counts ? [] : who), "explorer", "costs", ...(counts ? who : []), "success"].filter((id) => document.getElementById(id)));
+  page.lead(...["triage", "sides", "differences", ...who, "explorer", "costs", "success"].filter((id) => document.querySelector(`main > #${id}`)));
   const [worst] = data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);

@@ -129,6 +129,19 @@ const page = (() => {
     return element;
   };
 
+  /* What logs do not tell: a line for a section that would hold nothing, and a row for a question. Both stand in one
+     section behind the others, and what a line holds is drawn when it is opened: a chart has no width before. */
+  const lines = [], questions = [];
+  const untold = (id, title, why, fill, ...parts) => lines.push(make("details", { id, ontoggle: fill }, make("summary", {}, `${title}: ${why}`), ...parts));
+  const unanswered = (question, why) => {
+    const same = questions.find((row) => row.why === why);
+    if (same) same.question += `, ${question[0].toLowerCase()}${question.slice(1)}`;
+    else questions.push({ question, why });
+  };
+  const rest = () => (!lines.length && !questions.length ? null : section("untold", "What these logs do not tell", ...lines,
+    !questions.length ? null : make("details", {}, make("summary", {}, `Questions without an answer (${number(questions.length)})`),
+      table([["question", (r) => r.question], ["why", (r) => r.why, "t"]], questions, "Questions without an answer"))));
+
   /* Sections to the front, in this order, with their links. */
   const lead = (...ids) => {
     document.getElementById("main").prepend(...ids.map((id) => document.getElementById(id)));
@@ -215,5 +228,5 @@ const page = (() => {
   /* The same of prose: whole words, and no mark of its own before the dots. */
   const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, rest, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
 })();

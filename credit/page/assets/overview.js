@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -29,7 +29,9 @@
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
     : `${partly ? "at least " : ""}${number(count)} ${count === 1 ? noun : nouns}`);
-  const least = (...keys) => keys.map((key) => [key.replaceAll("_", " "),
+  const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "money, as logged" };
+  const head = (key) => heads[key] ?? key.replaceAll("_", " ");
+  const least = (...keys) => keys.map((key) => [head(key),
     (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
@@ -58,11 +60,11 @@
       overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed${of_log}: outcome below ${number(overview.differences.cut)}`),
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
         : tile(number(mean), `mean outcome${of_log} over ${plural(scored.length, "trace")}`)]),
-    tile(bound(total("errors"), total("errors") && partly), total("errors") == null ? "errors: not logged" : partly && !total("errors") ? "errors in the part that was logged" : "errors"),
-    !priced && !paid && !(some && named) ? null
-      : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: `--prices` adds it"),
-    tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
-    tile(clock.total == null ? "–" : ran, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
+    total("errors") == null ? null : tile(bound(total("errors"), total("errors") && partly), partly && !total("errors") ? "errors in the part that was logged" : "errors"),
+    !priced && !paid ? null : tile(priced ? sum(asked.total.money) : sum(paid), priced ? "money at given prices" : "money, as logged"),
+    tokens.total == null ? null : tile(sum(tokens), `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
+    tokens.total == null && read.total != null ? tile(sum(read), "tokens read") : null,
+    clock.total == null ? null : tile(ran, "wall clock of traces"),
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
@@ -70,6 +72,7 @@
   const { differences, sides } = overview;
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
+  const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
   const again = total("retries"), loops = total("loops");
   const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
     again == null ? null : known(lost || triage.agents.some((row) => row.retries == null), again, "retry", "retries"),
@@ -79,18 +82,18 @@
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
   const mostly = most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : "";
   const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
-    some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
+    some ? [tokens.total == null ? null : `${sum(tokens)} tokens generated`, read.total == null ? null : `${sum(read)}${tokens.total == null ? " tokens" : ""} read`].filter(Boolean).join(" and ") : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
   const told_above = causes.length && worst && worst.trace === causes[0].trace && worst.event === causes[0].event;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? opening + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome. `credit label` gives them outcomes."}`)),
+    said(`What failed${of_log}:`, ...prose(scored.length ? opening + (sides?.failed ? ` ${sides.failed}.` : "") + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`)),
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    causes.length ? said("What went wrong most:", ...causes.flatMap((one, i) => [i ? " " : "", sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])) : null,
+    ...listed("What went wrong most:", causes.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
-    sides && sides.caveats.length ? make("div", {}, make("b", {}, "But:"), make("ul", {}, ...sides.caveats.map((line) => make("li", {}, line)))) : null,
+    ...listed("But:", sides ? sides.caveats : []),
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
@@ -98,6 +101,11 @@
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
+
+  for (const [what, known] of [["Errors", total("errors") != null], ["Tokens generated", tokens.total != null], ["Tokens read", read.total != null], ["Wall clock", clock.total != null]]) if (!known) unanswered(what, "not logged");
+  /* Of sentences those that do not stand above already. */
+  const above = document.getElementById("lead").textContent.replaceAll("\u00a0", " ").toLowerCase();
+  const unsaid = (texts) => texts.filter((text) => !above.includes(text.replaceAll("`", "").replace(/\.$/, "").toLowerCase()));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
   const spread = (of) => of == null ? "not logged"
@@ -179,7 +187,7 @@
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces"), unheld(traces)));
 
-  if (differences.lines.length) {
+  if (differences.comparison.length) {
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
     const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], ...(row.what.startsWith("traces ") ? [percent, 0] : [written, 4]));
     const range = (row) => (row.low == null ? "–" : shares(row).slice(1).join(" to ")) + (row.stands_out ? " *" : "");
@@ -205,7 +213,7 @@
     const columns = [["mean per trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
       [`${bad} has more`, (r) => shares(r)[0], "n"], [differences.within ? "tasks that differ" : "tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,
-      ...differences.lines.map((line) => make("p", {}, prose(line))),
+      ...unsaid(differences.comparison).map((line) => make("p", {}, prose(line))),
       picture?.box,
       ...(!told.length ? [] : [table(columns, told, "Differences", 15), ...differences.same.map((line) => make("p", { class: "note" }, line)),
         explained(columns, told, ...differences.terms)]));
@@ -217,23 +225,21 @@
     const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const rows = [...sides.differences, ...bounds], others = rows.filter((row) => row.is_other);
-    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? apart([r.first, r.second], written, 4)[i] : r[side]), "n"]),
-      ["change", (r) => (r.difference == null ? "" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.stands_out ? " *" : r.moved ? " †" : ""}`, "n"],
+    const rows = [...sides.differences.filter((row) => !(row.is_other && row.is_alike)), ...bounds], others = rows.filter((row) => row.is_other);
+    const columns = [["metric", (r) => r.metric.replaceAll("_", " ")], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
+      ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : number(r.seen)), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),
       others.length ? make("details", {}, make("summary", {}, `Other metrics (${number(others.length)})`), table(columns, others, "Other metrics")) : null,
-      ...sides.lines.slice(0, told).map(note),
-      make("details", {}, make("summary", {}, `In sentences (${number(sides.lines.length - told)})`), ...sides.lines.slice(told).map(note)),
+      ...unsaid(sides.lines.slice(0, told)).map(note),
+      make("details", {}, make("summary", {}, "In sentences"), ...unsaid(sides.lines.slice(told)).map(note)),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric.replaceAll("_", " ")], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
       explained(columns, rows, ...sides.terms));
   }
 
-  /* What tells nothing is there for who asks for it. It is drawn when it is opened: a chart has no width before. */
-  const folded = (empty, words, fill, ...parts) => (empty ? [make("details", { ontoggle: fill }, make("summary", {}, words), ...parts)] : parts);
   if (methods.length) {
     const { summary } = overview;
     const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));
@@ -271,18 +277,14 @@
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
         ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
-      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))),
-        ...(apart && units().length ? [explained(columns, units(), ...overview.unit_terms[method][by])] : []));
-      holder.replaceChildren(...(units().length ? [table(columns, units(), "Means by unit", 15)] : []));
+      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
+      holder.replaceChildren(...(!units().length ? [] : [table(columns, units(), "Means by unit", 15), ...(apart ? [explained(columns, units(), ...overview.unit_terms[method][by])] : [])]));
     };
-    section("who", "Who earned the reward",
-      make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      ...(nothing ? [noted] : []),
-      ...folded(nothing, "No method tells who earned it: what they give by unit", () => fill(),
-        make("div", { class: "controls" },
-          choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
-          choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
-        ...(nothing ? [] : [noted]), picture.box, holder));
+    const parts = [make("div", { class: "controls" },
+      choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
+      choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]), noted, picture.box, holder];
+    if (nothing) untold("who", "Who earned the reward", summary.doubt ?? "no method tells", () => fill(), ...parts);
+    else section("who", "Who earned the reward", summary.doubt ? make("p", {}, sentence(summary.doubt)) : null, ...parts);
     fill();
   }
 
@@ -312,12 +314,11 @@
       holder.replaceChildren(table([["entry", (r) => r.entry], [level, (r) => r.name ?? ""], ["traces", (r) => number(r.traces), "n"], ["sum", (r) => number(r.sum, true), "n"],
         ["mean over traces", (r) => number(r.sum / r.traces, true), "n"]], rows(), "Entries of the ledger", 15));
     };
-    section("ledger", "Ledger",
-      make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
+    const parts = [make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
       make("ul", {}, ledger.lines.map((line) => make("li", {}, prose(line.trim())))),
-      ...folded(!Object.values(settled).flat().some((row) => row.entry === "increment" && row.sum), "No action has a share: the other entries", () => fill(),
-        make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
-        picture.box, holder));
+      make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]), picture.box, holder];
+    if (Object.values(settled).flat().some((row) => row.entry === "increment" && row.sum)) section("ledger", "Ledger", ...parts);
+    else untold("ledger", "Ledger", "no action has a share of the reward", () => fill(), ...parts);
     fill();
   }
 
@@ -358,21 +359,23 @@
   const tenths = (share) => (share == null ? "–" : percent(share, 1));
   const answer = (title, name, columns, note, most = 15) => {
     const { rows, without } = asked[name];
-    return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
-      ...[rows.length ? note : null, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
+    if (!rows.length) { unanswered(title, without || "nothing of the kind is in the log"); return []; }
+    return [make("h3", {}, title), table(columns, rows, title, most),
+      ...[note, without && sentence(without)].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
-  const verdict = (found) => (found ? "found" : "not found");
-  const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
+  const answers = (id, title, ...parts) => (parts.flat().length ? section(id, title, ...parts.flat()) : null);
+  const [told, silent] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
     ...overview.verdicts.filter((one, i) => i && one.found != null).map((one) => make("p", {}, ended(one.told))),
-    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. Found: the statistic is above its limit or, without one, p is at most 0.05. With a limit and p, it is the part of tasks that show the fault, and the limit the part up to which that may be chance. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found), "w"], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
-    told, "Checks")] : []),
-    untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
-      table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say."),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => r.verdict, "w"], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found || r.alone) ? [["traces", (r) => (r.found || r.alone ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],
+    told, "Checks"), explained([["finding", (r) => r.verdict], ["p", (r) => number(r.p)]], told, ["finding: found", "found: statistic above its limit, or p at most 0.05 where there is no limit"],
+      ["finding: in ", "in traces: so many show it, in no more tasks than by chance"],
+      ["p: ", "p: corrected for all tests; where there is one, statistic and limit are parts of tasks"])] : []));
+  for (const row of silent) unanswered(sentence(row.check.replaceAll("_", " ")).slice(0, -1), row.words);
   const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
-  section("decisions", "Decisions and the team", ...(!scored.length ? [] : [
+  answers("decisions", "Decisions and the team", ...(!scored.length ? [] : [
     answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
     answer("Whether to spawn", "spawn", more, "Value: E[R | spawn] − E[R | not]."),
     answer("Whom to ask", "whom", [["agent", (r) => r.agent], ...counted("step", "decisions"), ["asked", (r) => r.candidate], ...counted("picks"), signed("value"), ...counted("stderr")],
@@ -383,7 +386,7 @@
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => tenths(r.credit_at_risk), "n"]];
   const logged = asked.total.logged_money.total ? ["logged_money"] : [];
-  const sums = (...keys) => keys.map((key) => [key === "logged_money" ? "money, as logged" : key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const sums = (...keys) => keys.map((key) => [head(key), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
@@ -408,12 +411,14 @@
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
       : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums("seconds")]));
-  section("card", "Card and untrusted events",
-    answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
+  const item = [["section", (r) => r.section], ["item", (r) => r.item]], unknown = asked.card.rows.filter((row) => row.missing);
+  section("card", asked.untrusted.rows.length ? "Card and untrusted events" : "Card",
+    asked.untrusted.rows.length ? make("h3", {}, "Card") : null, table([...item, ["value", (r) => r.value, "t"]], asked.card.rows.filter((row) => row.value), "Values of the card", 60), // a card is read whole
+    unknown.length ? make("details", {}, make("summary", {}, `What the card lacks (${number(unknown.length)})`), table([...item, ["why", (r) => r.missing, "t"]], unknown, "What the card lacks", 60)) : null,
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
-  const took = ["seconds", (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
+  const took = [heads.seconds, (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
@@ -423,8 +428,9 @@
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
     triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
-    triage.commonness ? make("p", { class: "note" }, triage.commonness) : null,
-    shares.length && triage.suspects.length ? make("p", { class: "note" }, `In ${sides.heads.join(", in ")}: in what part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side one of the same cause is; not tested.`) : null,
+    make("div", { class: "terms" }, ...[triage.commonness, shares.length && triage.suspects.length ? `in ${sides.heads.join(", in ")}: part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side with the same cause; not tested` : ""].filter(Boolean).map((line) => make("p", { class: "note" }, line))),
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
+  page.rest();
+  if (overview.hints.length) section("more", "To do more", make("ul", {}, overview.hints.map((line) => make("li", {}, prose(line)))));
 })();

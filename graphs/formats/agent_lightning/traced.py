@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.formats.agent_lightning.requests import place_rewards
-from graphs.formats.common.faults import named_fault
+from graphs.formats.common.faults import has_failed, named_fault
 from graphs.formats.common.input_tokens import COUNT_ATTRIBUTES, first_count, read_counts, unlike
 from graphs.formats.common.order_of_time import refuse_untimed
 from graphs.formats.common.span_tree import Kind, Span
@@ -155,8 +155,9 @@ def _span(traced: TracedSpan, document: Document) -> Span:
     span = Span(traced.span_id, traced.parent_id or "", Kind.OTHER, document.place, name=traced.name)
     span.start = math.nan if traced.start_time is None else traced.start_time
     span.end = math.nan if traced.end_time is None else traced.end_time
-    if traced.status is not None and traced.status.status_code == "ERROR":
-        span.failed, span.fault = True, named_fault(attributes.get("error.type"), traced.status.description)
+    status = traced.status or _Status()
+    if has_failed([status.status_code], attributes):
+        span.failed, span.fault = True, named_fault(attributes.get("error.type"), status.description)
     kind, agent = attributes.get("agentops.span.kind"), _agent_name(traced.name, attributes)
     span.unknown = "" if kind in _KINDS else _text(kind)
     if _CALL.search(traced.name) or kind == "llm":

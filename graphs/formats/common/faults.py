@@ -1,14 +1,44 @@
-"""What a log says of the error that a span ended in."""
+"""Whether a span ended in an error, and what a log says of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from graphs.json_errors import JSON_ERRORS
 
-__all__ = ["fault_of", "named_fault"]
+__all__ = ["fault_of", "has_failed", "named_fault"]
+
+
+def has_failed(codes: Iterable[Any], attributes: Mapping[str, Any], raised: Iterable[Mapping[str, Any]] = ()) -> bool:
+    """Whether a span of OpenTelemetry ended in an error.
+
+    Its status tells, OK or error. Where it tells neither, `error.type` does, which only failed operations have, or an
+    exception that left the span.
+
+    Args:
+      codes: of its status, in each place where it may stand: numbers or words.
+      attributes: those of the span.
+      raised: those of each exception among its events.
+
+    Reference: OpenTelemetry semantic conventions, Recording errors; OpenTelemetry specification, Set Status.
+
+    Examples:
+      >>> has_failed([0], {"error.type": "timeout"}), has_failed(["STATUS_CODE_OK"], {"error.type": "timeout"})
+      (True, False)
+      >>> has_failed([None], {}, [{"exception.escaped": "True"}]), has_failed([None], {}, [{"exception.type": "E"}])
+      (True, False)
+    """
+    stated = [str(code).upper() for code in codes if code]
+    if any(code == "2" or code.endswith("ERROR") for code in stated):
+        return True
+    if any(code == "1" or code.endswith("OK") for code in stated):
+        return False
+    return bool(attributes.get("error.type")) or any(
+        str(about.get("exception.escaped")).lower() == "true" for about in raised
+    )
 
 
 def fault_of(error: bytes | msgspec.Raw) -> str:

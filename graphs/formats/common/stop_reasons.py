@@ -16,6 +16,7 @@ _NAMES = frozenset({"finishreason", "finishreasons", "stopreason", "donereason"}
 """Of OpenAI and Gemini, of OpenTelemetry's convention, of Anthropic and Bedrock, of Ollama; without joints."""
 _INCOMPLETE = "incomplete_details"  # of OpenAI's responses, which has a `reason`
 _ASIDE = frozenset({"arguments", "args", "input", "parameters"})  # of a tool: there a model writes what it likes
+_LIST = 200  # characters of a list of reasons that is a text
 _STATED = re.compile(rf"(?i:(?:finish|stop|done)_?reason)|{_INCOMPLETE}")
 
 
@@ -61,7 +62,7 @@ def stop_reason(*records: Any) -> str | None:
 def _unpacked(value: Any) -> Any:
     """A value, that of the JSON which states a reason, or a text as it is."""
     text = bytes(value).decode(errors="replace") if isinstance(value, bytes | msgspec.Raw) else value
-    if isinstance(text, str) and (text.startswith("[") or _STATED.search(text)):
+    if isinstance(text, str) and (_STATED.search(text) or (text.startswith("[") and len(text) < _LIST)):
         with contextlib.suppress(*JSON_ERRORS):
             return msgspec.json.decode(text)
     return text

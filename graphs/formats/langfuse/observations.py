@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from graphs.formats.common.faults import has_failed, named_fault
 from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import first_count, known_sum
 from graphs.formats.common.money import stated_money
@@ -166,7 +167,8 @@ def statement_of(document: Document, trace: str) -> Statement:
     if metadata.startswith(b"{"):
         of_node = decode(_METADATA, metadata, field="metadata", **where)
         node = OfNode(of_node.langgraph_node, of_node.langgraph_step, of_node.langgraph_triggers)
-        text = object_text(of_node.attributes) if observation.type in ("AGENT", "SPAN") else b""
+        asked = observation.type in ("AGENT", "SPAN") or b"error.type" in metadata
+        text = object_text(of_node.attributes) if asked else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
         elif text and _BY_PATH in metadata:
@@ -227,7 +229,9 @@ def span_of(stated: Statement) -> Span:
         _read_attributes(span, stated.attributes)
     span.start = math.nan if stated.start is None else stated.start
     span.end = math.nan if stated.end is None else stated.end
-    span.failed, span.fault = stated.level == "ERROR", stated.message or ""
+    of_otel = stated.attributes or {}
+    if has_failed([stated.level], of_otel):
+        span.failed, span.fault = True, named_fault(of_otel.get("error.type"), stated.message)
     if kind is Kind.CALL:
         span.columns = {
             "tokens": stated.tokens,

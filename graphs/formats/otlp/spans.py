@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.faults import named_fault
+from graphs.formats.common.faults import has_failed, named_fault
 from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
-from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text
+from graphs.formats.otlp.dialects import BadAttribute, graph_node, meaning, plain_or_text, stopped_by
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
 from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark, is_of_trace
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
@@ -25,6 +25,7 @@ __all__ = ["NOTE", "Marks", "Note", "TracedSpan", "log_evaluation", "make_span",
 
 NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
+_CHOICE = "gen_ai.choice"  # what a call gave, of earlier versions of the convention and of Strands
 
 _IDS = {size: re.compile(f"(?!0+$)[0-9a-fA-F]{{{size}}}").fullmatch for size in (16, 32)}
 """By their number, hexadecimal digits that are not all 0."""
@@ -95,7 +96,7 @@ def otlp_span(wire: WireSpan, resource: Attributes, place: Place, trace: str) ->
         attributes(wire.attributes),
         resource,
         place,
-        failed=wire.status is not None and wire.status.code in (2, "STATUS_CODE_ERROR"),
+        codes=[wire.status.code if wire.status is not None else None],
         message=wire.status.message if wire.status is not None else None,
         events=[(event.name, event.time_unix_nano, attributes(event.attributes)) for event in wire.events or ()],
         links=[attributes(link.attributes) for link in wire.links or ()],
@@ -111,7 +112,7 @@ def make_span(
     resource: Attributes,
     place: Place,
     *,
-    failed: bool,
+    codes: Iterable[Any],
     message: Any = None,
     events: Iterable[tuple[str | None, int | str | None, Attributes]] = (),
     links: Iterable[Attributes] = (),
@@ -125,7 +126,7 @@ def make_span(
       times: start and end, in nanoseconds.
       attributes, resource: attributes of the span and of its resource.
       place: where it stands.
-      failed: whether its status is an error.
+      codes: of its status, as of `has_failed`.
       message: that of its status.
       events, links: its events, each with name, time and attributes, and its links.
 
@@ -144,8 +145,11 @@ def make_span(
         is_node = bool(name) and of_node.langgraph_node == name
         if "evaluations." in keys or "annotations." in keys:
             evaluations += inference_evaluations(attributes, place, span_id)
+        chosen = what.stopped
         for event_name, time, about in events:
-            if event_name == RESULT:
+            if event_name == _CHOICE:
+                chosen = chosen or stopped_by(about)
+            elif event_name == RESULT:
                 evaluations += _evaluation(about, place, span_id, trace)
             elif event_name == NOTE:
                 stamp = _nanoseconds(time, "events.timeUnixNano", place, trace)
@@ -155,6 +159,7 @@ def make_span(
     marks = _marks(attributes, place, trace) if PREFIX in keys else {}
     if any(key.startswith(PREFIX) for key in resource):
         marks = _marks(resource, place, trace, of_resource=True) | marks
+    failed = has_failed(codes, attributes, (about for name, _, about in events if name == "exception"))
     start = _nanoseconds(times[0], "startTimeUnixNano", place, trace)
     end = _nanoseconds(times[1], "endTimeUnixNano", place, trace)
     service, release = resource.get("service.name"), resource.get("service.version")
@@ -180,7 +185,7 @@ def make_span(
         decides=what.decides,
         emitted=what.emitted,
         call_id=what.call_id,
-        stopped=what.stopped,
+        stopped=chosen,
         unknown=what.unknown,
         service=str(service) if is_named else "",
         known=what.known,

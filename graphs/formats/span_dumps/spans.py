@@ -152,7 +152,7 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
         attributes | extra if extra else attributes,
         resource,
         place,
-        failed=_has_failed(span),
+        codes=_codes(span),
         message=_message(span),
         events=[(event.name, None, _flat(event.attributes or {})) for event in span.events or span.span_events or ()],
         links=[_flat(link.attributes or {}) for link in span.links or ()],
@@ -177,10 +177,10 @@ def _trace(written: Id, context: _Context | None, place: Place) -> str:
     return value.lower() if isinstance(value, str) and "-" in value and _UUID(value) else trace
 
 
-def _has_failed(span: DumpedSpan) -> bool:
+def _codes(span: DumpedSpan) -> tuple[Any, ...]:
     status = span.status
     codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
-    return any([code == 2 or str(code).upper().endswith("ERROR") for code in (*codes, span.status_code) if code])
+    return *codes, span.status_code
 
 
 def _message(span: DumpedSpan) -> Any:

@@ -50,6 +50,8 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
     if episode.run is not None and episode.run.version is not None:
         record.evidence["policy_version"] = episode.run.version
     record.error = episode.error
+    if len(episode.traces) == 1:  # one of several agents may stop at a limit of its own
+        record.ended_by("timeout" if episode.traces[0].is_timeout is True else episode.traces[0].stop_condition)
     record.model = model_names(model for trace in episode.traces for model in trace.models)
     _set_rewards(record, episode.traces)
     for index, trace in enumerate(episode.traces):

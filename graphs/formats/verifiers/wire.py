@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -109,6 +109,8 @@ class AgentTrace(msgspec.Struct):
     task: msgspec.Raw = msgspec.Raw()
     ok: bool | None = None
     errors: list[Error] = []
+    stop_condition: Any = None
+    is_timeout: Any = None
 
     @property
     def models(self) -> list[str | None]:

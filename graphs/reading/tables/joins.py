@@ -35,7 +35,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import UNSETTLED, TraceRecord
+from graphs.traces.record import UNSETTLED, WORDED, TraceRecord
 
 __all__ = ["REFUSED_ROW", "Join"]
 
@@ -69,6 +69,7 @@ class Join:
     untold: set[str] = dataclasses.field(default_factory=set)  # traces whose row says that nobody can tell
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
+    words: dict[str, str] = dataclasses.field(default_factory=dict)  # by trace, of rewards (`OutcomeWords.kept`)
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
@@ -187,6 +188,7 @@ class Join:
         if columns:
             check_columns(field, name, columns)
             self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
+        self.words |= outcomes.kept if outcomes is not None else {}
         for mixed in outcomes.problems() if outcomes is not None else ():
             self.problems.append(mixed)
             if mixed.is_failure:
@@ -283,6 +285,10 @@ class Join:
             trace.rewards.pop(self.channel, None)
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
+            of_log = WORDED.format(self.channel, "")
+            trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
+            if name in self.words:
+                trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
         trace.group_id = self.groups.get(name, trace.group_id)
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 

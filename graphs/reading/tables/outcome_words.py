@@ -53,6 +53,7 @@ class OutcomeWords:
         self.rows: dict[str, tuple[str, int, str]] = {}  # by trace: file, line and word
         self.untold: dict[str, tuple[str, int]] = {}  # file and line of those that say `CANNOT_TELL`, by trace
         self._counts: dict[str, int] = {}  # of declared words
+        self._words: dict[str, str] = {}  # by trace, those with a number
         self._first: tuple[str, int, str] = ("", 0, "")  # declared word
         self.has_numbers = False
 
@@ -62,6 +63,7 @@ class OutcomeWords:
         if word in self._declared:
             self._first = self._first if self._counts else (*place, word)
             self._counts[word] = self._counts.get(word, 0) + 1
+            self._words[trace] = word
             return self._declared[word]
         if word == CANNOT_TELL:
             self.untold.setdefault(trace, place)
@@ -71,6 +73,7 @@ class OutcomeWords:
             self.has_numbers |= amount is not None and math.isfinite(amount)
             return value
         self.rows.setdefault(trace, (*place, word))
+        self._words[trace] = word
         return _MEANING[word][1]
 
     def meaning(self, value: str) -> float | str | None:
@@ -82,6 +85,11 @@ class OutcomeWords:
     def is_declared(self, value: str) -> bool:
         """Whether the user says what a word means."""
         return value.strip().lower() in self._declared
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """By trace its word, where they say more than two numbers do."""
+        return self._words if len(set(self._words.values())) > 2 else {}
 
     @property
     def is_told(self) -> bool:

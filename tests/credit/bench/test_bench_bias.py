@@ -225,6 +225,7 @@ def enumerated_sign(baseline: Callable[[list[float]], float]) -> float:
     return right / answered
 
 
+@pytest.mark.slow
 def test_rare_large_outcomes_tie_no_means_and_hide_no_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties grew with the noise: unbiased methods had a rank of 0.77 beside 1 for a biased one, and another sign."""
     (tmp_path / "rare_rewards.py").write_text(JACKPOT)
@@ -529,6 +530,7 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
         list(cells(["rloo"], ["spawn-and"], [11]))
 
 
+@pytest.mark.slow
 def test_several_group_sizes_stand_in_one_table() -> None:
     """`snr` took several, and each other benchmark had to be called once for each."""
     call = ["bench", "bias", "-m", "dr_grpo,gae", "--world", "stop-rewards", "--group-size"]
@@ -566,7 +568,7 @@ def before(graph, reward):
 """
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("name, reason", [("trimmed", Reason.TOO_FEW), ("undefined", Reason.OUT_OF_RANGE)])
 def test_a_method_that_needs_more_others_is_told_the_size_of_group(
     name: str, reason: Reason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -604,11 +606,12 @@ def test_a_method_that_needs_more_others_is_told_the_size_of_group(
     assert "refused" not in four.stdout and "has more" not in four.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "methods",
     [
         ("middle_of:middle", "rloo"),
-        pytest.param(("grpo", "ccpo", "c3, equal choices one node"), marks=pytest.mark.slow),
+        ("grpo", "ccpo", "c3, equal choices one node"),
     ],
 )
 def test_groups_too_many_to_order_are_drawn_in_any_order(
@@ -756,6 +759,7 @@ sure = Micro("sure", "", two, lambda h: float(sum(h)))
 """
 
 
+@pytest.mark.slow
 def test_a_published_name_is_measured_as_its_method_with_its_options() -> None:
     """`docs/methods.md` said that `--method` accepts these names, and three of six benches did not."""
     assert setting("Dr. MAS") is SETTINGS["dr_mas"] and setting("Turn-LOO") is setting("Turn-LOO")
@@ -819,6 +823,7 @@ refusing = functools.partial(rloo, by="task,role")
 """
 
 
+@pytest.mark.slow
 def test_agents_of_an_own_world_have_roles_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but the first agent had the role "worker": the bias of a mean by role, 0.21 by hand, was 0."""
     (tmp_path / "routing.py").write_text(ROUTE)
@@ -850,6 +855,7 @@ def test_agents_of_an_own_world_have_roles_of_their_own(tmp_path: Path, monkeypa
     assert row.bias == pytest.approx(bias, rel=1e-5) and bias > 0.2
 
 
+@pytest.mark.slow
 def test_a_function_without_event_rewards_is_said_to_have_other_rewards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -862,6 +868,7 @@ def test_a_function_without_event_rewards_is_said_to_have_other_rewards(
     assert "of_outcomes:plain takes no event_reward: rewards at events were added to its outcomes here" in said
 
 
+@pytest.mark.slow
 def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several worlds only the worst was named, as if the method answered everything in the others."""
     (tmp_path / "of_turns.py").write_text(
@@ -879,6 +886,7 @@ def test_refusals_are_named_for_each_world(tmp_path: Path, monkeypatch: pytest.M
     assert f"for decisions: {shares[1].partition('; ')[2]}; most often" in alone
 
 
+@pytest.mark.slow
 def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command refused `c3` in groups of 4, which `measure` computes, and named no way out."""
     bias = importlib.import_module("credit.bench.bias")
@@ -893,9 +901,8 @@ def test_what_has_too_many_batches_is_refused_with_the_option_that_allows_them(m
         cells(["c3"], ["relay-and"], [4], 200)
 
 
-@pytest.mark.parametrize(
-    ("world", "lacking"), [("relay-and", {"answered"}), pytest.param("spawn-and", set(), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("world", "lacking"), [("relay-and", {"answered"}), ("spawn-and", set())])
 def test_all_scores_are_drawn_that_have_something_to_show(
     world: str, lacking: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

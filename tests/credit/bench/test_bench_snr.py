@@ -183,12 +183,15 @@ def test_bands_of_differences_cover_and_are_those_of_pairs() -> None:
     assert all(abs(inside / of - 0.99) < known_to for inside, of in held.values()), held
 
 
+@pytest.mark.slow
 def test_all_schemes_of_a_run_see_the_same_traces() -> None:
     """Functions of one's own had draws of their own: `rloo` and a function that calls it differed by noise."""
     own = ("estimators:rloo", "turn_baseline", "shared, group mean")
     report = run([scheme_of(name) for name in ("rloo", *own)], lengths=(10, 100), effort=TINY)
     assert [d.text() for d in report.differences] == ["equal"] * 6
     assert {d.length: d.traces for d in report.differences if d.scheme in own[:2]} == {10: 800, 100: 304}
+    parts = {p.length: p.parts for p in report.points if p.scheme == own[0]}
+    assert all(1 < d.pairs <= parts[d.length] for d in report.differences if d.scheme in own[:2])
     logs = [draw_log(Streams.of(0, 40, 8, name), Setting(), 40, 16, agents=agents, full=full)
             for name, agents, full in (("a", 1, False), ("b", 10, False), ("c", 10, True), ("d", 1, True))]  # fmt: skip
     sums = [log.signed[: 16 * 40 // int(log.count[0])].reshape(16, -1).sum(1) for log in logs]
@@ -413,6 +416,7 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
     )  # had no interval
 
 
+@pytest.mark.slow
 def test_nine_curves_keep_their_panel_in_a_column_and_say_which_lie_on_each_other() -> None:
     """A legend of one column took 40 % of the height and left a quarter; eight curves hid the ninth without a word."""
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
@@ -437,7 +441,8 @@ def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pyte
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
     points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "same", "other")]
     less = [
-        Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces) for name, traces in (("same", 800), ("other", 0))
+        Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces, pairs)
+        for name, traces, pairs in (("same", 800, 200), ("other", 0, 0))
     ]
     stdout().print(_table(Report(points, [], {}, [], less), 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
@@ -488,6 +493,7 @@ number = 3
 """
 
 
+@pytest.mark.slow
 def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outliers existed in `bench bias` alone. The signal to noise of a mean of others takes second moments only."""
     (tmp_path / "noise_of_mine.py").write_text(NOISE)
@@ -520,7 +526,7 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(4), range(4, 20)])
 def test_noise_without_a_variance_gets_no_band(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Cauchy had an SNR with a 99 % band, and noise of variance 4 looked like that of variance 1."""
@@ -545,16 +551,18 @@ def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatc
     points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "few")]
 
     def shown(high: float) -> str:
-        less = [Difference("few", "first", 10, 8, 0.2, 0.4 - high, high, 80)]
+        less = [Difference("few", "first", 10, 8, 0.2, 0.4 - high, high, 80, 20)]
         monkeypatch.setattr("credit.bench.snr.run", lambda *_, **__: Report(points, [], {}, [], less))
         return CliRunner().invoke(cli, ["bench", "snr", "--quick", "-m", "rloo"]).stdout
 
     assert FEW in shown(float("nan")) and FEW not in shown(0.3) and LESS in shown(0.3)
+    assert "; here 20 pairs, each of two schemes on one part of the traces" in shown(0.3)  # the bracket did not say so
 
 
 OF_TWO = ["bench", "snr", "--quick", "--lengths", "10,20", "-m", "rloo", "-m", "grpo"]
 
 
+@pytest.mark.slow
 def test_a_figure_of_costs_is_drawn_where_some_evidence_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`snr-cost` was `snr` again where the evidence of each scheme is its own trace."""
     monkeypatch.setattr("credit.plot.draw_snr_report", lambda report, *, equal_cost=False, values="": equal_cost)
@@ -592,12 +600,14 @@ def test_closed_forms_of_heavy_tails_are_those_that_take_the_variance_alone() ->
         assert scheme.closed_form(10, Setting(group=8, world="mine:noise")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
         "split by role, parts scored",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("message, 8 replays", "critic, lambda 0.95")),
-        pytest.param("control, claims", marks=pytest.mark.slow),
+        "message, 8 replays",
+        "critic, lambda 0.95",
+        "control, claims",
     ],
 )
 def test_closed_forms_of_heavy_tails_hold(name: str) -> None:
@@ -625,6 +635,7 @@ def test_one_number_a_trace_does_not_pass_for_one_an_event(tmp_path: Path, monke
     assert done.exit_code == 1 and "baseline has shape" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_point_says_how_many_traces_it_has_and_a_run_no_number_that_was_not_drawn(tmp_path: Path) -> None:
     """Each had the condition "traces 4000": `gae` has 64 of 1,000 decisions, and `rloo` 6,544 of 10."""
     rloo, gae, c3 = (measure(scheme_of(name), 100, Setting(group=4), TINY, 0) for name in ("rloo", "gae", "c3"))

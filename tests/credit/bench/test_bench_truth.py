@@ -116,6 +116,7 @@ def test_a_scaled_advantage_has_a_scaled_slope_and_the_same_order(drawn: Draw) -
     assert (shrunk.correlation, shrunk.sign) == pytest.approx((plain.correlation, plain.sign), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_rounding_leaves_of_a_0_has_no_sign() -> None:
     """Two methods that are one function had signs of 0.519 and 0.531: one of the two left residues for zeros."""
     log = draw("bernoulli", agents=3, events=12, traces=200, group_size=5, seed=7)
@@ -410,6 +411,7 @@ team = TeamWorld("debate", agents=4, events=30, difficulties=(0.0, 1.0))
 """
 
 
+@pytest.mark.slow
 def test_a_team_of_ones_own_and_heavy_tails_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only `bench bias` took a world of one's own, and none had heavy tails."""
     (tmp_path / "team_of_mine.py").write_text(OWN_TEAM)

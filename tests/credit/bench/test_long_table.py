@@ -13,10 +13,13 @@ import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 
+from credit.bench.against_truth import Difference as OfTruth
 from credit.bench.bias import measure
+from credit.bench.doctor_trial import Trial
 from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.refusals import MOST_TOLD, Absent, absent_caption
-from credit.bench.snr import Point, Report
+from credit.bench.robustness import Robustness
+from credit.bench.snr import Difference, Point, Report
 from credit.bench.training.training_comparison import cells
 from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
@@ -24,8 +27,9 @@ from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
+from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
-from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_run, with_absent
+from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import to_write
 
 
@@ -248,6 +252,7 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
 
 
+@pytest.mark.slow
 def test_worlds_have_the_order_in_which_they_were_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and figures had that of the package, and own worlds last; what has too many batches came first in none."""
     monkeypatch.chdir(tmp_path)
@@ -267,6 +272,53 @@ def test_json_has_the_sentences() -> None:
     call = ["bench", "bias", "-m", "rloo,dr_grpo", "--world", "relay-and", "--group-size", "2"]
     shown, plain = (CliRunner().invoke(cli, [*call, *more]).stdout for more in ([], ["--json"]))
     assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
+
+
+def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They alone of the benchmarks had none."""
+    trials = [Trial("never_stops", 9, 8, 20, 1, 0.02), Trial("idle_groups", 11, 11, 20, 0, math.nan)]
+    monkeypatch.setattr("credit.bench.doctor_trial.doctor_trials", lambda *_, **__: iter([(20, trials)]))
+    rows = [
+        Robustness(name, insertion, taken, 0.0, 0.0, 0.0, answered, "no siblings" * (answered < 1))
+        for name, insertion, taken, answered in (
+            ("rloo", "inflated_log", 0.5, 1.0), ("rloo", "padded_spawns", 0.1, 1.0),
+            ("gae", "inflated_log", 0.48, 1.0), ("gae", "padded_spawns", 0.3, 0.75),
+        )
+    ]  # fmt: skip
+    monkeypatch.setattr("credit.bench.robustness.robustness", lambda *_: iter(rows))
+    expected = {
+        "doctor": "`credit doctor` found 19 of 20 planted faults (fewest by never_stops, 8 of 9), and 1 in 40 answers "
+        "on logs without a fault (20 teams of 3 to 16 agents, 60 to 200 events, 8 to 16 tasks, seed 0; ",
+        "robustness": "The part of all |advantages| that inserted actions take, whose true credit is 0, is 0.3 for gae "
+        "and 0.1 for rloo (padded_spawns, groups of 8, world additive, tasks 16, seed 0; of 2 conditions that of the "
+        "largest difference; values: the true ones; gae gave no number for 25 % of the decisions, which count as 0; "
+        "most often: no siblings; ",
+    }
+    for bench, sentence in expected.items():
+        shown, plain = (CliRunner().invoke(cli, ["bench", bench, *more]).stdout for more in ([], ["--json"]))
+        (line,) = json.loads(plain)["to_write"]
+        assert (
+            line.startswith(f"{sentence}`credit bench {bench}` of ") and shown.splitlines()[-1] == f"to write: {line}"
+        )
+
+
+def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two screens and the files had a copy each."""
+    for rounding, equal in ((0.1, False), (0.5, True)):
+        monkeypatch.setattr("credit.bench.rounding.ROUNDING", rounding)
+        for ends in ((math.nan, math.nan), (0.1, 0.3)):
+            of_snr = Difference("b", "a", 10, 8, 0.2, *ends, 80, 20).text()
+            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50))
+            of_file = table_of([Measured("b", "snr", 0.2, *ends, less="a")]).column("mark")[0].as_py()
+            assert [said == "equal" for said in (of_snr, of_truth, of_file)] == [equal] * 3
+
+
+def test_brackets_say_of_how_many_pairs_a_difference_is() -> None:
+    point = Measured("a", "snr", 0.3, 0.2, 0.4, 0.99, independent=128, bench="snr", shown="0.3 (0.1)")
+    less = point._replace(less="b", independent=96)
+    assert brackets([point, less]) == [
+        "in brackets half of the 99 % interval over 128 independent parts and 96 pairs of parts in the difference"
+    ]
 
 
 def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> None:

@@ -47,6 +47,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "of_offset:raised"
 
 
+@pytest.mark.slow
 def test_a_sign_is_that_of_centred_advantages_where_the_footnote_says_so(own: str) -> None:
     """`bench bias` said "advantages" of what it had centred: an offset changes the raw order of methods alone."""
     plain, raised = measure("rloo", "relay-and", 2), measure(own, "relay-and", 2)
@@ -59,6 +60,7 @@ def test_a_sign_is_that_of_centred_advantages_where_the_footnote_says_so(own: st
     assert any(note.startswith("sign: part of the advantages, none centred,") for note in NOTES)
 
 
+@pytest.mark.slow
 def test_it_is_said_that_replays_count_as_whole_runs_where_some_method_has_them() -> None:
     """A replay of `c3` plays a suffix, and stood under "equal runs" as a whole run without a word."""
     told = "replays: each counts as a whole run"
@@ -77,6 +79,7 @@ def test_a_file_of_numbers_says_what_each_method_has_beside_the_traces() -> None
     assert not having & {"rloo", "grpo", "gae"}
 
 
+@pytest.mark.slow
 def test_a_long_caption_is_as_wide_as_its_figure() -> None:
     """With values, tokens and replays its line was cut at both ends."""
     rows = [measure(name, "relay-and", 1) for name in ("gae", "difference_reward")]

@@ -325,6 +325,7 @@ def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     assert "look" not in result.stderr
 
 
+@pytest.mark.slow
 def test_returns_of_the_size_of_the_rewards_are_not_pointed_out(tmp_path: Path) -> None:
     """They were: rewards near 100 without a baseline, and an outcome alone in its group beside rewards at events."""
     log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])
@@ -378,13 +379,10 @@ BIASES = {
               f"may be biased: {SEVERAL} (here none), which enter"),
     "batch": (["-m", "reinforce_batch", "--option", "singleton=zero"], ""),
 }  # fmt: skip
-EACH_SENTENCE = {"Turn-LOO", "answered", "refused", "rows"}
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [pytest.param(*of, marks=[pytest.mark.slow] * (name not in EACH_SENTENCE)) for name, of in BIASES.items()],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "said"), BIASES.values())
 def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Path, call: list[str], said: str) -> None:
     """A row at each step was said to meet other samples of its trace, and shared keys to refuse actions."""
     (tmp_path / "team.csv").write_text(TEAM)
@@ -392,6 +390,7 @@ def test_what_is_said_of_bias_is_true_of_the_options_and_of_the_log(tmp_path: Pa
     assert (f"the policy gradient {said}" in told) if said else ("biased" not in told), told
 
 
+@pytest.mark.slow
 def test_rows_whose_key_one_trace_has_are_counted(tmp_path: Path) -> None:
     """A third of the rows kept a raw outcome within versions of the policy, and nothing said that it is one.
 
@@ -409,6 +408,7 @@ def test_rows_whose_key_one_trace_has_are_counted(tmp_path: Path) -> None:
     assert "9 with an advantage" in plain and "without" not in plain
 
 
+@pytest.mark.slow
 def test_rewards_of_later_events_bias_a_row_that_is_not_paid_them(tmp_path: Path) -> None:
     steps = "".join(f"{line},{'0.5' if ',w,1,' in line else ''}\n" for line in TEAM.splitlines()[1:])
     (tmp_path / "team.csv").write_text(f"{TEAM.splitlines()[0]},event_reward\n{steps}")
@@ -418,6 +418,7 @@ def test_rewards_of_later_events_bias_a_row_that_is_not_paid_them(tmp_path: Path
     assert "biased" not in plain
 
 
+@pytest.mark.slow
 def test_a_key_that_pools_tasks_says_so(tmp_path: Path) -> None:
     """`--by agent` compared over all tasks, and `--by agent_name` within one, both without a word."""
     (tmp_path / "team.csv").write_text(TEAM)
@@ -454,7 +455,8 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
 
 
-@pytest.mark.parametrize("paid", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("paid", [False, True])
 @pytest.mark.parametrize(
     ("call", "reads"),
     [
@@ -462,8 +464,8 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
         ("discounted_return", None),
         ("rloo", False),
         ("rloo --by task,turn", True),
-        pytest.param("hgpo", True, marks=pytest.mark.slow),
-        pytest.param("gigpo", None, marks=pytest.mark.slow),
+        ("hgpo", True),
+        ("gigpo", None),
     ],
 )
 def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(
@@ -480,6 +482,7 @@ def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(
     assert (look in said) is (paid if reads is None else reads)
 
 
+@pytest.mark.slow
 def test_rewards_at_events_that_a_method_takes_none_of_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,6 +512,7 @@ def test_rewards_at_events_that_a_method_takes_none_of_are_said(
         credit.run(read, "puppeteer", event_reward=None)
 
 
+@pytest.mark.slow
 def test_what_a_method_left_out_or_cannot_tell_apart_is_said(tmp_path: Path) -> None:
     """`reinforce_pp` weighed rows alike and `mgrpo` pooled everybody, without a word; trainers' rows got a warning."""
     path, out = tmp_path / "log.jsonl", tmp_path / "advantages.csv"

@@ -137,7 +137,8 @@ def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
         "* beyond chance: p < 0.05, corrected for all rows, two that are each other's rest as one" in text
     ) == starred
     small = scored_calls(tmp_path / "z", 12, 1e-4)  # a table held "+0.000" and "+0.000 to +0.000" of such rewards
-    printed = run("summary", tmp_path / "z", "--by", "tool", "-m", "difference_reward").stdout.splitlines()
+    text = run("summary", tmp_path / "z", "--by", "tool", "-m", "difference_reward").stdout
+    printed = text.partition("Who earned the reward")[2].splitlines()
     for name, row in small.items():
         _, _, _, _, advantage, difference, low, _, high, *_ = next(line for line in printed if name in line).split()
         cells, keys = (advantage, difference, low, high), ("advantage", "difference", "low", "high")
@@ -153,13 +154,12 @@ def test_noise_has_no_star_and_a_broadcast_no_interval(tmp_path: Path) -> None:
     assert all(unit["low"] is None and unit["difference"] is None for unit in told["units"])
     assert "No trace has actions of a second agent" in run("summary", log, "-m", "discounted_return").stdout
     good = write(tmp_path / "y.jsonl", GOOD)
-    assert (
-        run("summary", good)
-        .stdout.rpartition("\n\n")[2]
-        .startswith("Nothing in the log tells what one agent did from what another did. By rloo ")
-    )
+    said, hints = run("summary", good).stdout.split("\n\n")[-2:]
+    assert said.startswith("Nothing in the log tells what one agent did from what another did. By rloo ")
+    assert hints.splitlines()[0] == "To do more" and "`credit choose` names" in hints
 
 
+@pytest.mark.slow
 def test_summary_and_choose_have_one_reading_of_rewards_at_events(tmp_path: Path) -> None:
     """`summary` said that nothing tells actions apart, of a log whose rewards at events `choose` said do."""
     lines = []
@@ -226,7 +226,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     (suspect,) = told["suspects"]
     assert (suspect["trace"], suspect["traces"]) == ("t02", 14)  # not that of a trace that succeeded
     printed = run("summary", log).stdout
-    assert "10 of 14 traces have no credit because they have no outcome. Errors" in printed
+    assert "10 of 14 traces have no credit because they have no outcome.\n" in printed
     alone = [line | {"task_id": line["trace_id"], "rewards": {"team": float(i % 2)}} for i, line in enumerate(lines)]
     printed = run("summary", write(tmp_path / "y.jsonl", alone)).stdout
     assert "14 of 14 traces have no credit." in printed and "Look at these first" in printed
@@ -238,15 +238,16 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "Look at these first" in run("summary", whole).stdout
     lonely = [*lines[:8], *(line | {"task_id": "q9", "rewards": {"team": 1.0}} for line in lines[8:9])]
     printed = run("summary", write(tmp_path / "w.jsonl", lonely)).stdout
-    assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
+    assert "5 of 9 traces have no credit; 4 of these have no outcome.\n" in printed
 
 
 def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) -> None:
     """Half a page on a method that nobody had asked for stood above errors and differences."""
     lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
     printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
-    places = [printed.index(part) for part in ("Failed against", "Look at these first", "No action has an advantage")]
-    assert places == sorted(places) and printed.startswith("Failed against")
+    parts = ("What went wrong most", "Look at these first", "Failed against", "Work by agent", "No action has an adv")
+    places = [printed.index(f"\n{part}") for part in (*parts, "To do more")]
+    assert places == sorted(places) and printed.startswith("What failed\n10 traces failed (outcome below 1)")
 
 
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
@@ -268,7 +269,7 @@ def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) ->
     )
     bad = tool_log("b", "q", None, [("edit", "error: full")])
     printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
-    assert "generated" not in printed.partition("Look at these first")[2].partition("errors:")[0]
+    assert "generated" not in printed.partition("Look at these first")[2].partition("Work by agent")[0]
 
 
 @pytest.mark.slow
@@ -289,7 +290,7 @@ def test_what_a_method_makes_of_turns_ranks_no_agents(tmp_path: Path) -> None:
         assert not any(unit["stands_out"] or unit["signal"] or unit["difference"] for unit in told)
         printed = run("summary", log, "-m", method).stdout
         assert "\nNothing in the log tells what one agent did" in printed and "0.000" not in printed
-        assert f"So {method} has no table here; what stands above uses no method." in printed
+        assert "Who earned the reward" not in printed
     why = run("why", log, "t00", "r").stdout
     assert "tells what one of these actions did from" in why and "*  " not in why
     assert not any(one["stands_out"] for one in json.loads(run("why", log, "t00", "r", "--json").stdout)["actions"])
@@ -300,11 +301,8 @@ def test_what_a_method_makes_of_turns_ranks_no_agents(tmp_path: Path) -> None:
     for method in ("turn_baseline", "mt_grpo"):  # the reviewer's traces are longer
         found = json.loads(run("summary", log, "-m", method, "--json").stdout)
         assert not any(unit["signal"] for unit in found["units"]) and found["note"].startswith("Ended traces ")
-    assert (
-        run("summary", log, "-m", "mt_grpo")
-        .stdout.rpartition("\n\n")[2]
-        .startswith("By mt_grpo no agent is compared with the rest of its")
-    )
+    said = run("summary", log, "-m", "mt_grpo").stdout.split("\n\n")[-2]
+    assert said.startswith("By mt_grpo no agent is compared with the rest of its")
 
 
 @pytest.mark.slow
@@ -326,9 +324,10 @@ def test_a_person_says_what_a_success_is(tmp_path: Path) -> None:
     """Of graded outcomes all up to the median counted as failed, without a word."""
     log = write(tmp_path / "x.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 10)])
     printed = run("summary", log).stdout
-    assert "4 traces failed (outcome below 0.5, the median; `--success-at` takes what you call a success)" in printed
+    assert printed.startswith("What failed\n4 traces failed (outcome below 0.5, the median), 5 succeeded.\n")
+    assert "`--success-at` takes what you call a success." in printed.partition("To do more")[2]
     even = write(tmp_path / "even.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 5)])
-    assert "2 traces failed (outcome below 0.3, the next above the median 0.25;" in run("summary", even).stdout
+    assert "2 traces failed (outcome below 0.3, the next above the median 0.25)" in run("summary", even).stdout
     assert "7 traces failed (outcome below 0.8), 2 succeeded" in run("summary", log, "--success-at", 0.8).stdout
     assert "All 9 traces with an outcome failed (at 2)." in run("summary", log, "--success-at", 2).stdout
     least = write(
@@ -362,7 +361,8 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
     assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
     printed = run("summary", log).stdout
-    assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
+    assert printed.startswith("What failed\n12 traces failed (outcome below 1), 12 succeeded.\n")
+    assert "\nFailed against succeeded\nCompared between 24 tasks, one number each" in printed
     assert f"–: fewer than 8 tasks differ, or {LEAST_OF_BOTH} are there, or all alike" in printed
     once = sum(row["same_as"] == "" for row in found["rows"])
     assert f"* beyond chance: p < 0.05, corrected for the {once} numbers looked at" in printed
@@ -500,7 +500,8 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
         "lacks_traces": False,
     }
     printed = run("summary", log, "--by", "tool").stdout
-    assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
+    rows = printed.partition("\nWork by tool\n")[2].splitlines()
+    assert [row.split()[0] for row in rows[:3]] == ["tool", "search", "book"]
     assert "--by turn needs credit" in run("summary", log, "--by", "turn").stdout
 
 
@@ -552,7 +553,7 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
     log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
     printed = run("summary", log, "--all").stdout
     cut = re.search(r"^(258c7280-ae70\S*…)", printed, re.MULTILINE)
-    assert cut is not None and "with a row's trace, whole or as cut by …, and --number and its #" in printed
+    assert cut is not None and "the same with its trace, whole or as cut by …, and --number #" in printed
     for begin in (cut[1], "258c7280-ae70"):
         assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", begin, "--around", 1).stdout
     for wrong, text in (
@@ -772,8 +773,9 @@ def test_what_stands_out_is_first_and_a_refusal_of_the_method_last(tmp_path: Pat
         lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[]))
     log = write(tmp_path / "x.jsonl", lines)
     shown = run("summary", log).stdout.splitlines()
-    assert shown[0].strip() == "Failed against succeeded"
-    assert shown[-1].endswith("uses no method.") and shown[-1].startswith("Nothing in the log tells what one agent")
+    assert shown[0] == "What failed"
+    last = shown.index("To do more")
+    assert shown[last - 2].startswith("Nothing in the log tells what one agent") and last > len(shown) - 4
     rows = [line for line in shown if line.endswith("*")]
     assert len(rows) == 1 and rows[0].startswith("traces with reviewer ")
     start = "Same information as traces with reviewer: "

@@ -65,6 +65,7 @@ def test_validate_for_programs(bad: Path) -> None:
     assert [p["kind"] for p in found["problems"]] == ["cycle"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.0, 1e7])
 def test_every_command_names_groups_that_single_precision_changes(tmp_path: Path, offset: float) -> None:
     """`compose` wrote advantages of which a third had another sign, `compare` and `summary` were silent."""

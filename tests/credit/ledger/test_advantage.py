@@ -254,6 +254,7 @@ def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated])
         ledger.advantage("control", scale="nonsense")
 
 
+@pytest.mark.slow
 def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
     signal = world.compose([], rule=Shares()).advantage("even")
@@ -368,6 +369,7 @@ def test_a_group_of_equal_rewards_is_measured_by_the_others() -> None:
     assert credit.compose(graph, reward, [claim]).advantage("entry").largest == pytest.approx(5)  # 20 over 4
 
 
+@pytest.mark.slow
 def test_a_trace_without_an_outcome_is_a_condition() -> None:
     """Runs that a choice let time out have no outcome: without them the choice costs nothing."""
     words = "outcomes: not checked: none that counts in 1 of 4 traces"

@@ -187,6 +187,7 @@ def test_traces_without_reward_and_wrong_claims(team: Made, found: Audit) -> Non
         audit(traces.graph, reward, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("error", "words"), [(np.inf, ", all with one weight: no stated error of b"), (0.2, "")])
 def test_a_receipt_says_which_source_stated_no_error(team: Made, error: float, words: str) -> None:
     """One source without an error makes all of them weigh alike."""
@@ -428,7 +429,7 @@ def siblings(path: Path) -> Path:
     return path
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("explained", [(0, 5), range(8)], ids=["two", "all"])
 def test_a_measured_increment_is_paid_in_full_beside_a_claim_of_places(
     explained: Sequence[int], tmp_path: Path

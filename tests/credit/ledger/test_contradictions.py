@@ -45,6 +45,7 @@ def test_a_claim_that_holds_the_outcome_with_the_other_sign_is_refused() -> None
     assert "correlates with R − b by -1.0000" in batch.signal(at_first(-batch.outcome)).refused["critic"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_claim_that_holds_the_outcome_of_its_trace_is_refused_though_it_declares_not_to(everywhere: bool) -> None:
     """Taken from the return of every later action it left a gradient of 0, and the condition "held"."""

@@ -137,6 +137,7 @@ def test_a_trace_without_reward_has_empty_entries_and_infinities_are_refused(wor
     assert "outside the range" in beyond.refused_traces[0] and "left out" in beyond.warnings[-1]
 
 
+@pytest.mark.slow
 def test_one_trace_outside_the_range_is_left_out_and_no_other(world) -> None:
     traces, truth, _ = world
     trace = np.asarray(traces.graph.trace_ids)
@@ -267,6 +268,7 @@ def test_a_trace_without_an_outcome_has_no_amounts(world, tmp_path) -> None:
         assert {row["amount"] for row in csv.DictReader(file) if row["trace"] == lacking} == {""}
 
 
+@pytest.mark.slow
 def test_a_ledger_says_which_claims_hold_the_luck_after_the_last_action() -> None:
     """`outcome` was 0 with the luck R − V_T in the entry of the last action, and nothing said so."""
     world = World()

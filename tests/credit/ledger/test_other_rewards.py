@@ -130,6 +130,7 @@ def test_evidence_of_the_outcome_measures_no_other_channel(method: str, key: str
     assert "which does not measure 'finish_rate'" in both.refused[f"finish_rate/{method}"]
 
 
+@pytest.mark.slow
 def test_evidence_that_methods_can_do_without_measures_no_other_channel_either() -> None:
     """Asked for by name, a critic's q_value of the outcome entered claims about other rewards; so did its value."""
     evidence = {"context": ["c"] * 4, "node": list("abcd"), "q_value": [0.5] * 4, "value": [0.25] * 4}

@@ -47,6 +47,7 @@ def test_the_command_prints_them() -> None:
     assert CliRunner().invoke(cli, ["methods", "--catalog", "x.jsonl"]).exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_name_whose_code_is_not_the_papers_says_so() -> None:
     """IGPO led to a function that divides sums, without a word; of M-GRPO nothing but a review was read."""
     by_name = {row.name: row for row in CATALOG}

@@ -98,6 +98,7 @@ def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: 
     assert alone.baseline != "rloo" and alone.trained_with == ""  # not compared, so not cited
 
 
+@pytest.mark.slow
 def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_training(tmp_path: Path) -> None:
     found = advice(write(tmp_path / "x.jsonl", agents=2, value=0.5))
     assert methods(found)["message"] == methods(found)["orchestrator"] == "gae"
@@ -108,6 +109,7 @@ def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_trai
     assert agent.method == "dr_mas" and not agent.unbiased and "biased" in agent.why
 
 
+@pytest.mark.slow
 def test_a_ledger_to_read_has_only_claims_that_a_ledger_takes(tmp_path: Path) -> None:
     """`puppeteer`, a return without values, was recommended for a ledger, which refused it."""
     counted = advice(write(tmp_path / "x.jsonl", tokens=lambda i, k: 3 + i))
@@ -138,6 +140,7 @@ def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path)
     assert methods(advice(log))["turn"] == "gae"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alternatives", [1, 2])
 def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternatives: int) -> None:
     def context(i: int, k: int) -> str:
@@ -191,6 +194,7 @@ def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longe
     assert "would need, or why not" in CliRunner().invoke(cli, ["choose", str(path)]).stdout
 
 
+@pytest.mark.slow
 def test_one_context_of_two_tasks_has_no_siblings(tmp_path: Path) -> None:
     """`c3` was recommended, and refused every action."""
 
@@ -422,6 +426,7 @@ def test_the_questions_of_the_survey_are_answered_by_counts(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_method_is_said_to_tell_actions_apart_where_its_numbers_do(tmp_path: Path, seed: int) -> None:
     """discounted_return and turn_baseline were named where all rewards at events came after all actions of a trace."""
@@ -511,6 +516,7 @@ def test_advantages_of_returns_are_set_beside_returns() -> None:
     assert effect == "standard deviation over 4 actions: returns 2.5, advantages 5"
 
 
+@pytest.mark.slow
 def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path) -> None:
     """Rewards at one time had "no bias" in the table, and a note elsewhere."""
 
@@ -618,6 +624,7 @@ def test_groups_of_several_versions_train_together(
         assert written_effect(tmp_path, found["report"]) in found["trial"]["effect_of_report"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agents", "open_"),
     [(True, "several instances of one name (here none)"), (False, "event_reward is the outcome again")],
@@ -637,6 +644,7 @@ def test_what_leaves_a_bias_open_is_the_condition_of_the_command(agents: bool, o
     assert lines[1].startswith("if not: credit assign ")
 
 
+@pytest.mark.slow
 def test_claims_of_several_versions_enter_no_training(tmp_path: Path) -> None:
     """Siblings of two versions have no mean of 0 under either; `control` took them."""
 
@@ -671,6 +679,7 @@ def test_a_baseline_of_other_versions_has_no_bias(weighed: bool) -> None:
     assert bias < 1e-6 if weighed else bias > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_table_without_turns_is_told_where_a_method_compares_them(turns: bool, tmp_path: Path) -> None:
     """A planner's first and last rows were one turn, and other numbers than with a column, without a word."""

@@ -163,6 +163,7 @@ def test_games_of_which_some_end_in_a_draw_are_advised_as_they_are_assigned(tmp_
     assert all(valid for _, valid in advantages(path, "rloo").values())
 
 
+@pytest.mark.slow
 def test_what_compares_agents_anyway_keeps_odd_traces(tmp_path: Path) -> None:
     """No comparison is switched by them: games that mostly end in a draw train by those that do not."""
     runs = drawn(5, 2)

@@ -328,6 +328,7 @@ def test_an_effect_is_no_contrast_with_what_else_was_possible(method: str) -> No
     assert effect.estimand == "effect" and "state estimand 'contrast'" in ledger.refused[method]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("null", [[0.5, None, 0.25, 0.0], pa.array([0.5, None, 0.25, 0.0]),
     pd.Series([0.5, np.nan, 0.25, 0.0]), np.ma.masked_array([0.5, np.nan, 0.25, 0.0], [0, 1, 0, 0])])  # fmt: skip
 def test_a_null_reward_of_a_row_counts_nothing_and_is_said(null: Any, tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_what_is_assumed_of_a_function_is_not_printed_as_a_finding(folder: Path)
     assert method_page("rloo").facts["unbiased"] == "yes"
 
 
+@pytest.mark.slow
 def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_no_table_is_written_of_draws(module: str, name: str, tmp_path: Path) ->
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_function_with_a_seed_is_one_of_its_arguments(module: str) -> None:
     assert measure(f"{module}:seeded", "relay-and", 2).answered > 0
     rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])[2]

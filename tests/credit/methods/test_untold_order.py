@@ -60,6 +60,7 @@ def test_edges_and_contexts_tell_who_was_first(
     assert untold_traces(traces, credit.METHODS["discounted_return"], {}, ["event_reward"]) == untold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", [(), ("01", "12", "23")])
 def test_choose_and_assign_say_what_follows(edges: tuple[str, ...], tmp_path: Path) -> None:
     """`choose` had "no bias" of turn_baseline, and `assign` took the order of the list without a word."""

@@ -114,7 +114,7 @@ def answers(traces: Traces) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_and_native_traces_of_one_log_have_the_same_answers(seed: int, tmp_path: Path) -> None:
     """A table lost tools, errors and systems, and its agents had models that they never asked."""

@@ -252,7 +252,7 @@ def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swa
     assert "no model has" not in sides["but"] and "within each model" not in sides["but"]
     why = f"The model of {swapped} changed with the side, so what it did to success cannot be told from the rest."
     assert sides["caveats"] == [why]
-    assert f"{swapped} -0.00455 (big to mid -0.0053, tokens +0.00075)" in sides["by_agent"]
+    assert f"{swapped} -0.00455* (big to mid -0.0053, tokens +0.00075)" in sides["by_agent"]
 
 
 def test_what_a_swapped_model_does_to_money_is_told_before_the_least_agents() -> None:
@@ -944,9 +944,9 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     assert lost["success"] == ([str(old), str(new)], "the trace has no outcome")
     assert lost["tokens"] == ([str(new)], "an action has no count of tokens")
     assert not lost.keys() & {row["metric"] for row in told["differences"]}
-    (line,) = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
-    assert "success (the trace has no outcome)" in line and line.startswith("no number on either side: ")
-    assert f"; on {new}: tokens, protocol_overhead (an action has no count of tokens)" in line
+    lines = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
+    assert "no number on either side: success (the trace has no outcome)" in lines
+    assert f"no number on {new}: tokens, protocol_overhead (an action has no count of tokens)" in lines
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
@@ -971,7 +971,8 @@ def test_costs_that_no_trace_of_a_side_has_whole_are_shown_as_bounds(tmp_path: P
     assert not bounds.keys() & {row["metric"] for row in told["differences"]}
     shown = run(*sides).stdout
     assert ["money", "6", "≥", "13", "not", "compared", "2"] in [line.split() for line in shown.splitlines()]
-    assert shown.splitlines()[0].split()[:3] == ["metric", "old", "new"]  # not the paths, which no table has room for
+    table = shown.partition("\n\n")[2].split()
+    assert table[:3] == ["metric", "old", "new"]  # not the paths, which no table has room for
     assert "known in part: tokens (an action has no count of tokens), money" in shown
     assert told["but"] == ("cost is not compared, because on new an action has no count of tokens, read or generated")
     assert "no number on new: money" not in shown
@@ -1049,7 +1050,7 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     shown = run("metrics", log, "--sides", "system").stdout
     assert ["logged_money", "2", "1", "-1"] in [line.split()[:4] for line in shown.splitlines()]
     assert (
-        shown.split()[:4] == ["metric", "a", "b", "change"]
+        shown.partition("\n\n")[2].split()[:4] == ["metric", "a", "b", "change"]
         and "1 trace without a side" in shown
         and "traces: 4 and 4" in shown
     )
@@ -1103,7 +1104,7 @@ def test_an_amount_has_the_interval_of_its_ratio(paired: bool, draws: int) -> No
         assert row.low < row.difference < (row.high or 0)
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [(3, 1), (8, 1), (1, 8), (2, 2)])
 def test_a_ratio_within_tasks_does_not_lean_to_the_side_of_fewer_runs(runs: tuple[int, int]) -> None:
     """A mean of 8 runs takes in the rare large ones: the ratio of 1 run to it was 0.7 of the true one."""
@@ -1231,7 +1232,7 @@ APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], fl
 """A metric, the differences of tasks, of amounts of their logarithms, and the true mean."""
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize(
     ("world", "seeds"),
@@ -1284,11 +1285,33 @@ def test_numbers_of_a_team_that_is_one_agent_have_a_line_and_no_rows(tmp_path: P
     told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
     assert {"team_peak", "team_mean", "team_births", "team_deaths", "parallelism"} <= {*told["same"]}
     assert not {*told["same"]} & {row["metric"] for row in told["differences"]}
-    assert f"the same number in all traces: {', '.join(told['same'])}" in told["lines"]
+    assert f"the same to three digits in all traces: {', '.join(told['same'])}" in told["lines"]
     printed = run("metrics", log).stdout  # without sides they had rows, which say nothing
-    (line,) = re.findall(r"\nthe same number in all traces that have one \((\d+)\): (.*)\n", printed)
+    (line,) = re.findall(r"\nthe same to three digits in all traces that have one \((\d+)\): (.*)\n", printed)
     assert int(line[0]) == len(line[1].split(", ")) and {"team_peak 1", "parallelism 1"} <= {*line[1].split(", ")}
     assert not re.search("^(team|parallelism)[a-z_]* +[0-9]", printed, re.MULTILINE) and "\nsuccess " in printed
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_team_in_which_nothing_runs_at_once_has_no_speed_up(tmp_path: Path, at_once: bool) -> None:
+    """Rounded and idle seconds gave "speed_up 0.9999 0.9997 *", and a star that said that a serial team had slowed."""
+    rng, lines = np.random.default_rng(2), []
+    for i in range(96):
+        events, now = [], 1.7e9 + 1000 * i
+        for k, seconds in enumerate(rng.uniform(1, 5, 4).tolist()):
+            start = now - 4 * (at_once and k == 2 and i % 4 == 1)
+            more = {"model": "ab"[i % 2], "t": round(start, 3), "seconds": round(seconds, 3)}
+            events.append({"id": f"e{k}", "type": "message", "agent": "xy"[k % 2], **more})
+            now = start + seconds + (0.02, 0.05)[i % 2]
+        causes = [(0, 1), (0, 2), (1, 3), (2, 3)] if at_once else [(0, 1), (1, 2), (2, 3)]
+        edges = [{"src": f"e{one}", "dst": f"e{other}", "type": "causal"} for one, other in causes]
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=edges, costs={}))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "model", "--json").stdout)
+    named = {row["metric"] for row in told["differences"]}
+    lost = {one["metric"]: one["reason"] for one in told["uncompared"]}
+    assert ("speed_up" in named) == at_once and lost.get("speed_up") == (None if at_once else "nothing ran at once")
+    assert "parallelism" in told["same"] and ("parallelism_seconds" in told["same"]) == (not at_once)
 
 
 def test_an_end_of_an_interval_that_was_moved_has_a_mark(tmp_path: Path) -> None:
@@ -1336,11 +1359,11 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
             assert sum(one[of] for one in agents) == pytest.approx(row[of], rel=1e-9)
         assert agents[0]["first"] == 0 and agents[0]["difference"] == agents[0]["second"] > 0.9 * row["difference"]
         printed = run("metrics", log, "--sides", "system", *more).stdout
-        assert "\nCosts of each agent on each side: credit costs --by system,agent\n" in printed
+        assert "\n`credit costs --by system,agent` has the costs of each agent on each side.\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
-        assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; agents not tested.")
+        assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; * beyond chance.")
         rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
-        assert f"by agent: reviewer {agents[0]['difference']:+.3g}, 2 others together {rest};" in line
+        assert f"by agent: reviewer {agents[0]['difference']:+.3g}*, 2 others together {rest};" in line
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -1371,7 +1394,9 @@ def test_a_difference_of_money_is_split_into_models_tokens_and_tools(tmp_path: P
     assert planner["of_tokens"] == pytest.approx(planner["difference"], rel=1e-9)
     line = told["by_agent"]
     models, signs = ("large to small", "-+-") if turned else ("small to large", "+-+")
-    assert f"coder {signs[0]}0.0495 ({models} {signs[0]}0.0405, tokens {signs[1]}0.011, tools {signs[2]}0.02), " in line
+    assert (
+        f"coder {signs[0]}0.0495* ({models} {signs[0]}0.0405, tokens {signs[1]}0.011, tools {signs[2]}0.02), " in line
+    )
     assert len(line.partition(";")[0].split()) <= MOST_WORDS
 
 
@@ -1393,9 +1418,105 @@ def test_the_agent_that_says_more_is_named_where_money_is_known(tmp_path: Path) 
         told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
         assert [*told["agents"]] == metrics
         for sentence in (told["by_agent"], told["origin"]):
-            assert "tokens generated of a trace +320, by agent: planner +320; agents not tested" in sentence, sentence
+            assert "tokens generated of a trace +320, by agent: planner +320*; * beyond chance" in sentence, sentence
             assert ("by agent: worker -" in sentence) == ("money" in metrics)
         assert told["agents"][metrics[0]][0]["agent"] == "worker" or metrics == ["tokens"]
+
+
+def test_an_agent_whose_own_cost_changed_is_named_where_the_sum_is_undecided(tmp_path: Path) -> None:
+    """A drafter's model five times as dear was no part of "What changed": another agent's tokens hid it in the sum."""
+    lines = [
+        trace(f"t{i}", f"q{i // 2}", 1.0, edges=[], system=f"v{i % 2}", events=[
+            {"id": "d", "type": "message", "agent": "drafter", "model": ("small", "large")[i % 2], "tokens": 100},
+            {"id": "c", "type": "message", "agent": "classifier", "model": "large",
+             "tokens": 900 + 800 * (i // 2 % 2 == i % 2) - 90 * (i % 2)},
+            {"id": "r", "type": "message", "agent": "router", "model": "small", "tokens": 1 + i % 2},
+        ])
+        for i in range(24)
+    ]  # fmt: skip
+    log, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
+    prices.write_text("model,input,output\nsmall,0,1\nlarge,0,5\n")
+    table = ["--sides", "system", "--prices", prices]
+    told = json.loads(run("metrics", log, *table, "--json").stdout)
+    (money,) = [row for row in told["differences"] if row["metric"] == "money"]
+    assert not money["stands_out"] and told["changed"].endswith("; up: money of drafter")
+    sentence = "money of a trace -0.000049, within chance, by agent: classifier -0.00045, "
+    drafter = "drafter +0.0004* (small to large +0.0004)"
+    for of in (told["by_agent"], told["origin"]):
+        assert f"{sentence}{drafter}, 1 other +0.000001" in of and of.endswith("; * beyond chance")
+    assert [one["agent"] for one in told["agents"]["money"] if one["stands_out"]] == ["drafter"], "not the cheap router"
+    same = [*prices.read_text().splitlines()[:2], "large,0,1", ""]
+    prices.write_text("\n".join(same))
+    told = json.loads(run("metrics", log, *table, "--json").stdout)
+    assert "drafter" not in told["changed"] and told["by_agent"].endswith("; agents within chance")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [(2, 2), (2, 5)])
+def test_agents_of_sides_that_are_alike_are_named_in_one_of_twenty_comparisons_at_most(runs: tuple[int, int]) -> None:
+    rng, found, worlds = np.random.default_rng(3), 0, 200
+    task, side = np.repeat(np.arange(20), sum(runs)), np.tile(np.repeat([0, 1], runs), 20)
+    for _ in range(worlds):
+        hard = np.exp(rng.normal(size=20))[task]
+        acts = [(i, agent) for i in range(len(task)) for agent in "abcde" if agent != "e" or rng.random() < 0.4]
+        rows = [i for i, _ in acts]
+        _, _, columns = credit.from_columns(
+            group=task[rows], trace=rows, agent=[agent for _, agent in acts], reward=np.zeros(len(rows)),
+            tokens=np.ceil(100 * hard[rows] * np.exp(0.7 * rng.normal(size=len(rows)))).astype(int),
+        )  # fmt: skip
+        measured = costs_of_traces(columns.traces)
+        compared = compare_sides(columns.traces, Sides(("x", "y"), side, ("x", "y")), measured | {
+            "success": numbered(np.ones(len(task)))})  # fmt: skip
+        tests = [one.test for one in compared.agents["tokens"]]
+        assert len(tests) == 5
+        found += any(test is not None and test.stands_out for test in tests)
+    assert found / worlds < 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
+
+
+def test_how_many_failed_is_told_of_each_side_and_of_tasks_that_both_ran(tmp_path: Path) -> None:
+    """41 % of all traces failed on both sides, and 39 against 28 % on tasks that both ran: hard ones were on one."""
+    of = [("old", "q", 0), ("old", "q", 1), ("new", "q", 1), ("new", "hard", 0), ("old", "lost", None)]
+
+    def told(some: list[tuple[str, str, int | None]]) -> str:
+        lines = [trace(f"t{i}", task, won, system=system) for i, (system, task, won) in enumerate(some)]
+        log = write(tmp_path / "x.jsonl", lines)
+        return str(json.loads(run("metrics", log, "--sides", "system=old,new", "--json").stdout)["failed"])
+
+    assert told(of) == "old 1 of 2 (50 %), new 1 of 2 (50 %); on tasks that both ran, 1 of 2 (50 %) and 0 of 1 (0 %)"
+    assert told(of[:3]) == "old 1 of 2 (50 %), new 0 of 1 (0 %)"
+    assert told(of[:2] + of[3:]) == "old 1 of 2 (50 %), new 1 of 1 (100 %)", "no task is on both sides"
+    assert told([*of[:2], ("new", "q", None)]) == ""
+
+
+def test_a_row_whose_change_rounds_to_nothing_says_so(tmp_path: Path) -> None:
+    """`0.99912, 0.9991, -1.63e-05, typical ×0.999985 (0.99994 to 1.00002), would be seen typical ×1`."""
+    rng, side, task = np.random.default_rng(0), np.tile([0, 1], 12), np.arange(24) // 2
+    traces = traces_of([f"q{t}" for t in task])
+    nearly = 40 + task + 1e-4 * rng.normal(size=24)
+    unsure = np.where(side == 1, nearly[[i ^ 1 for i in range(24)]], nearly) * np.exp(0.5 * (side - 0.5) * (-1) ** task)
+    metrics = {"tokens": numbered(nearly), "speed_up": numbered(nearly), "team_mean": numbered(unsure)}
+    rows = side_differences(traces, metrics | {"speed_up": numbered(nearly[::-1])}, side)
+    found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
+    assert [(row.metric, row.is_alike) for row in rows] == [("tokens", True), ("speed_up", True), ("team_mean", False)]
+    assert [row.metric for row in found.shown()] == ["tokens", "team_mean"], (
+        "a cost is asked for; undecided is not alike"
+    )
+    assert "the same to three digits: speed_up" in found.lines()
+    lines = []
+    for i, t in enumerate(task.tolist()):
+        event = {"id": "e", "type": "message", "agent": "a", "tokens": 100_000 + 1000 * t + i}
+        lines.append(trace(f"t{i}", f"q{t}", 1.0, edges=[], system=f"v{i % 2}", events=[event]))
+    printed = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", "system").stdout
+    assert re.search(r"\ntokens +105,511 +105,511 +the same ", printed)
+
+
+def test_money_has_no_end_at_1() -> None:
+    """A new agent's 0.0065 a trace, 0 before, had an interval from -0.18: 0 and 1 were taken for chances."""
+    side, task = np.repeat([0, 1], 20), np.arange(40)
+    value, traces = np.where(side == 1, 0.005 + task / 40_000, 0.0), traces_of([f"q{t}" for t in task])
+    for unit in (1.0, 1000.0):
+        (row,) = side_differences(traces, {"money": numbered(unit * value)}, side)
+        assert row.stands_out and row.low is None
 
 
 def test_a_difference_of_many_agents_names_few(tmp_path: Path) -> None:
@@ -1406,8 +1527,8 @@ def test_a_difference_of_many_agents_names_few(tmp_path: Path) -> None:
         for i in range(20)
     ]  # fmt: skip
     printed = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", "system").stdout
-    told = "a0 +9, a1 +8, a2 +7, a3 +6, a4 +5, 4 others together +10"
-    assert f"\nTokens generated of a trace +45, by agent: {told}; agents not tested.\n" in printed
+    told = "a0 +9*, a1 +8*, a2 +7*, a3 +6, a4 +5, 4 others together +10"  # 6 of 135 is below 5 %
+    assert f"\nTokens generated of a trace +45, by agent: {told}; * beyond chance.\n" in printed
 
 
 def test_a_cost_of_whole_traces_has_no_agents() -> None:
@@ -1454,24 +1575,74 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
-def test_sides_that_no_date_orders_say_so_with_their_table(tmp_path: Path) -> None:
-    """`What changed from new to old` stood there, since n comes before o; why went to standard error alone."""
+def test_the_baseline_is_the_side_before_the_other_or_the_first_name(tmp_path: Path) -> None:
+    """`What changed from new to old` stood there, since one trace of new began first where both ran at once."""
 
-    def order(log: Path, sides: str = "system") -> str:
+    def order(log: Path, sides: object = "system") -> str:
         told = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
         printed = run("metrics", log, "--sides", sides)
-        (said,) = [line for line in told["lines"] if " turns them" in line] or [""]
-        assert said in printed.stdout and printed.stderr == "" and said in (*told["caveats"][:1], "")
-        return said
+        (said,) = [line for line in told["lines"] if " is the baseline" in line] or [""]
+        assert said in printed.stdout and printed.stderr == ""
+        assert (said in told["caveats"]) == ("by its name" in said) and said.startswith(told["sides"][0] * bool(said))
+        turn = [line for line in told["hints"] if line.endswith(" turns the sides.")]
+        assert all(f"\nTo do more\n{line}\n" in printed.stdout for line in turn)
+        return " ".join([said, *turn])
 
-    turned = "--sides system=old,new turns them."
+    turned = "`--sides system=old,new` turns the sides."
     log = halves(tmp_path, dated=False)
-    assert order(log) == f"No dates order the sides, so new stands first by its name; {turned}"
+    assert order(log) == f"new is the baseline by its name, since no dates order the sides. {turned}"
     assert order(log, "system=old,new") == ""
-    both = halves(tmp_path, dated=True)  # as in a test of two versions
-    assert order(both) == f"Both sides ran at once, and new began first; {turned}"
-    lines = [dated(f"t{i}", f"q{i}", i, model="m", system=("old", "new")[i // 20]) for i in range(40)]
-    assert order(write(tmp_path / "after.jsonl", lines)) == ""
+    days = [(0, 4, 5, 6, 7), (1, 2, 3, 8, 9)]  # each side begins later in 12 or 13 of 25 pairs
+    for first, names in ((days[0], ("v9", "v10")), (days[1], ("v10", "v9"))):
+        lines = [dated(f"{name}-{day}", f"q{i}", day, model="m", system=name)
+                 for name, of in zip(names, (first, days[first == days[0]]), strict=True)
+                 for i, day in enumerate(of)]  # fmt: skip
+        both = write(tmp_path / "both.jsonl", lines)
+        at_once = "v9 is the baseline by its name, since both sides ran at once"
+        assert order(both) == f"{at_once}. `--sides system=v10,v9` turns the sides."
+    table = tmp_path / "sides.csv"
+    for names in (("v9", "v10"), ("v10", "v9")):
+        rows = sorted((line["trace_id"] for line in lines), key=lambda row: names.index(row.split("-")[0]))
+        table.write_text("trace,side\n" + "".join(f"{row},{row.split('-')[0]}\n" for row in rows))
+        said = order(both, table)
+        assert said.startswith(
+            f"{names[0]} is the baseline by the table's order, since both sides ran at once. A row of "
+        )
+    for late, words in ((40, ""), (10, "mostly ")):
+        lines = [dated(f"t{i}", f"q{i % 20}", i if i < 39 else late - 1, model="m", system=("old", "new")[i // 20])
+                 for i in range(40)]  # fmt: skip
+        assert order(write(tmp_path / "after.jsonl", lines)) == f"old is the baseline, since it ran {words}before new."
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
+    """A lead had swapped the reviewer's model in one version: `--sides model` knew the lead's alone."""
+    rng, lines = np.random.default_rng(0), []
+    good: dict[tuple[str, int], list[float]] = {}
+    for i in range(96):
+        task, new = i // 4, i % 2
+        models = {"lead": "l", "coder": ("m", "n")[new * both], "reviewer": ("a", "b")[new]}
+        if i % 19 == 0:
+            del models["reviewer"]  # was not reached
+        events = [{"id": f"e{k}", "type": "message", "agent": agent, "model": model, "tokens": 9}
+                  for k, (agent, model) in enumerate(models.items())]  # fmt: skip
+        outcome = float(rng.random() < (0.3, 0.9)[new])
+        lines.append(trace(f"t{i}", f"q{task}", outcome, events=events, edges=[], system="team"))
+        if "reviewer" in models:
+            good.setdefault((models["reviewer"], task), []).append(outcome)
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "model:reviewer", "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    means = [np.mean([np.mean(good[model, task]) for task in range(24)]) for model in "ab"]
+    assert told["sides"] == ["a", "b"] and [row["first"], row["second"]] == pytest.approx(means) and row["stands_out"]
+    none = "6 traces without a side, where no model of reviewer is stated"
+    assert none in told["lines"] and f"{none}." in told["caveats"]
+    others = "the sides differ in the model of an agent, too (coder: m in 100 % against 0 %, coder: n in 0 % against"
+    assert told["but"].startswith(others) if both else told["but"] == ""
+    assert json.loads(run("metrics", log, "--sides", "model:reviewer=b,a", "--json").stdout)["sides"] == ["b", "a"]
+    assert "model of the traces that were read: 'l'" in (wrong := run("metrics", log, "--sides", "model").stderr)
+    assert "model:reviewer" in wrong and "model:reviewer" in run("metrics", log, "--sides", "model:reviewr").stderr
+    assert "system:lead does not exist" in run("metrics", log, "--sides", "system:lead").stderr
 
 
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
@@ -1585,7 +1756,7 @@ def test_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_at_most_w
 
 @pytest.mark.parametrize("times", [1.00006, 1.2])
 @pytest.mark.parametrize("metric", ["speed_up", "tokens", "success", "errors"])
-def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, times: float) -> None:
+def test_what_three_digits_round_away_has_a_mark_and_no_sentence(metric: str, times: float) -> None:
     """`speed_up 1.00006 times` was sure, since all tasks rose alike, and stood in the sentence on what changed."""
     random, side = np.random.default_rng(0), np.arange(40) % 2
     level = random.uniform(0.4, 0.7, 20) if metric == "success" else random.uniform(1, 5, 20)
@@ -1595,7 +1766,7 @@ def test_what_three_digits_round_away_has_a_star_and_no_sentence(metric: str, ti
     sides = Sides(("a", "b"), side, ("a", "b"))
     found = SideComparison(sides, [row], [], [], np.arange(40) // 2)
     said = f"{found.changed()} {found.numbers()}"
-    assert row.stands_out and row.worth_telling == (times > 1.1)
+    assert row.stands_out and row.mark == ("*" if row.worth_telling else "≈") and row.worth_telling == (times > 1.1)
     if metric == "speed_up":  # not asked of a change
         assert ("other metrics: speed up" in said) == (times > 1.1)
     else:

@@ -145,6 +145,7 @@ def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
             assert found[name][metric] == wanted, (name, metric)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["native", "otlp", "survey"])
 def test_a_stop_is_a_stop_in_three_forms(form: str, tmp_path: Path) -> None:
     """The survey's form has no such type: its stops were messages of the lead, and the overhead was half as much."""
@@ -484,3 +485,16 @@ def test_a_user_who_speaks_to_two_agents_links_neither_to_the_other(
             at[target] = record.event(f"{target}2", EventType.MESSAGE, target, action=True)
         record.edge(at[source], at[target], EdgeType.MESSAGE)
     assert TeamFacts(assemble([record])).linked.tolist() == [linked]
+
+
+def test_events_that_follow_one_another_have_no_parallelism_where_clocks_overlap(tmp_path: Path) -> None:
+    """A team of one agent had 1.07 seconds of work over those on its path, and a star beside its next version."""
+    steps = [event(name, "message", "x", 2 * i, seconds=2.5) for i, name in enumerate("abcd")]
+    chain = [edge(f"{one} {other} temporal") for one, other in ("ab", "bc", "cd")]
+    log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "events": steps, "edges": chain}
+    fork = {"trace_id": "u", "edges": [edge("a b causal"), edge("a c causal"), edge("b d causal"), edge("c d causal")]}
+    at = {"a": 0.0, "b": 2.5, "c": 2.5, "d": 5.0}
+    fork["events"] = [event(name, "message", name, time, seconds=2.5) for name, time in at.items()]
+    found = by_trace(native(tmp_path, log, log | fork))
+    assert (found["t"]["parallelism_seconds"], found["t"]["speed_up"]) == (1, 1)
+    assert found["u"]["parallelism_seconds"] == pytest.approx(4 / 3) and found["u"]["speed_up"] > 1

@@ -400,8 +400,8 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
         assert method.input_value() == "rloo" and by.input_value() == "tool"
         assert page.get_by_label("Colour by credit of").input_value() == "rloo"  # the page opens on one method
         assert by.locator("option").all_text_contents() == ["tool", "type"]
-        assert "Nothing in the log tells what one action did" in (who.text_content() or "")
-        assert who.locator("code").first.text_content() == "credit score reliability"
+        assert "nothing in the log tells what one action did" in (who.locator("summary").text_content() or "")
+        assert "credit choose" in page.locator("#more code").all_text_contents()
         method.select_option("turn_baseline")
         assert "Ended traces" not in (who.text_content() or "")  # all have one turn
         assert len(who.locator("thead th").all_text_contents()) == 4  # no advantage, which would read as a ranking
@@ -484,7 +484,7 @@ def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
         text = "".join(opened.page.locator("#who, #ledger").all_text_contents())
         assert "No group can be compared: each has one trace." in text and "`" not in text
         assert opened.page.locator("#who table").count() == 0
-        assert "--groups FILE" in opened.page.locator("#who code").all_text_contents()
+        assert "--groups FILE" in opened.page.locator("#more code").all_text_contents()
         assert "gae" in opened.page.locator("#ledger code").all_text_contents()
 
 
@@ -497,25 +497,58 @@ def test_sections_that_tell_nothing_are_folded(window: Any, tmp_path: Path, meth
     with window((tmp_path / "page.html").as_uri()) as opened:
         page = opened.page
         until(page, "document.querySelector('#explorer .about').textContent")
-        who = page.locator("#who > details")
-        assert who.count() == (method == "rloo") and page.locator("#who .note").first.is_visible()
-        if method == "rloo":
-            assert page.locator("#who > div .note").first.is_visible(), "why it is so stands above"
-            assert not page.locator("#who select").first.is_visible()
-            who.locator("summary").click()
-            assert page.locator("#who select").first.is_visible()
-        assert page.locator("#ledger > details").count() == who.count() and opened.complaints == []  # sums of 0
+        for name in ("who", "ledger"):  # sums of 0
+            assert page.locator(f"#untold > details#{name}").count() == (method == "rloo")
+            assert page.locator(f"nav a[href='#{name}']").count() == (method != "rloo")
+            if method == "rloo":
+                assert not page.locator(f"#{name} select").first.is_visible()
+                page.locator(f"#{name} > summary").click()
+            assert page.locator(f"#{name} select").first.is_visible()
+        said = page.locator("#who > summary").all_text_contents()
+        assert all(one.startswith("Who earned the reward: nothing in the log tells what") for one in said)
+        assert opened.complaints == []
     alone = read(tmp_path, [trace(i, f"g{i}", "x") for i in range(3)])  # groups of one have no increments
     write_page(Findings.of(alone, {"rloo": credit.run(alone, "rloo")}), tmp_path / "alone.html")
     with window((tmp_path / "alone.html").as_uri()) as opened:
         until(opened.page, "document.querySelector('#explorer .about').textContent")
-        assert opened.page.locator("#ledger li").first.is_visible()
-        assert (
-            not opened.page.locator("#ledger select").is_visible()
-            and not opened.page.locator("#who select").first.is_visible()
-        )
-        opened.page.locator("#ledger summary").click()
+        assert not any(opened.page.locator(f"#{name} select").first.is_visible() for name in ("who", "ledger"))
+        opened.page.locator("#ledger > summary").click()
         assert opened.page.locator("#ledger select").is_visible() and opened.complaints == []
+
+
+def test_commands_stand_in_one_place(window: Any, tmp_path: Path) -> None:
+    """`--group-by task`, `--success-at` and `credit choose` stood within sentences for readers without a shell."""
+    records = [
+        trace(i, f"q{i % 4}", "x") | {"system": "ab"[i // 8], "rewards": {"team": (i % 5) / 4}} for i in range(16)
+    ]
+    graded = read(tmp_path, records)
+    of_sides = Sides(
+        ("b", "a"),
+        np.arange(16) // 8,
+        ("b", "a"),
+        {},
+        "system",
+        "b is the baseline",
+        "`--sides system=a,b` turns the sides.",
+        True,
+    )
+    claims = {name: credit.run(graded, name) for name in ("rloo", "gae")}
+    write_page(Findings.of(graded, claims, sides=of_sides), tmp_path / "graded.html")
+    alone = read(tmp_path, [trace(i, f"q{i}", "x") for i in range(2)])
+    write_page(Findings.of(alone, {"rloo": credit.run(alone, "rloo")}), tmp_path / "alone.html")
+    write_page(Findings.of(read(tmp_path, [trace(0, "q", "x") | {"rewards": {}}]), {}), tmp_path / "triage.html")
+    told: dict[str, set[str]] = {}
+    for name in ("graded", "alone", "triage"):
+        with window((tmp_path / f"{name}.html").as_uri()) as opened:
+            shown(opened.page)
+            for place in ("#lead", "#tiles", "main > section:not(#more):not(#explorer):not(#read)"):
+                for text in opened.page.locator(place).all_inner_texts():
+                    assert not re.search(r"(^|\s)--[a-z]|\bcredit [a-z]+ [A-Z-]|\bcredit (choose|label)", text), text
+            told[name] = {text.split()[0] for text in opened.page.locator("#more code").all_text_contents()}
+    assert told == {
+        "graded": {"--success-at", "--sides", "--group-by", "credit", "--prices"},
+        "alone": {"--groups", "trace", "group", "credit", "--prices"}, "triage": {"credit", "--prices"},
+    }  # fmt: skip
 
 
 def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages: dict[str, str]) -> None:
@@ -524,11 +557,11 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         shown(page)
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
-        rest = ["costs", "success", "read", "doctor", "decisions", "card"]  # nothing about training
+        rest = ["costs", "success", "read", "doctor", "decisions", "card", "untold", "more"]  # nothing about training
         assert order == links == ["triage", "explorer", *rest]
         doctor = page.locator("#doctor")
         assert "no trace has an outcome" not in (doctor.locator(".scroll").first.text_content() or "")
-        assert "Checks that these logs cannot answer" in (doctor.locator("summary").text_content() or "")
+        assert "Serial collapse, duplicated work" in page.locator("#untold td").all_text_contents()
         tiles = page.locator("#tiles .tile").all_text_contents()
         assert any(text.endswith("errors") for text in tiles) and not any("signal" in text for text in tiles)
         assert opened.complaints == []
@@ -599,7 +632,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
         del record["costs"]
         record["events"] = [{**event, "status": None} for event in record["events"]]
     found = tiles(window, out, read(tmp_path, records))
-    assert found["money: --prices adds it"] == found["errors: not logged"] == "–"
+    assert not any("money" in words or "errors" in words for words in found) and "–" not in found.values()
 
 
 def test_no_number_runs_to_the_edge_of_its_tile(window: Any, pages: dict[str, str]) -> None:
@@ -662,8 +695,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     ]
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
-        "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome. credit label "
-        "gives them outcomes.",
+        "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
         "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
@@ -745,7 +777,7 @@ def test_links_lead_to_their_sections_though_charts_above_are_drawn_on_the_way(w
                 "rewards": {"team": float(i % 4 > 1)}} for i in range(2100)]  # fmt: skip
     traces, out = read(tmp_path, records), tmp_path / "page.html"
     write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
-    for name in ("Traces", "Ledger", "Groups and their signal"):
+    for name in ("Traces", "Doctor", "Groups and their signal"):
         with window(out.as_uri()) as opened:
             opened.page.emulate_media(reduced_motion="no-preference")
             opened.page.get_by_role("link", name=name, exact=True).click()
@@ -789,7 +821,10 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         assert [cells[place].replace("\u00a0", " ") for place in places] == ["100 %", "0 %"]
         worst = page.locator("#lead p", has_text="wrong most").inner_text()
         assert "12 of 12 failed traces and 0 of 12 succeeded ones. In before 12 of 12 traces, in after 0 of 12" in worst
-        assert "In before, in after: in what part of the 12 and 12 traces" in page.locator("#triage").inner_text()
+        assert (
+            "in before, in after: part of the 12 and 12 traces of each side with the same cause"
+            in page.locator("#triage").inner_text()
+        )
         assert fits(page) and opened.complaints == []
 
 
@@ -877,17 +912,20 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         shown(page)
         told = page.locator("#lead p").all_inner_texts()
         origin = (
-            "Where it comes from: money of a trace +100, by agent: reviewer +100; tokens generated of a trace +100, "
+            "Where it comes from: money of a trace +100, by agent: reviewer +100*; tokens generated of a trace +100, "
         )
-        assert f"{origin}by agent: reviewer +100; agents not tested." in told
+        assert f"{origin}by agent: reviewer +100*; * beyond chance." in told
+        both = "old 8 of 12 (67 %), new 7 of 11 (64 %); on tasks that both ran, 7 of 11 (64 %) and 7 of 11 (64 %)."
+        assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         assert told[1].startswith(
             "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         )
-        (caveat,) = page.locator("#lead li").all_inner_texts()  # the long sentence stands with the sides alone
+        (caveat,) = (text for text in told if text.startswith("But:"))  # the long sentence stands with the sides alone
         assert caveat == (
-            "With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to 0.417."
+            "But: With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to "
+            "0.417."
         )
-        assert not any("have no outcome" in text for text in told) and "But:" in page.locator("#lead").inner_text()
+        assert not any("have no outcome" in text for text in told)
         fold = page.locator("#sides details", has_text="In sentences")  # what the lead says does not stand open below
         assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
@@ -899,7 +937,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         rows = page.get_by_label("Costs by agent").locator("tbody tr").all()
         assert [row.locator("td").all_text_contents()[:2] for row in rows] == [["reviewer", "2,400"], ["lead", "612"]]
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
-        assert order.index("costs") < order.index("who")
+        assert "costs" in order and "who" not in order  # nothing tells who earned it
         first = page.locator("#sides tbody tr td:first-child").all_text_contents()
         assert first[:3] == ["success", "money", "tokens"] and not any("_" in name for name in first)
         assert fits(page) and opened.complaints == []

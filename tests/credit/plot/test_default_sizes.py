@@ -80,14 +80,10 @@ def comparison(methods: int, places: int, absent: list[Absent]) -> Any:
     return draw_comparison(credit.compare(rows.traces, dict.fromkeys(names_of(max(2, methods)), of)))
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("draw", [training, bias, truth, snr, calibration, comparison])
-@pytest.mark.parametrize(
-    "methods, places",
-    [pytest.param(1, 1, marks=pytest.mark.slow), (7, 1), pytest.param(18, 3, marks=pytest.mark.slow)],
-)
-@pytest.mark.parametrize(
-    "absent", [pytest.param(ABSENT, id="absent"), pytest.param([], id="all", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("methods", "places"), [(7, 1), (1, 1), (18, 3)])
+@pytest.mark.parametrize("absent", [ABSENT, []], ids=["absent", "all"])
 def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
     draw: Any, methods: int, places: int, absent: list[Absent]
 ) -> None:
@@ -107,6 +103,7 @@ def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
         assert not any(panel.overlaps(inner) for panel in panels)
 
 
+@pytest.mark.slow
 def test_what_stands_above_learning_curves_takes_no_room_from_them() -> None:
     """Of 4.1 inches the legend of seven methods and what it says took half."""
     heights = []
@@ -140,6 +137,7 @@ def shown(figure: Any) -> dict[str, Any]:
 SIZES = ((3.4, 2.6), (5, 3), (7, 3), (7, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "methods", "size", "style"),
     [
@@ -147,7 +145,7 @@ SIZES = ((3.4, 2.6), (5, 3), (7, 3), (7, 5))
         *(pytest.param(draw, methods, size, style, marks=pytest.mark.slow if methods > 2 else pytest.mark.study)
           for draw in (training, bias, truth, snr, comparison) for methods in (2, 7)
           for size in SIZES for style in ("plain", "talk")),
-        *(pytest.param(draw, 7, None, "talk", marks=pytest.mark.slow) for draw in (training, truth, comparison)),
+        *((draw, 7, None, "talk") for draw in (training, truth, comparison)),
     ],
 )  # fmt: skip
 def test_no_text_is_smaller_than_the_least_of_its_style_or_lies_on_another(
@@ -183,6 +181,7 @@ def test_what_a_chosen_size_states_has_room_at_any_resolution(dpi: int) -> None:
     assert stated.x0 > 0 and stated.x1 < figure.bbox.x1
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("least", [1e-32, -1e-12, 0.0])
 @pytest.mark.parametrize("others", [(0.3,), (1.7, 6.0), (2e-7, 40.0), ()])
 def test_a_score_of_0_up_to_rounding_has_a_place_in_its_panel(least: float, others: tuple[float, ...]) -> None:

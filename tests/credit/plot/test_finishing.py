@@ -160,6 +160,7 @@ def test_a_refused_size_comes_with_one_that_fits() -> None:
     credit.plot.refine(credit.plot.draw_comparison(compared), size=(float(width), float(height)))
 
 
+@pytest.mark.slow
 def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend() -> None:
     """ "budget spent" stood over a legend entry at 7x2.8, and equal curves hid each other."""
     curve = {"task": "bottleneck", "start": 0.0, "optimum": 1.0, "curve": np.linspace(0, 1, 31).tolist()}
@@ -180,6 +181,7 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
 
 
+@pytest.mark.slow
 def test_a_legend_below_leaves_the_panel_more_room_than_it_takes() -> None:
     length = np.array([10.0, 100.0])
     names = [f"{name}, groups of {k}" for name in ("rloo", "gae", "second") for k in (4, 8)]
@@ -295,7 +297,7 @@ def test_the_same_figure_gives_the_same_bytes(kind: str) -> None:
     assert files[0].getvalue() == files[1].getvalue() != b""
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "panels"), [(0.3, 3), (0.3, 8), (1.2, 8)])
 def test_a_column_of_panels_has_three_numbers_along_each_and_one_size_of_type(most: float, panels: int) -> None:
     """The axis of the bias had 0 and 0.1, or 0 and 1; of eight labels, four were smaller than the others."""
@@ -317,6 +319,7 @@ def test_a_column_of_panels_has_three_numbers_along_each_and_one_size_of_type(mo
     assert len({axes.get_xticklabels()[0].get_fontsize() for axes in figure.axes}) == 1
 
 
+@pytest.mark.slow
 def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
     """Note and key of seven methods took a third of a picture of the width of a column."""
     signals = ("rloo", "mine:winsor", "mine:turn_median", "grpo", "dr_grpo", "dr_mas", "turn_baseline")

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from credit.bench.snr import Point, Report, fit
 from credit.cli import cli
@@ -274,6 +274,7 @@ def test_methods_stand_in_the_order_of_their_rows() -> None:
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
 
 
+@pytest.mark.slow
 def test_many_scores_are_drawn_in_lines_of_panels_that_fit_a_page() -> None:
     """Eight stood in one line of 21.6 inches."""
     many = [row("b", "w1", 0.5), row("c", "w1", 0.1)]
@@ -337,7 +338,7 @@ def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     one_each = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100))
     spans = [segment[:, 1] for segment in one_each.axes[0].collections[0].get_segments()]
     # Jeffreys' of 10 and of 25 of 50 coins
-    expected = [beta(50 * p + 0.5, 50 * (1 - p) + 0.5).ppf([0.025, 0.975]) for p in (0.2, 0.5)]
+    expected = [betaincinv(50 * p + 0.5, 50 * (1 - p) + 0.5, [0.025, 0.975]) for p in (0.2, 0.5)]
     np.testing.assert_allclose(spans, expected, atol=1e-5)
     shared = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100) // 2)  # 25 tasks a bin
     assert not shared.axes[0].collections[0].get_segments()
@@ -368,6 +369,7 @@ def test_calibration_needs_predictions_and_their_outcomes() -> None:
         draw_calibration({"a": (np.ones(2), np.ones(2))}, bins=0)
 
 
+@pytest.mark.slow
 def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight methods at the width of a column left a strip of .35 inches above their legend, without a word."""
     lengths = np.array([2.0, 10.0, 100.0])
@@ -384,7 +386,7 @@ def test_a_panel_that_is_too_low_to_read_is_refused(monkeypatch: pytest.MonkeyPa
     assert strip.axes[0].get_window_extent().height < 0.7 * strip.dpi
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize(("scores", "height"), [(1, 1.0), (len(LABELS), 3.0), (len(LABELS), 4.0)])
 def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height: float) -> None:
     """Eight scores at 3.4x4 were to be 12 inches high, higher than a page; at 3.4x3 no size was proposed."""
@@ -418,7 +420,7 @@ def test_all_scores_of_as_many_methods_as_the_gallery_says_have_room() -> None:
         refine(draw_methods(rows, scores=list(LABELS)), size=(3.4, float(height)), style="serif")
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize(("scores", "height"), [(3, 2.6), (len(LABELS), 5.2)])
 def test_names_of_eight_methods_do_not_touch_at_the_width_of_a_column(scores: int, height: float) -> None:
     """At 3.4x2.6 the names along the axis lay on each other; eight scores fit the size that docs/gallery.md gives."""
@@ -440,6 +442,7 @@ def rows_of_two_worlds(methods: int) -> list[Any]:
     return [SimpleNamespace(method=name, world=world, k=3, **scores) for name, world in pairs]
 
 
+@pytest.mark.slow
 def test_markers_of_two_worlds_do_not_cover_each_other_at_the_width_of_a_column() -> None:
     """Labels took half of 3.4x2.6, and the markers of seven methods lay on each other."""
     figure = refine(draw_methods(rows_of_two_worlds(7)), size=(3.4, 2.6), style="serif")
@@ -457,7 +460,7 @@ def test_a_size_at_which_markers_would_cover_each_other_is_refused() -> None:
         refine(draw_methods(rows_of_two_worlds(11)), size=(3.4, 2.2), style="serif")
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize(("scores", "height"), [(["bias", "relative", "rank"], 4.2), (list(LABELS)[:7], 9.0)])
 def test_labels_take_few_lines_at_the_width_of_a_column(scores: list[str], height: float) -> None:
     """Labels of nine methods had up to eight lines of a word each below four panels of half an inch in a row."""

@@ -91,6 +91,7 @@ def test_repeats_that_agree_give_a_bound_and_too_few_give_words() -> None:
         luck_share(alone, trace, trace // 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("luck", "words"), [(0.0, "claims pay"), (0.5, "too wide or too large")])
 def test_from_a_plan_to_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, luck: float, words: str) -> None:
     monkeypatch.chdir(tmp_path)

@@ -77,6 +77,7 @@ def test_priors_by_hand() -> None:
     }
 
 
+@pytest.mark.slow
 def test_intervals_count_groups_not_traces() -> None:
     """Ten copies of a run in one group say no more than one; a k that was chosen on these runs has no interval."""
     runs = [(f"g{i}", "aab" if i < 38 else "aabbb", i % 3, "aab"[i % 3]) for i in range(58)]

@@ -135,6 +135,8 @@ def with_key(value: Any, key: str, new: Any, beside: str) -> Any:
         ("spans of strands", "gen_ai.request.model", "gen_ai.response.finish_reasons", ["length"], ["stop"]),
         ("swe-agent", "model_stats", "exit_status", "submitted (exit_cost)", "submitted"),
         ("tau2-bench", "reward_info", "termination_reason", "max_steps", "user_stop"),
+        ("verifiers", "nodes", "stop_condition", "max_turns_reached", "stop"),
+        ("verifiers", "nodes", "is_timeout", True, False),
         ("verifiers results", "completion", "is_truncated", True, False),
     ],
 )
@@ -255,6 +257,17 @@ def test_a_cut_answer_is_named_by_the_attributes_of_each_convention(
     traces = read(tmp_path)
     assert not traces.problems and bool(endings(traces)) == is_cut
     assert cut_answers(traces).tolist() == [is_cut]
+
+
+@pytest.mark.parametrize("reason", ["length", "stop"])
+def test_a_cut_answer_is_named_by_the_event_of_its_choice(tmp_path: Path, reason: str) -> None:
+    """Strands writes it there alone."""
+    made = span(1, 0, 0, 1, CHAT)
+    attributes = [{"key": "finish_reason", "value": {"stringValue": reason}}]
+    (tmp_path / "log.json").write_text(
+        json.dumps(spans_request([made | {"events": [{"name": "gen_ai.choice", "attributes": attributes}]}]))
+    )
+    assert cut_answers(read(tmp_path)).tolist() == [reason == "length"]
 
 
 def test_the_reason_for_which_autogen_stopped_may_be_a_limit(tmp_path: Path) -> None:

@@ -235,6 +235,7 @@ def test_differences_of_unlike_numbers_of_tasks_are_covered(world: str) -> None:
         within(((low <= truth) & (truth <= high)).tolist(), (world, first), rare=part * min(first, second) < 25)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("tasks", [12, 20, 40])
 def test_successes_of_few_runs_of_tasks_of_one_side_are_covered_and_told_apart(tasks: int) -> None:
     """98 to 99.8 % held no difference, and a change from 0.5 to 0.9 of 20 tasks a side was left out by 54 %."""
@@ -431,6 +432,7 @@ def paid_and_won(
     return np.bincount(task, cost) / each, np.bincount(task, won) / each
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("by_task", [False, True])
 @pytest.mark.parametrize("tasks", [12, 20, 40, 100])
 def test_what_a_success_costs_is_covered(tasks: int, by_task: bool) -> None:
@@ -445,6 +447,7 @@ def test_what_a_success_costs_is_covered(tasks: int, by_task: bool) -> None:
     assert len(covered) > 2000 and 0.93 <= np.mean(covered) <= 0.97
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seeds", [5, 6, 8, 11, 20])
 def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
     """Of `bench train`: of runs that rarely fail, of skewed ones, and of ones without a mean."""
@@ -461,7 +464,8 @@ def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
         assert 0.925 < held < 0.965, (world, held)
 
 
-@pytest.mark.parametrize("tasks", [40, *(pytest.param(tasks, marks=pytest.mark.slow) for tasks in (60, 120))])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("tasks", [40, 60, 120])
 @pytest.mark.parametrize("world", ["log-normal", "a third zeros", "counts"])
 def test_medians_of_amounts_over_tasks_are_covered(world: str, tasks: int) -> None:
     """Those that `credit metrics` prints in place of a mean; the median of zeros and of ties is covered more often."""
@@ -532,7 +536,7 @@ def costly(seed: int, roles: bool) -> Traces:
     return credit.from_columns(**columns)[2].traces  # type: ignore[arg-type]
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["turn_baseline", "mt_grpo", "discounted_return", "igpo"])
 def test_a_place_in_a_trace_is_no_merit_of_an_agent(method: str) -> None:
     """All of seven such worlds had stars: ended traces count as 0 at later turns, and others cost more."""

@@ -17,7 +17,7 @@ from credit.page import Findings
 from credit.page.overview import overview
 from credit.reports.cause_evidence import LARGE, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds
-from credit.reports.leading_causes import leading_causes, told_causes
+from credit.reports.leading_causes import hints_of_causes, leading_causes, told_causes
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
@@ -68,13 +68,13 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     shown = next(one for one in records if one["trace_id"] == cause.trace)
     assert shown["rewards"]["team"] == 0.0 and cause.event in {event["id"] for event in shown["events"]}
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    said = told_causes((cause,))
+    (said,) = told_causes((cause,))
     assert said == (
-        f"failed calls of index by coder that never succeeded (such as: index is down) in {cause.failed} of "
+        f"Failed calls of index by coder that never succeeded (such as: index is down) in {cause.failed} of "
         f"{cause.of_failed} failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, quoted is "
         f"event {cause.event} of trace {cause.trace}."
     )
-    assert f"What went wrong most\n{said[0].upper()}{said[1:]}\n" in printed
+    assert f"\nWhat went wrong most\n{said}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
     assert plain["causes"][0]["failed"] == cause.failed
 
@@ -90,6 +90,7 @@ def test_errors_that_come_whatever_the_outcome_are_no_cause(tmp_path: Path) -> N
     assert beyond <= named <= 3  # of 20 at 5 % at most; 4 or more would come once in 60 such tests
 
 
+@pytest.mark.slow
 def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_path: Path) -> None:
     """Beside a sure cause nothing was said of one in 14 of 30 failed and 5 of 30 succeeded traces."""
     met = [0, 0]
@@ -113,11 +114,13 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
                 re.search(r", just short of beyond chance; about [\d,]+ such tasks may tell\)$", one.told())
                 for one in close
             )
-            told = dataclasses.replace(first, close=True, beyond_chance=False, wider=True).told()
-            assert told.endswith(" such tasks may tell, `--group-by task` does)")
+            undecided = dataclasses.replace(first, close=True, beyond_chance=False, wider=True)
+            assert undecided.told().endswith(" such tasks may tell)")
+            assert hints_of_causes((undecided,)) == ["`--group-by task` decides on what went wrong most."]
     assert met[0] <= 1 < 3 <= met[1]
 
 
+@pytest.mark.slow
 def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
     """Of 9 causes of which `--group-by task` "would tell", it decided one."""
     met = [0, 0]
@@ -133,7 +136,7 @@ def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
         for one in leading_causes(read(tmp_path)):
             if "(undecided: " in one.told():
                 decided = one.words in there and "(undecided: " not in there[one.words]
-                assert (", `--group-by task` does" in one.told()) == decided == one.wider
+                assert bool(hints_of_causes((one,))) == decided == one.wider
                 assert "would tell" not in one.told()
                 met[decided] += 1
     assert min(met) > 0

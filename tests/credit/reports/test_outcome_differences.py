@@ -61,7 +61,7 @@ def test_both_means_are_over_the_tasks_that_are_compared(tmp_path: Path, have: i
     rows = [(row.failed, row.succeeded, row.chance, row.tasks) for row in found.rows if "tokens" in row.what]
     assert rows == [(7, 5, 1, 15)] * (have == 15)
     said = f"tokens generated (known of {have} of 16 failed and 16 of 16 succeeded)."
-    assert any(line.endswith(said) for line in found.lines())
+    assert any(line.endswith(said) for line in found.comparison())
     plain = found.as_json()
     assert [row["known"] for row in plain["rows"]] == [(15, 16)] * (have == 15)
     assert plain["left"] == (("tokens generated", (10, 16)),) * (have == 10)
@@ -94,7 +94,7 @@ def test_a_number_that_is_lacking_by_what_it_would_be_is_not_compared(tmp_path: 
     found = log()
     (left,) = (known for what, known in found.left if what == UNMENDED)
     assert UNMENDED not in {row.what for row in found.rows} and UNMENDED not in found.headline()
-    assert max(left) < 60 and any("Not compared, as which traces lack" in line for line in found.lines())
+    assert max(left) < 60 and any("Not compared, as which traces lack" in line for line in found.comparison())
 
 
 def test_a_format_that_has_no_such_number_leaves_others_theirs(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
     assert errors.stands_out and [(one.tool, one.agent) for one in errors.owners.named] == [("edit", "ann")]
     assert (
         "The difference in errors is mostly of tool edit by ann (3 against 0), then of tool edit by bob (1 against 0)."
-        in found.lines()
+        in found.comparison()
     )
     assert ", mostly of tool edit by ann)" in found.headline()
     assert not any(row.owners.named for row in found.rows if row.what not in ("errors", "retries"))
@@ -143,8 +143,8 @@ def test_no_owner_is_named_where_none_has_most(tmp_path: Path) -> None:
     spread = {(agent, tool): 1 for agent, tool in zip("abcd", ("w", "x", "y", "z"), strict=True)}
     found = failing(tmp_path, spread, dict.fromkeys(spread, 0))
     errors = next(row for row in found.rows if row.what == "errors")
-    assert errors.stands_out and not errors.owners.named and not any("mostly" in line for line in found.lines())
-    assert "The difference in errors is spread over tools and agents." in found.lines()
+    assert errors.stands_out and not errors.owners.named and not any("mostly" in line for line in found.comparison())
+    assert "The difference in errors is spread over tools and agents." in found.comparison()
 
 
 def test_the_only_tool_of_a_log_is_named(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) ->
     assert rows["traces with bob"].p == rows["agents"].p == rows["agents"].least * sum(row.p == row.p for row in once)
     stars = sum(row.stands_out for row in once)
     said = f"{stars} of {len(once)} numbers that were looked at differ beyond chance. A difference need not"
-    assert sum(row.stands_out for row in found.rows) > stars and found.lines()[1].startswith(said)
+    assert sum(row.stands_out for row in found.rows) > stars and found.comparison()[1].startswith(said)
     assert found.same()[0].startswith("Same information as errors: traces with ")
-    assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.lines()}
+    assert found.as_json()["same"] == found.same() and not {*found.same()} & {*found.comparison()}
     (told,) = re.findall("More in failed ones: (.*)[.]$", found.headline())
     assert told == "errors (2 against 1, mostly of tool edit by bob); events (5 against 3.08)"
     tail = dataclasses.replace(rows["events"], failed=5.0, succeeded=9.0, same_as="")  # of one very long success
@@ -216,27 +216,27 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     some = mixed(tmp_path, *["0011"] * 10, *"0" * 35, *"1" * 25)
     said = "20 failed and 20 succeeded traces were compared."
     assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
-    assert some.lines()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
+    assert some.comparison()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
     assert not between.within and between.compared == (12, 10)
-    assert between.lines()[0].endswith("12 failed and 10 succeeded traces were compared.")
+    assert between.comparison()[0].endswith("12 failed and 10 succeeded traces were compared.")
     few = mixed(tmp_path, "0011")  # the first words on a page said nothing of what differs
-    assert few.lines()[1].startswith("Too few for a test") and few.headline().endswith(few.lines()[1])
+    assert few.comparison()[1].startswith("Too few for a test") and few.headline().endswith(few.comparison()[1])
     every = mixed(tmp_path, *["0011"] * 10)
     assert every.compared == (20, 20) and not any(
-        "were compared" in text for text in (*every.lines(), every.headline())
+        "were compared" in text for text in (*every.comparison(), every.headline())
     )
 
 
 def test_one_task_and_one_number_are_said_of_one(tmp_path: Path) -> None:
     """`Compared within 1 task that have both`, `None of the 1 number`."""
-    said = " ".join(mixed(tmp_path, "0001111").lines())
+    said = " ".join(mixed(tmp_path, "0001111").comparison())
     assert (
         "Compared within 1 task with both, 12 pairs of a failed and a succeeded trace." in said
         and "1 number that" not in said
     )
     row = Difference("events", 1.0, 1.0, 0.5, 0.4, 0.6, 0.9, 0.001, 9)
-    found = OutcomeDifferences(5, 5, 1.0, math.nan, True, 5, (row,)).lines()
+    found = OutcomeDifferences(5, 5, 1.0, math.nan, True, 5, (row,)).comparison()
     assert "The one number that was looked at does not differ beyond chance." in found
 
 
@@ -251,7 +251,7 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert [row.what for row in found.rows] == ["errors", UNMENDED, "tool calls", "calls of sh", "events"]
-    assert found.lines()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
+    assert found.comparison()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
     assert found.folded()[0][1] == [UNMENDED, "tool calls", "calls of sh", "events"] and len(found.folded()) == 1
     assert found.same() == [f"Same information as errors: {UNMENDED}; tool calls; calls of sh; events."]
 
@@ -271,7 +271,7 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
         log = tmp_path / "log.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
         found = outcome_differences(credit.read(log, group_by=by))
-        lines = [line for line in found.lines() if "by model" in line]
+        lines = [line for line in found.comparison() if "by model" in line]
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
@@ -307,7 +307,7 @@ def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> 
     ]  # fmt: skip
     both, why = "mean over 10 tasks with both", "the model may be why the rest differs"
     said = f"Failed by model of coder, {both}: big 0 % (0 of 20 traces), small 95 % (19 of 20 traces); {why}."
-    told = [line for line in found.lines() if "by model" in line]
+    told = [line for line in found.comparison() if "by model" in line]
     assert told[0] == said and told[1].startswith(
         "Failed by model of critic, mean over 10 tasks with both: big 45 % (9 of 20 traces), small 50 % "
     )
@@ -335,10 +335,10 @@ def test_models_are_told_where_nothing_else_tells_failed_from_succeeded_traces(t
                       "model": ("small", "big")[i % 4 > 1], "rewards": {"team": 1 - failed}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert not found.rows and found.lines()[0].endswith("tools and ends: only models or systems differ.")
+    assert not found.rows and found.comparison()[0].endswith("tools and ends: only models or systems differ.")
     assert (
-        found.lines()[1].startswith("Failed by model, mean over 5 tasks with both: ")
-        and found.lines()[1] in found.headline()
+        found.comparison()[1].startswith("Failed by model, mean over 5 tasks with both: ")
+        and found.comparison()[1] in found.headline()
     )
 
 
@@ -355,8 +355,13 @@ def test_what_differs_between_tasks_alone_is_told_as_such(tmp_path: Path) -> Non
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     alike = "Within tasks, failed and succeeded traces have the same length, agents, errors, tools and ends"
     tasks = "Within no task, but over all tasks, failed and succeeded traces differ in errors (0.812 against 0.188)"
-    assert found.lines() == [f"{alike}: nothing to compare there.", f"{tasks}: harder tasks, or chance, may be why."]
-    assert all(line in found.headline() for line in found.lines()) and found.between == (("errors", 0.8125, 0.1875),)
+    assert found.comparison() == [
+        f"{alike}: nothing to compare there.",
+        f"{tasks}: harder tasks, or chance, may be why.",
+    ]
+    assert all(line in found.headline() for line in found.comparison()) and found.between == (
+        ("errors", 0.8125, 0.1875),
+    )
 
 
 def test_no_star_stands_beside_an_interval_that_holds_an_equal_chance() -> None:
@@ -379,7 +384,7 @@ def test_how_often_traces_with_an_agent_succeeded_is_said(tmp_path: Path) -> Non
     assert found.agents == (("rare", 1, 5, 15, 15),)  # ann is in every trace
     assert (
         "Traces that succeeded: with rare 1 of 5, without it 15 of 15 (an agent may be called where a task is hard)."
-        in found.lines()
+        in found.comparison()
     )
 
 
@@ -402,7 +407,7 @@ def test_an_agent_that_does_worse_within_tasks_is_not_said_to_be_called_where_th
                           "rewards": {"team": float(won)}})  # fmt: skip
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-        told = next(line for line in found.lines() if line.startswith("Traces that succeeded"))
+        told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
         assert {one[0] for one in found.agents} == {"right", "wrong"}
         assert ("(an agent may be called where a task is hard)" in told) == (not harm)
         assert found.agents_within.keys() == ({"right", "wrong"} if harm else set())
@@ -448,7 +453,7 @@ def test_an_agent_that_restates_the_format_or_the_kill_is_not_named(tmp_path: Pa
     found = outcome_differences(credit.read(tmp_path))
     assert found.agents == (("fixer", 4, 8, 4, 8),) and found.lacking == (2, 2)
     left = "The log lacks lines of 2 failed and 2 succeeded ones: what follows of counts and agents leaves these out."
-    assert left in found.lines()[0]
+    assert left in found.comparison()[0]
 
 
 def test_a_pair_of_calls_is_of_one_agent(tmp_path: Path) -> None:
@@ -574,7 +579,8 @@ def drawn_team(
     return outcome_differences(credit.read(log))
 
 
-@pytest.mark.parametrize("worlds", [20, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [20, 600])
 def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path, worlds: int) -> None:
     starred, with_errors = [], 0
     for seed in range(worlds):
@@ -589,7 +595,8 @@ def test_outcomes_by_chance_have_a_star_in_no_more_than_the_level(tmp_path: Path
     assert np.mean(starred) <= 0.05 + 2 * (0.05 * 0.95 / len(starred)) ** 0.5
 
 
-@pytest.mark.parametrize("worlds", [16, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worlds", [16, 200])
 def test_an_error_that_decides_is_found(tmp_path: Path, worlds: int) -> None:
     """Alone, within tasks, in teams of 3 to 9, and where a fifth of outcomes are coins."""
     found, of_all = [], []
@@ -626,10 +633,10 @@ def test_what_a_better_system_does_more_of_is_not_success(tmp_path: Path) -> Non
     log = scored(tmp_path, rows)
     found = outcome_differences(credit.read(log))
     assert found.apart and [row.what for row in found.rows] == ["events"] and not found.rows[0].stands_out
-    assert "only with traces of the same model and system" in found.lines()[0]
+    assert "only with traces of the same model and system" in found.comparison()[0]
     assert (
-        found.lines()[-1].startswith("Failed by system, mean over 30 tasks with both: ")
-        and "may be why" not in found.lines()[-1]
+        found.comparison()[-1].startswith("Failed by system, mean over 30 tasks with both: ")
+        and "may be why" not in found.comparison()[-1]
     )
     above: dict[str, list[float]] = collections.defaultdict(list)  # by hand, over pairs of one task and system
     for task, system in {row[:2] for row in rows}:
@@ -643,10 +650,10 @@ def test_what_a_better_system_does_more_of_is_not_success(tmp_path: Path) -> Non
     beside = (
         "with both, {} pairs of a failed and a succeeded trace, each relative to traces of its own model and system."
     )
-    assert mixed.mixed and beside.format(mixed.pairs) in mixed.lines()[0]
+    assert mixed.mixed and beside.format(mixed.pairs) in mixed.comparison()[0]
     assert found.pairs < found.wider[0] == mixed.pairs and found.wider[1] == mixed.tasks
     wider = "`--group-by task` compares traces of several models and systems, too: {} pairs in {} tasks."
-    assert wider.format(mixed.pairs, mixed.tasks) in found.lines()[0] and "--group-by" not in mixed.lines()[0]
+    assert found.hints() == [wider.format(mixed.pairs, mixed.tasks)] and not mixed.hints()
 
 
 def test_of_two_sides_only_traces_of_one_are_compared(tmp_path: Path) -> None:
@@ -658,9 +665,10 @@ def test_of_two_sides_only_traces_of_one_are_compared(tmp_path: Path) -> None:
     side = np.array([i // 4 % 2 for i in range(len(rows))])
     mixed, found = (outcome_differences(traces, side=of) for of in (None, side))
     assert mixed.rows[0].stands_out and not found.rows[0].stands_out and not found.apart
-    assert "only with traces of the same side." in found.lines()[0] and "side" not in mixed.lines()[0]
+    assert "only with traces of the same side." in found.comparison()[0] and "side" not in mixed.comparison()[0]
     said = " ".join(found.opening())  # a page's first screen, where what went wrong most is of traces of both sides
-    assert "Within a side, the one number" in said and "of tasks that have both on one side were compared." in said
+    assert "Within a side, the one number" in said
+    assert "of tasks that have both on one side were compared." in found.comparison()[0]
     assert "side" not in mixed.headline() and "than in succeeded ones of their side" not in said
     more = dataclasses.replace(mixed, sided=True).headline()
     assert "More in failed ones than in succeeded ones of their side: events" in more
@@ -691,7 +699,7 @@ def test_a_task_of_one_side_is_not_held_against_one_of_the_other(tmp_path: Path,
     assert found.compared == tuple(
         sum((row[0], row[4]) in both and row[2] == outcome for row in rows) for outcome in (0, 1)
     )
-    assert bool(both) == (runs > 1) and ("only with traces of the same side" in found.lines()[0]) == bool(both)
+    assert bool(both) == (runs > 1) and ("only with traces of the same side" in found.comparison()[0]) == bool(both)
     assert ("No task has failed and succeeded traces of one side" in found.headline()) == (not both)
 
 
@@ -726,7 +734,7 @@ def test_a_model_may_be_why_only_where_failures_differ_by_model(
     """4 of 7 against 3 of 6 was said to be why the rest may differ."""
     rows = [(f"{name}{i}", name, float(i >= bad), 1 + (i < bad)) for name, bad, of in models for i in range(of)]
     found = outcome_differences(credit.read(scored(tmp_path, rows)))
-    said = [line for line in found.lines() if "by system" in line]
+    said = [line for line in found.comparison() if "by system" in line]
     assert len(said) == (len({bad / of for _, bad, of in models}) > 1)
     assert any("; the system may be why the rest differs" in line for line in said) == unlike
 
@@ -744,12 +752,12 @@ def test_each_task_weighs_alike_for_all_systems(tmp_path: Path) -> None:
     assert log(*alike).systems == ()
     found = log(*alike, ("more", "v1", 1, 4), ("more", "v2", 3, 4))
     said = "Failed by system, mean over 25 tasks with both: v1 49 % (61 of 148 traces), v2 51 % (87 of 148 traces)."
-    assert said in found.lines() and said in found.as_json()["headline"] and said in found.opening()[1]
+    assert said in found.comparison() and said in found.as_json()["headline"] and said in found.opening()[1]
     assert all(one.p == 1 or one.p > 0.05 for one in found.systems)
     worse = [(f"hard{i}", "v3", 4, 4) for i in range(12)]  # in half the tasks: compared there alone
     by = {one.name: one[1:5] for one in log(*alike, *worse).systems}
     assert by == {"v1": (36, 48, 0.75, 12), "v2": (72, 96, 0.75, 12), "v3": (48, 48, 1.0, 12)}
-    lines = log(*alike, *worse[:5], ("more", "v1", 1, 4), ("more", "v2", 3, 4)).lines()
+    lines = log(*alike, *worse[:5], ("more", "v1", 1, 4), ("more", "v2", 3, 4)).comparison()
     assert any("v2 51 % (87 of 148 traces), v3 in too few of these." in line for line in lines)
 
 
@@ -764,7 +772,7 @@ def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> N
     }  # fmt: skip
     said = "Worse within their task by system, mean over 20 tasks with both: "
     said += "bad 100 % (80 of 80 traces), good 0 % (0 of 80 traces)."
-    assert said in found.headline() and said in found.lines()
+    assert said in found.headline() and said in found.comparison()
 
 
 def test_graded_outcomes_are_cut_in_each_task(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def read(folder: Path, first: Errors, second: Errors, answered: bool = False) ->
         edges: list[dict[str, str]] = []
 
         def add(agent: str, tool: str, wrong: bool, events: list[Any] = events, edges: list[Any] = edges) -> None:
-            kind = {"type": "tool_call", "tool": tool, "content_ref": "the same"} if tool else {"type": "message"}
+            kind = {"type": "tool_call", "tool": tool, "content_ref": f"{wrong}"} if tool else {"type": "message"}
             status, of = {"status": "error" if wrong else "ok"}, f"c{len(events)}"
             events.append({"id": of, "agent": agent} | kind | ({} if answered and tool else status))
             if answered and tool:
@@ -94,7 +94,7 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
         return found.changed(), found.origin(), found.lines()
 
     before, after = {("tester", "edit"): 1}, {("tester", "edit"): 1, ("coder", "search"): 3}
-    said = "errors of a trace {}, mostly of tool search by coder ({}), as are loops"
+    said = "errors of a trace {}, mostly of tool search by coder ({}), as are unmended errors"
     for first, second, way, means, own in (
         (before, after, "up", "1 to 4", "0 to 3"), (after, before, "down", "4 to 1", "3 to 0"),
     ):  # fmt: skip
@@ -103,7 +103,9 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
         whose = said.format(means, own)
         assert origin.startswith(whose) and any(line.startswith(whose.capitalize()) for line in lines), (origin, lines)
     wordy = "a tool whose name has so many words that no line of a headline has room for all of them, nor half"
-    assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith("; up: errors, loops, tool calls"), "plain"
+    assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith(
+        "; up: errors, unmended errors, tool calls"
+    ), "plain"
     changed, origin, _ = told({}, NOBODY)
     assert "; up: errors" in changed and "errors of" not in changed
     assert origin.startswith("errors of a trace 0 to 3, spread over tools and agents")

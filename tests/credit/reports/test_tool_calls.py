@@ -78,26 +78,63 @@ def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize("timed_out", [True, False])
 @pytest.mark.parametrize(("arguments", "same"), [(None, False), ('{"q": "x"}', True), ('{"q": "%d"}', False)])
-def test_calls_without_arguments_are_not_the_same_call(tmp_path: Path, arguments: str | None, same: bool) -> None:
+def test_calls_without_arguments_are_not_the_same_call(
+    tmp_path: Path, arguments: str | None, same: bool, timed_out: bool
+) -> None:
     """Spans of calls that all timed out: how they ended counted as what they were called with."""
     spans: list[dict[str, Any]] = []
     for k in range(4):
-        said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "error.type": "Timeout"}
+        said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+        if timed_out:
+            said["error.type"] = "Timeout"
         if arguments is not None:
             said["gen_ai.tool.call.arguments"] = arguments % k if "%" in arguments else arguments
         attributes = [{"key": key, "value": {"stringValue": value}} for key, value in said.items()]
         times = {"startTimeUnixNano": str(10**18 + k * 10**9), "endTimeUnixNano": str(10**18 + k * 10**9 + 10**8)}
-        status = {"code": 2, "message": "Timeout: no answer"}
+        status = {"code": 2, "message": "Timeout: no answer"} if timed_out else {"code": 1}
         span = {"traceId": "1" * 32, "spanId": f"{k + 2:016x}", "parentSpanId": f"{1:016x}", "name": "search"}
         spans.append(span | {"status": status, "attributes": attributes} | times)
     (tmp_path / "log.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
     traces = credit.read(tmp_path / "log.json")
     calls = ToolCalls(traces)
-    assert [(run.same, len(run.rows)) for run in calls.failures()] == [(4 if same else 1, 4)]
-    assert (len(calls.loops), bool(calls.uncompared)) == (int(same), arguments is None)
-    assert triage(traces).agents[0].loops == (None if arguments is None else int(same))
-    assert ("the same call failed 4 times" in triage(traces).suspects[0].why) == same
+    untold = arguments is None and not timed_out
+    assert [(run.same, len(run.rows)) for run in calls.failures()] == [(4 if same else 1, 4)] * timed_out
+    assert (len(calls.loops), bool(calls.uncompared)) == (int(same and not timed_out), untold)
+    assert triage(traces).agents[0].loops == (None if untold else len(calls.loops))
+    whys = [one.why for one in triage(traces).suspects]
+    assert any("the same call failed 4 times" in why for why in whys) == (same and timed_out)
+
+
+@pytest.mark.parametrize(
+    ("ends", "loop"),
+    [
+        ("FFF", False),
+        ("FFS", False),
+        ("FFFFFF", False),
+        ("FSS", False),
+        ("SSS", True),
+        ("FFSSS", True),
+        ("SFSFSF", True),
+    ],
+)
+@pytest.mark.parametrize("period", [1, 2])
+def test_calls_made_again_until_they_succeed_are_no_loop(tmp_path: Path, ends: str, loop: bool, period: int) -> None:
+    """Three attempts at a tool that failed counted as a loop did, which has the opposite cure."""
+    steps: list[Step] = [
+        ("a", f"get {k}", "x", "time-out" if end == "F" else None) for end in ends for k in range(period)
+    ]
+    calls = ToolCalls(read(tmp_path, steps))
+    assert [len(calls.loops), len(calls.persisted)] == [int(loop), int(not loop)]
+    assert calls.loop_counts().tolist() == [float(loop)] and all(one.times == len(ends) for one in calls.loops)
+    kept_out = ToolCalls(read(tmp_path, [(agent, tool, None, error) for agent, tool, _, error in steps]))
+    assert kept_out.loop_counts().tolist() == ([pytest.approx(np.nan, nan_ok=True)] if loop else [0])
+
+
+def test_a_failure_before_a_loop_does_not_shorten_it(tmp_path: Path) -> None:
+    steps: list[Step] = [("a", "read", "x", "not there"), ("a", "write", "x", None), *[("a", "read", "x", None)] * 3]
+    assert [loop.times for loop in ToolCalls(read(tmp_path, steps)).loops] == [3]
 
 
 def test_errors_in_a_row_count_those_of_a_call_that_failed_again(tmp_path: Path) -> None:
@@ -173,12 +210,14 @@ def test_a_failed_call_is_mended_by_the_same_call_alone(tmp_path: Path) -> None:
         ("a", "get", "y", "time-out"),  # one call, however often it failed
         ("a", "get", "x", None),
         ("b", "sh", "x", "time-out"),
-        ("b", "sh", None, "time-out"),
+        ("b", "run", None, "time-out"),
     ]
     calls = ToolCalls(read(tmp_path, steps))
     assert calls.unmended.tolist() == [7, 11, 15, 17] and calls.unmended_counts().tolist() == [4]
     assert calls.passed_over.tolist() == [7, 11]  # a later call of `get` by `a` worked, none of `sh` by `b`
-    assert np.isnan(ToolCalls(read(tmp_path, [*steps, ("b", "sh", None, None)])).unmended_counts()).all()
+    again: list[Step] = [("b", "run", None, None), ("b", "run", None, "time-out"), ("b", "sh", None, "time-out")]
+    for step in again:  # a success without arguments, or an error, may be of the call that failed
+        assert np.isnan(ToolCalls(read(tmp_path, [*steps, step])).unmended_counts()).all()
     known = ToolCalls(read(tmp_path, [*steps[:8], ("b", "sh", "x", None)]))
     assert known.unmended.tolist() == [7, 11]
     assert ToolCalls(read(tmp_path, steps[:3], answered=False)).unmended_counts().tolist() == [2]

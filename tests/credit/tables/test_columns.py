@@ -344,6 +344,7 @@ def test_ids_that_a_person_takes_for_one_are_named(column: str, other: str) -> N
         credit.from_columns(**rows)
 
 
+@pytest.mark.slow
 def test_outcomes_of_agents_alone_are_zeros_for_rows_and_no_reward_in_a_log(tmp_path: Path) -> None:
     """As docs/trainers.md has it: a reward of 0 in a log is an outcome of the trace, which a command refuses to mix."""
     path, own = tmp_path / "log.csv", np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])

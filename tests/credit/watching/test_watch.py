@@ -46,6 +46,7 @@ def test_alignment_is_a_cosine() -> None:
     assert np.isnan(alignment(np.zeros(2), np.ones(2)))  # no direction, and no number of the step
 
 
+@pytest.mark.slow
 def test_signal_to_noise_is_what_errors_do_not_explain() -> None:
     """Two alternatives with two replays each: of values 1 and 0, of values 2 and 0 with a spread, and of one value."""
     found = []

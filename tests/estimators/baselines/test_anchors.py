@@ -86,8 +86,9 @@ def test_against_a_loop(by_agent: bool, scale: str, seed: int) -> None:
     np.testing.assert_allclose(at.gather(result.advantage), expected, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-@pytest.mark.parametrize(("scale", "plain"), [("std", "grpo"), pytest.param("none", "dr_grpo", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("scale", "plain"), [("std", "grpo"), ("none", "dr_grpo")])
 def test_without_environment_rewards_a_trace_is_compared_by_its_return(scale: str, plain: str, seed: int) -> None:
     """It was compared by its outcome, and each row's own reward was added to that."""
     batch = ragged(seed, {"anchor": "event"})

@@ -202,13 +202,14 @@ def drawn(seed: int) -> Batch:
     return dataclasses.replace(batch, graph=graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("plain", "options"),
     [
         ("grpo", {"eps": 1e-6}),
-        pytest.param("grpo", {"eps": 0.1, "ddof": 0}, marks=pytest.mark.slow),
-        pytest.param("dr_grpo", {}, marks=pytest.mark.slow),
+        ("grpo", {"eps": 0.1, "ddof": 0}),
+        ("dr_grpo", {}),
     ],
 )
 def test_without_rewards_at_turns_it_is_the_normalised_outcome(plain: str, options: dict, seed: int) -> None:
@@ -223,7 +224,8 @@ def test_without_rewards_at_turns_it_is_the_normalised_outcome(plain: str, optio
     assert len(set(np.asarray(found.advantage).tolist())) > 5
 
 
-@pytest.mark.parametrize("scale", ["std", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["std", "none"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_outcome_and_the_turns_are_normalised_apart(seed: int, scale: str) -> None:
     """Both together are the sum of each alone."""

@@ -173,6 +173,7 @@ def test_the_function(method: str, seed: int) -> None:
     compare(found.gather(result.advantage), found.gather(result.valid), expected)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", SEEDS[:3])
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_of_a_trainer_in_any_order(method: str, seed: int) -> None:
@@ -292,6 +293,7 @@ def reasons(method: str, evidence: dict[str, list], **changes: Any) -> set[str]:
     return {REASONS[code] for code in found.gather(result.reason).tolist()}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:method")
 @pytest.mark.parametrize("method", METHODS[:2])
 def test_what_is_no_single_draw_is_refused(method: str) -> None:
@@ -305,6 +307,7 @@ def test_what_is_no_single_draw_is_refused(method: str) -> None:
     assert REASONS[Reason.CONTEXTS_DIFFER] in reasons(method, back, **alone)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:method")
 def test_decisions_above_an_unclear_one_are_refused() -> None:
     """Two workers log one node under a context each: the planner above them has no value, and 0 is none."""
@@ -332,6 +335,7 @@ def test_chances_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
     assert reasons("off_policy", apart) == {REASONS[Reason.CONTRADICTION]}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:method")
 def test_values_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
     for values in ([0.5, 0.25] * 3, [0.5, np.nan] * 3):

@@ -134,6 +134,7 @@ def test_replays_are_compared_with_the_trace_itself() -> None:
     assert increment.own_outcome and increment.centred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("propensity", "reason"),
     [
@@ -165,7 +166,7 @@ def test_what_has_no_overlap_is_refused(propensity: list[float | None], reason: 
     assert reason in rows.gather(result.reason).tolist()
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_decisions_that_contradict_their_propensities_are_refused(name: str) -> None:
     """Of the choice, not of the side, they were answered: `credit decisions` alone looked."""

@@ -202,6 +202,7 @@ def test_limits_of_refusals_are_checked() -> None:
         Refusals(min_ess_fraction=2)
 
 
+@pytest.mark.slow
 def test_support_is_believed_where_it_is_logged() -> None:
     graph, reward, _ = small_log()
     given = rest_elsewhere(evidence(small_log(), critic=False))
@@ -210,6 +211,7 @@ def test_support_is_believed_where_it_is_logged() -> None:
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
 
+@pytest.mark.slow
 def test_a_support_above_1_is_none() -> None:
     """It hid that the alternatives that were drawn do not hold what the target may choose."""
     graph, reward, _ = small_log()

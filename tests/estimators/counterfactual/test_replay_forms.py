@@ -284,13 +284,14 @@ def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: 
 TREES = ("context+node", "context+node+alternative", "situation+node+alternative")
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("method", "form"),
     [
         *(("c3", form) for form in TREES),
-        *(pytest.param("magrpo", form, marks=pytest.mark.slow) for form in TREES),
-        pytest.param("c3", "fan+fan_node", marks=pytest.mark.slow),
+        *(("magrpo", form) for form in TREES),
+        ("c3", "fan+fan_node"),
     ],
 )
 def test_siblings_are_compared_where_the_ids_say(method: str, form: str, seed: int, tmp_path: Path) -> None:
@@ -355,6 +356,7 @@ def test_contexts_that_are_no_frozen_prefixes_are_refused_and_no_others(seed: in
             assert clusters_in(from_columns(drawn, evidence)) == drawn.clusters()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_credit_siblings_finds_is_taken_as_independent_traces(seed: int, tmp_path: Path) -> None:
     drawn = Drawn(300 + seed, replays=False, joint=False)
@@ -401,6 +403,7 @@ def test_replays_of_a_log_and_of_its_replays_are_one_sample_with_it(form: str, s
         assert clusters_in(known) == drawn.clusters()
 
 
+@pytest.mark.slow
 def test_c3_has_the_increments_as_its_means_whatever_was_met_by_chance() -> None:
     """Every batch of three traces of two choices, and of a replay of the first from its second choice on."""
     rng = np.random.default_rng(5)

@@ -117,6 +117,7 @@ def test_work_side_by_side_neither_discounts_nor_counts_what_others_earn() -> No
     assert np.asarray(rows.gather(result.credit)).tolist() == [0.25 + 0.5 * 0.375, 1.0, 0.75, 1.0]
 
 
+@pytest.mark.slow
 def test_a_trace_without_edges_is_refused_unless_it_is_one_event() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 3, trace=[0, 0, 1], reward=[1.0, 1.0, 0.5])
     result = credit.discounted_return(graph, reward, along="causal")

@@ -62,7 +62,7 @@ def test_equal_values_of_a_noisy_game_tell_no_error() -> None:
     assert not np.asarray(solve(every, np.ones(16), interactions=True).stderr).any()
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("interactions", [False, True])
 def test_pairs_of_two_values_that_one_unit_explains_are_no_proof(interactions: bool) -> None:
     plan = plan_pairs(jax.random.key(0), 8, 60, noisy=False)

@@ -123,7 +123,7 @@ def test_any_budget_of_two_evaluations_a_unit_is_planned_with_noise() -> None:
             assert 2 * n <= plan.evaluations <= budget
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 2, 3, 8])
 def test_the_reason_names_the_budget_that_tells_an_error_of_noisy_values(n: int) -> None:
     """Infinite errors came after everything was evaluated."""

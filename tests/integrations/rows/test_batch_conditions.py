@@ -258,6 +258,7 @@ def test_values_at_lambda_1_are_a_baseline(along: str) -> None:
     assert np.allclose(gradient, exact, atol=1e-5) == (along == "trace")
 
 
+@pytest.mark.slow
 def test_a_cut_off_trace_has_its_value_in_the_reward() -> None:
     """A column `bootstrap` was no evidence of any method, and the option had one entry for each padded trace."""
     columns: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabb")}
@@ -275,6 +276,7 @@ def test_a_cut_off_trace_has_its_value_in_the_reward() -> None:
         np.testing.assert_allclose(added.advantages, rows.gather(exact.advantage), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_who_is_left_out_leaves_a_bias_open() -> None:
     """It was 1 where traces had no outcome, or actions no siblings, which may be for what the policy chose."""
     rows: dict[str, Any] = {"group": [*"qqqp"], "trace": [*"abcd"], "reward": np.array([1.0, 0, 1, 0])}
@@ -544,6 +546,7 @@ def test_a_context_column_of_a_table_gives_the_numbers_of_the_loop(tmp_path: Pat
         assert RowAdvantages(method)(**columns, **more).advantages == pytest.approx(of_table, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", [("turn_baseline", {}), pytest.param(("rloo", {"by": "task,step", "singleton": "raw"}), marks=SLOW)]
 )

@@ -262,6 +262,7 @@ def teams(seed: int, **told: bool) -> dict[str, Any]:
     return columns | ({"order": order} if told.get("order") else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dr_mas", "rloo"])
 @pytest.mark.parametrize("told", [("turn", "order"), ("turn",), ("order",)], ids="-".join)
 @pytest.mark.parametrize("groups", [1, 3, 6, 11])

@@ -70,7 +70,7 @@ def of_columns(column: str, method: str, numbers: Any) -> np.ndarray:
     return np.concatenate([*numbers_of_rows, *taken.values()])
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what these few rows hold
 @pytest.mark.parametrize("column", COLUMNS)
 def test_numbers_say_the_same_in_each_type(column: str) -> None:

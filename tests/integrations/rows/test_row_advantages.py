@@ -253,6 +253,7 @@ def test_ids_that_leave_nothing_to_compare_are_named(changed: dict[str, Any], wo
         strict(**{**columns, **changed})
 
 
+@pytest.mark.slow
 def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
     """A trainer that balances rows by length moves them: returns from a turn on were sums of other turns."""
     columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1.0, 0.0, 0.0])}
@@ -444,7 +445,7 @@ def test_a_used_method_is_pickled_with_its_state() -> None:
     assert again(**rows).advantages.tolist() == used(**rows).advantages.tolist()
 
 
-@pytest.mark.sampled(others="slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["task,agent", "task", "agent", "task,key"])
 def test_keys_of_one_are_counted_in_rows_of_any_order(by: str) -> None:
     rng = np.random.default_rng(len(by))
@@ -517,6 +518,7 @@ def test_a_large_offset_stays_where_a_method_takes_more_than_differences(method:
     assert got.advantages[3] == np.float32(reward[3]) and got.metrics["credit/condition/resolved"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rloo", "dr_mas"])
 def test_rows_compared_with_none_are_told_under_any_key(method: str) -> None:
     """With `by=` named, the default key included, all rows counted as compared, even where none was."""
@@ -595,6 +597,7 @@ def test_a_group_is_silent_where_the_method_gives_zeros(name: str, silent: list[
     assert advantages.silent_groups == silent
 
 
+@pytest.mark.slow
 def test_groups_that_event_rewards_alone_teach_are_counted() -> None:
     """A process reward that teaches by itself was not told from an outcome; `validate` told them apart."""
     rows: dict[str, Any] = {"group": [*"aabbccdd"], "reward": np.array([1.0, 0, 1, 1, 1, 1, 0, 0])}
@@ -910,6 +913,7 @@ def test_another_number_of_extra_fields_than_rows_is_named(number: int) -> None:
         sessions(["q_0_0", "q_1_0", "q_1_1"], [1.0, 0.0, 0.0], [{"agent": "a"}] * number)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_refused_moves_no_state() -> None:
     """A wrong `log_ratio`, which is read last, moved the averages: passed again, the batch counted twice."""
     rows: dict[str, Any] = {"group": ["q"] * 2, "trace": [0, 0], "agent": ["a", "b"], "reward": np.zeros(2)}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ LEAVES = st.none() | st.booleans() | st.integers() | PLAIN | st.sampled_from(["{
 VALUES = st.recursive(LEAVES, lambda v: st.lists(v, max_size=3) | st.dictionaries(PLAIN, v, max_size=3), max_leaves=6)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(PLAIN, VALUES, max_size=4), st.sampled_from([None, 1]), st.sampled_from(["", "\n", "\n{}", " x"])
 )

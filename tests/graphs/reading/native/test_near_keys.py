@@ -103,6 +103,7 @@ def test_misspelt_keys_of_a_trace_are_named(tmp_path: Path, wrong: str, key: str
     assert (problem.field, key in problem.expected) == (wrong, True)
 
 
+@pytest.mark.slow
 def test_keys_in_another_place_are_named(tmp_path: Path) -> None:
     """Of a trace at an event, of an event at the trace or in its evidence: each was no evidence, without a word."""
     path = tmp_path / "log.jsonl"

@@ -65,6 +65,7 @@ def test_the_note_on_versions_names_the_file_of_all_its_groups_or_how_many(tmp_p
         assert (problem.file, problem.value) == (str(one), value)
 
 
+@pytest.mark.slow
 def test_the_note_on_versions_asks_for_a_weight_and_no_other_comparison(tmp_path: Path) -> None:
     """It expected one version in a group, though a mean of other traces has no bias; within one is no other."""
     rows = [("q", 1, 1), ("q", 1, 0), ("q", 2, 1), ("p", 1, 1), ("p", 1, 0), ("p", 2, 1), ("p", 2, 0), ("o", 1, 1)]
@@ -102,7 +103,8 @@ def test_the_note_on_versions_counts_traces_that_are_compared(
     assert mixed.shown == bool(missing) + bool(late)
 
 
-@pytest.mark.parametrize("of_all", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("of_all", [False, True])
 def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(
     of_all: bool, of_each_kind: set[str], tmp_path: Path
 ) -> None:

@@ -649,6 +649,7 @@ def test_bytes_of_a_parquet_file_that_are_texts_are_read_as_such(tmp_path: Path)
         read(path, format="table")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", [as_jsonl, as_csv, as_parquet])
 def test_what_a_trace_states_once_has_columns(written: Any, tmp_path: Path) -> None:
     """A folder of dumps holds one task under several policies, which `by="task,policy_version"` keeps apart."""

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from credit.reports.outcome_differences import outcome_differences
 from graphs.errors import CreditError, UnreadWarning
 from graphs.logs import read
 from graphs.reading.tables.outcome_words import PAIRS
 from graphs.traces.batch import Traces
+from graphs.writers.native import write
 
 
 def read_outcomes(folder: Path, *outcomes: str) -> Traces:
@@ -171,3 +173,31 @@ def test_a_time_may_end_in_utc(form: str, tmp_path: Path) -> None:
     (path := tmp_path / "log.csv").write_text("trace,reward,time\n" + "".join(f"t,1,{time}\n" for time in moments))
     (second, third), traces = (1795953600.0, 1795953605.5), read(path)
     assert traces.problems == () and np.asarray(traces.graph.time)[:2].tolist() == [0, third - second]
+
+
+@pytest.mark.parametrize("kind", ["langsmith", "log", "rewards"])
+def test_failed_traces_are_counted_by_their_word(kind: str, tmp_path: Path) -> None:
+    """That 2 were wrong and 1 gave up stood in one note alone: both are 0."""
+    words, meant = ("solved", "wrong", "gave_up", "wrong", "solved"), {"solved": 1, "wrong": 0, "gave_up": 0}
+    rows = [f"t{place},{word}" for place, word in enumerate(words)]
+    path, table = tmp_path / "log", tmp_path / "outcomes.csv"
+    if kind == "langsmith":
+        items = [one for i, word in enumerate(words) for one in feedback(i, score=None, value=word, kind=kind)]
+        path.write_text("\n".join(map(json.dumps, items)))
+    else:
+        stated = rows if kind == "log" else [f"{row.partition(',')[0]}," for row in rows]
+        path.write_text("\n".join(["trace,reward", *stated]))
+        table.write_text("\n".join(["trace,reward", *rows]))
+    traces = read(path, outcomes=meant, rewards=table if kind == "rewards" else None)
+    found = outcome_differences(traces)
+    assert found.headline().startswith("3 of 5 traces with an outcome failed: 2 wrong, 1 gave_up.")
+    assert found.counts()[0].startswith("3 traces failed (outcome below 1: 2 wrong, 1 gave_up), 2 succeeded.")
+    written = tmp_path / "native.jsonl"
+    write(traces, written)
+    assert outcome_differences(read(written)).words == found.words, "a log that was converted says it, too"
+    mixed = read(path, outcomes=meant, rewards={f"t{place}": place % 2 for place in range(5)})
+    assert not outcome_differences(mixed).words, "another outcome has no words"
+
+
+def test_two_words_of_outcomes_are_their_numbers(tmp_path: Path) -> None:
+    assert not outcome_differences(read_outcomes(tmp_path, "pass", "fail", "fail")).words
