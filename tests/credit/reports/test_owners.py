@@ -103,7 +103,9 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
         whose = said.format(means, own)
         assert origin.startswith(whose) and any(line.startswith(whose.capitalize()) for line in lines), (origin, lines)
     wordy = "a tool whose name has so many words that no line of a headline has room for all of them, nor half"
-    assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith("; up: errors, unmended errors, tool calls"), "plain"
+    assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith(
+        "; up: errors, unmended errors, tool calls"
+    ), "plain"
     changed, origin, _ = told({}, NOBODY)
     assert "; up: errors" in changed and "errors of" not in changed
     assert origin.startswith("errors of a trace 0 to 3, spread over tools and agents")
