@@ -915,6 +915,8 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
             "Where it comes from: money of a trace +100, by agent: reviewer +100*; tokens generated of a trace +100, "
         )
         assert f"{origin}by agent: reviewer +100*; * beyond chance." in told
+        both = "old 8 of 12 (67 %), new 7 of 11 (64 %); on tasks that both ran, 7 of 11 (64 %) and 7 of 11 (64 %)."
+        assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         assert told[1].startswith(
             "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         )
