@@ -191,7 +191,8 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
         return rest
     unknown = "" if overview["corpus"]["with_outcome"] else "Which traces failed is not known: none has an outcome."
     opening, differing = overview["differences"]["opening"]
-    failed = f"{opening} {unknown}".strip()
+    of_sides = (overview["sides"] or {}).get("failed")
+    failed = " ".join(filter(None, [opening, of_sides and f"{of_sides}.", unknown]))
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said: dict[str, str | list[str]] = {"What was read:": read, "What failed:": failed}
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")

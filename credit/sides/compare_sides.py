@@ -16,6 +16,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
+from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
     of_like_parts,
@@ -34,7 +35,6 @@ from credit.sides.side_tests import means_by_task
 from credit.sides.tool_failures import tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
-from graphs.task_means import alike
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_sides"]
@@ -77,7 +77,8 @@ def compare_sides(
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    known, calls = np.isfinite(measured["success"].value), ToolCalls(traces)
+    success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
+    known = np.isfinite(success)
     events, seconds = owned_events(calls), np.zeros(0)
     if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event
@@ -100,25 +101,33 @@ def compare_sides(
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
-    of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
+    outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
+    teams = tuple(team_changes(traces, outcome, sides.side, calls, untold))
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
+    failures = tuple(
+        (int((success[rows] < 1).sum()), int(rows.sum()))
+        for of in (known, known & np.isin(task, shared))
+        for rows in (of & (sides.side == one) for one in (0, 1))
+    )
     found = dataclasses.replace(
         found,
+        failures=failures,
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         verdicts=verdicts,
         apart_in=apart_in,
         not_told=not_told,
         judged=judged or "",
-        tasks=of_tasks,
+        each_task=_tasks(traces, outcome, sides.side),
+        teams=teams,
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 
 
-def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, list[str]]:
-    """The tasks with a number on both sides, by whether their mean rose from the first to the second."""
+def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, tuple[float, float]]:
+    """The means on both sides of each task with a number on both."""
     task, names = task_ids(traces), {}
     for number, name in zip(task.tolist(), traces.traces["task"].to_pylist(), strict=True):
         names[number] = name
@@ -126,8 +135,5 @@ def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, lis
         means_by_task(value, np.flatnonzero(np.isfinite(value) & (side == one)), task) for one in (0, 1)
     )
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
-    found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
-    for number, before, after in zip(shared.tolist(), first[i], second[j], strict=True):
-        word = "same" if alike(before, after) else "rose" if after > before else "fell"
-        found[word].append(names[number])
-    return found
+    each = zip(shared.tolist(), first[i].tolist(), second[j].tolist(), strict=True)
+    return {names[number]: (before, after) for number, before, after in each}

@@ -16,6 +16,7 @@ from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES
+from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
 from credit.sides.side_agents import BY_AGENT, AgentDifference
@@ -25,8 +26,8 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL
-from graphs.text import counted, printable, rounds_away
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
+from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
@@ -36,6 +37,8 @@ CAVEATS = 3
 """Caveats beside that answer; all of them stand with the sides."""
 LEAST_SHARE = 0.05
 """Share of a difference from which an agent's part of it is told."""
+MOST_TASKS = 3
+"""Tasks that are named of those that rose, and of those that fell."""
 MOST_HIDDEN = 2
 """Agents that are named as those of one side alone."""
 
@@ -65,8 +68,10 @@ class SideComparison:
         format's traces or in none, so that the format may hide them.
       failing: of each tool that both sides call, how many calls failed.
       verdicts: how often each verdict is wrong.
+      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
-      tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
+      each_task: of each task with outcomes on both sides, by its name, the means of both.
+      teams: of `team_changes`, of these outcomes.
     """
 
     sides: Sides
@@ -88,27 +93,44 @@ class SideComparison:
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
+    failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
-    tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+    each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    teams: tuple[TeamChange, ...] = ()
+
+    @property
+    def tasks(self) -> dict[str, list[str]]:
+        """The names of tasks by what their mean did from the first side to the second, those that it did most first."""
+        found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
+        for name, (before, after) in sorted(self.each_task.items(), key=lambda one: -abs(one[1][1] - one[1][0])):
+            found["same" if alike(before, after) else "rose" if after > before else "fell"].append(name)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "mark", "without", "is_other")
+        words = ("stands_out", "mark", "without", "is_other", "is_alike")
         rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
+        told |= {"each_task": self.each_task, "by_team": self.by_team()}
+        told["teams"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.teams]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"by_tool": self.by_tool(), "by_verdict": self.by_verdict(), "hints": self.hints()}
+        told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
+
+    def shown(self) -> list[SideDifference]:
+        """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
+        return [row for row in self.rows if not (row.is_other and row.is_alike)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -137,10 +159,15 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            sure = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in sure if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in sure
+                      if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
-            whose = wrong + [" ".join([_name(row.metric), " and ".join(who[row.metric])]).strip() for row in rose] + own
+            owned = [" and ".join(who[row.metric]) for row in rose]
+            owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
+            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
@@ -181,6 +208,11 @@ class SideComparison:
         """Which failures verdicts pass, and which successes they fail, or those that changed beyond chance; "" without
         any."""
         return told_changes(self.verdicts, certain=certain)
+
+    def by_team(self, *, certain: bool = False) -> str:
+        """The outcome of tasks in which an agent acts on one side alone, and of the rest, or where it changed beyond
+        chance; "" without any."""
+        return told_team_changes(self.teams, self.sides.heads, self.judged, certain=certain)
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -271,12 +303,14 @@ class SideComparison:
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """What changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a lead, or why
-        not of money; "" without any."""
+        """What changed beyond chance `by_team`, `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a
+        lead, or why not of money; "" without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(None, [self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
+                *filter(
+                    None, [self.by_team(certain=True), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]
+                ),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]
@@ -370,6 +404,19 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
+    def failed(self) -> str:
+        """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
+        outcome of a side."""
+        of_all, of_both = self.failures[:2], self.failures[2:]
+        if not all(count for _, count in of_all):
+            return ""
+        told = [f"{head} {failed} of {count} ({percent(failed / count)})"
+                for head, (failed, count) in zip(self.sides.heads, of_all, strict=True)]  # fmt: skip
+        if of_both == of_all or not all(count for _, count in of_both):
+            return ", ".join(told)
+        both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
+        return f"{', '.join(told)}; on tasks that both ran, {both}"
+
     def _without_side(self) -> str:
         """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
         without = int((self.sides.side < 0).sum())
@@ -378,13 +425,19 @@ class SideComparison:
 
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
-        if not any(self.tasks.values()):
+        if not self.each_task:
             return ""
-        rose, fell, same = (len(self.tasks[word]) for word in ("rose", "fell", "same"))
-        return (
-            f"{self.judged} rose in {rose} of {counted(rose + fell + same, 'task')} with outcomes on both sides, fell "
-            f"in {fell} and was the same in {same}; single tasks are not tested"
+        tasks = self.tasks
+        rose, fell, same = (len(tasks[word]) for word in ("rose", "fell", "same"))
+        told = (
+            f"{self.judged} rose in {rose} of {counted(len(self.each_task), 'task')} with outcomes on both sides, fell "
+            f"in {fell} and was the same in {same}; "
         )
+        for word in ("fell", "rose"):
+            names = [f"{printable(name, 40)} {first_to_second(*self.each_task[name])}"
+                     for name in tasks[word][:MOST_TASKS]]  # fmt: skip
+            told += f"{word} most: {', '.join(names)}; " if names else ""
+        return f"{told}single tasks are not tested"
 
     def lines(self) -> list[str]:
         """`story` and `of_rows`."""
@@ -401,7 +454,7 @@ class SideComparison:
         lines += [f"But {but}." for but in self.but()]
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
+        for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         return lines
 
@@ -412,7 +465,9 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
+        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:

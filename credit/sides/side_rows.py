@@ -172,6 +172,16 @@ class SideDifference:
             return rounds_away(self.ratio.value - 1, max(self.ratio.value, 1.0))
         return rounds_away(self.difference, max(abs(self.first), abs(self.second)))
 
+    @property
+    def is_alike(self) -> bool:
+        """Whether its numbers, and both ends of what they may be, are one number where they have three digits."""
+        whole = max(abs(self.first), abs(self.second))
+        if self.ratio is not None:
+            ends = [(end - 1, max(end, 1.0)) for end in (self.ratio.low, self.ratio.high)]
+        else:
+            ends = [(math.inf if end is None else end, whole) for end in (self.low, self.high)]
+        return self.is_trivial and all(rounds_away(*end) for end in ends)
+
     def _beyond(self, p: float | None) -> bool:
         if self.ratio is not None:
             return beyond_chance(p, self.ratio.low, self.ratio.high, 1.0)

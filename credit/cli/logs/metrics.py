@@ -243,19 +243,21 @@ def _print_sides(console: Console, found: SideComparison) -> None:
             interval = f"{of} ×{ratio} ({low} to {high})"
         seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
-        numbers = (*apart((row.first, row.second), amount, 3), _signed(row.difference), interval)
+        numbers = [*apart((row.first, row.second), amount, 3), _signed(row.difference), interval]
+        numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
         tasks = f"{row.tasks}{' shared' if row.paired else ''}"
         table.add_row(words(row.metric), *numbers, row.mark, seen, tasks)
 
-    others = [row for row in found.rows if row.is_other]
-    for row in found.rows[: len(found.rows) - len(others)]:
+    shown = found.shown()
+    others = [row for row in shown if row.is_other]
+    for row in shown[: len(shown) - len(others)]:
         add(row)
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
-        shown = (at_least(amount(least), not whole) for least, whole in known)
-        table.add_row(words(name), *shown, "", "not compared", "", "", str(bound.tasks))
-    if 0 < len(others) < len(found.rows):
+        least = (at_least(amount(least), not whole) for least, whole in known)
+        table.add_row(words(name), *least, "", "not compared", "", "", str(bound.tasks))
+    if 0 < len(others) < len(shown):
         table.add_row("other metrics:", *[""] * 7)
     for row in others:
         add(row)

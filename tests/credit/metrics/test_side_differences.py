@@ -27,6 +27,7 @@ from credit.sides.side_agents import AgentDifference, agent_differences
 from credit.sides.side_comparison import MOST_WORDS, SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
+from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from tests.credit.cli.logs import run, trace, write
 
@@ -367,8 +368,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "loops of tool x, money, tokens generated, tool calls.\n"
         "Money for a success: before no success, after 0.000712, by means over the 12 tasks with outcomes on both "
         "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
-        "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
-        "not tested.\n"
+        "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; rose most: q0 "
+        "0 to 1, q1 0 to 1, q2 0 to 1; single tasks are not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
         "(×1.05 in the typical task); tool calls 1 to 3 (×3 in the typical task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
@@ -1473,6 +1474,61 @@ def test_agents_of_sides_that_are_alike_are_named_in_one_of_twenty_comparisons_a
     assert found / worlds < 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
 
 
+def test_a_verdict_that_passes_more_of_all_is_told_once() -> None:
+    """`up: failures that checker passes, …; down: successes that checker fails` left no words for money that rose."""
+    counts = (44, 44), (66, 111), 0.5, 1e-4, 1e-9
+    passes = VerdictChange("checker", False, *counts)
+    fails = dataclasses.replace(passes, succeeded=True, difference=-0.3)
+    row = SideDifference("money", 1.0, 2.0, 1.0, 0.9, 1.1, 1e-4, 1e-9, 0.5, 30, (60, 60), True, 30, {}, (60, 60))
+    sides = Sides(("old", "new"), np.tile([0, 1], 60), ("old", "new"))
+    for verdicts, said in (
+        ((passes, fails), "up: failures that checker passes, money"),
+        ((dataclasses.replace(passes, difference=-0.5), dataclasses.replace(fails, difference=0.3)),
+         "up: money; down: failures that checker passes"),
+        ((fails,), "up: money; down: successes that checker fails"),
+        ((passes, dataclasses.replace(fails, difference=0.3)),
+         "up: failures that checker passes, successes that checker fails, money"),
+    ):  # fmt: skip
+        assert SideComparison(sides, [row], [], [], np.zeros(120), verdicts=verdicts).changed() == said
+
+
+def test_how_many_failed_is_told_of_each_side_and_of_tasks_that_both_ran(tmp_path: Path) -> None:
+    """41 % of all traces failed on both sides, and 39 against 28 % on tasks that both ran: hard ones were on one."""
+    of = [("old", "q", 0), ("old", "q", 1), ("new", "q", 1), ("new", "hard", 0), ("old", "lost", None)]
+
+    def told(some: list[tuple[str, str, int | None]]) -> str:
+        lines = [trace(f"t{i}", task, won, system=system) for i, (system, task, won) in enumerate(some)]
+        log = write(tmp_path / "x.jsonl", lines)
+        return str(json.loads(run("metrics", log, "--sides", "system=old,new", "--json").stdout)["failed"])
+
+    assert told(of) == "old 1 of 2 (50 %), new 1 of 2 (50 %); on tasks that both ran, 1 of 2 (50 %) and 0 of 1 (0 %)"
+    assert told(of[:3]) == "old 1 of 2 (50 %), new 0 of 1 (0 %)"
+    assert told(of[:2] + of[3:]) == "old 1 of 2 (50 %), new 1 of 1 (100 %)", "no task is on both sides"
+    assert told([*of[:2], ("new", "q", None)]) == ""
+
+
+def test_a_row_whose_change_rounds_to_nothing_says_so(tmp_path: Path) -> None:
+    """`0.99912, 0.9991, -1.63e-05, typical ×0.999985 (0.99994 to 1.00002), would be seen typical ×1`."""
+    rng, side, task = np.random.default_rng(0), np.tile([0, 1], 12), np.arange(24) // 2
+    traces = traces_of([f"q{t}" for t in task])
+    nearly = 40 + task + 1e-4 * rng.normal(size=24)
+    unsure = np.where(side == 1, nearly[[i ^ 1 for i in range(24)]], nearly) * np.exp(0.5 * (side - 0.5) * (-1) ** task)
+    metrics = {"tokens": numbered(nearly), "speed_up": numbered(nearly), "team_mean": numbered(unsure)}
+    rows = side_differences(traces, metrics | {"speed_up": numbered(nearly[::-1])}, side)
+    found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
+    assert [(row.metric, row.is_alike) for row in rows] == [("tokens", True), ("speed_up", True), ("team_mean", False)]
+    assert [row.metric for row in found.shown()] == ["tokens", "team_mean"], (
+        "a cost is asked for; undecided is not alike"
+    )
+    assert "the same to three digits: speed_up" in found.lines()
+    lines = []
+    for i, t in enumerate(task.tolist()):
+        event = {"id": "e", "type": "message", "agent": "a", "tokens": 100_000 + 1000 * t + i}
+        lines.append(trace(f"t{i}", f"q{t}", 1.0, edges=[], system=f"v{i % 2}", events=[event]))
+    printed = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", "system").stdout
+    assert re.search(r"\ntokens +105,511 +105,511 +the same ", printed)
+
+
 def test_money_has_no_end_at_1() -> None:
     """A new agent's 0.0065 a trace, 0 before, had an interval from -0.18: 0 and 1 were taken for chances."""
     side, task = np.repeat([0, 1], 20), np.arange(40)
@@ -1525,8 +1581,8 @@ def test_in_which_tasks_success_rose_and_fell_is_told(tmp_path: Path) -> None:
     assert (told["tasks"]["rose"], told["tasks"]["fell"]) == (["q0", "q1"], ["q2", "q9"][:1])
     assert len(told["tasks"]["same"]) == 7
     of = "success rose in 2 of 10 tasks with outcomes on both sides, fell in 1 and was the same in 7"
-    assert told["of_tasks"] == f"{of}; single tasks are not tested"
-    assert f"S{of[1:]}; single tasks are not tested." in told["lines"]
+    of += "; fell most: q2 1 to 0; rose most: q0 0 to 1, q1 0 to 1; single tasks are not tested"
+    assert told["of_tasks"] == of and f"S{of[1:]}." in told["lines"]
 
 
 def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
