@@ -46,6 +46,10 @@ gc.set_threshold(50_000, 20, 50)
 # with NumPy, so this is for workers and commands.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+# To free what JAX compiled takes a worker seconds at its end. This is called after what later imports have registered.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    atexit.register(os._exit, 0)
+
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
 
@@ -224,12 +228,6 @@ def pytest_sessionfinish() -> None:
     """Look for garbage a last time: pytest and Python would go through all that JAX compiled thrice more."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End a worker at once, which has told all: to free what JAX compiled takes it seconds."""
-    if hasattr(config, "workerinput"):
-        atexit.register(os._exit, 0)  # registered last, so called first
 
 
 @pytest.hookimpl(wrapper=True)
