@@ -123,12 +123,8 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {
-            "failed": self.failed(),
-            "by_tool": self.by_tool(),
-            "by_verdict": self.by_verdict(),
-            "hints": self.hints(),
-        }
+        told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -405,12 +401,6 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
-    def _without_side(self) -> str:
-        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
-        without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
-        return f"{counted(without, 'trace')} without a side{none}" if without else ""
-
     def failed(self) -> str:
         """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
         outcome of a side."""
@@ -423,6 +413,12 @@ class SideComparison:
             return ", ".join(told)
         both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
         return f"{', '.join(told)}; on tasks that both ran, {both}"
+
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
 
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
@@ -466,9 +462,9 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
-        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
+        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
+        lines += [f"the same to three digits on both sides: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:

@@ -1501,7 +1501,7 @@ def test_a_row_whose_change_rounds_to_nothing_says_so(tmp_path: Path) -> None:
     assert [row.metric for row in found.shown()] == ["tokens", "team_mean"], (
         "a cost is asked for; undecided is not alike"
     )
-    assert "the same to three digits: speed_up" in found.lines()
+    assert "the same to three digits on both sides: speed_up" in found.lines()
     lines = []
     for i, t in enumerate(task.tolist()):
         event = {"id": "e", "type": "message", "agent": "a", "tokens": 100_000 + 1000 * t + i}
