@@ -47,7 +47,8 @@ gc.set_threshold(50_000, 20, 50)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # To free what JAX compiled takes a worker seconds at its end. This is called after what later imports have registered.
-if "PYTEST_XDIST_WORKER" in os.environ:
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if WORKER:
     atexit.register(os._exit, 0)
 
 # Tables are as wide as the console; tests read those of a console that has no width.
@@ -190,6 +191,18 @@ LONGEST = (
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
 
 
+class FromTheEnd(pytest.Dir):
+    """A folder of tests whose last file is collected first."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        return reversed([*super().collect()])
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Let every other worker begin at the end: in a first run each finds half of the files compiled by the other."""
+    return FromTheEnd.from_parent(parent, path=path) if WORKER[-1:] in set("13579") else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what a later run takes over: settled methods, and all but the first parameters of a `sampled` test.
@@ -197,6 +210,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A `study` is run where the expression of markers names it, and nowhere else. The slow run begins with the files that
     take longest.
     """
+    if WORKER:
+        items.sort(key=lambda item: item.path)  # the same order in each worker
     if config.getoption("markexpr") != "not slow":
         rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
