@@ -62,7 +62,7 @@ class RepeatedCost:
         return f"{again} repeat a failed call or a loop; {asked}they cost {', '.join(costs)}" if costs else ""
 
     def in_short(self) -> str:
-        """The dearest kind of cost that is known as a whole; "" where it is below `LEAST_PART` of all."""
+        """Their money, else their tokens, where all is known; "" where that is below `LEAST_PART` of all."""
         name = next((name for name in ("money", "logged_money", "tokens") if name in self.shares), "")
         if self.shares.get(name, 0.0) < LEAST_PART:
             return ""

@@ -159,7 +159,10 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            sure = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in sure if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in sure
+                      if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
@@ -462,9 +465,9 @@ class SideComparison:
         for row in self.rows:
             if row.differing and row.few:
                 few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
-        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
-        lines += [f"the same to three digits on both sides: {', '.join(equal)}"] if equal else []
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
         alike: dict[str, list[str]] = {}
         for row in self.rows:
             if row.same_as and row.p is not None:
