@@ -506,14 +506,15 @@ def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) 
     (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,event_reward\na,q,5,6,1\nb,q,5,6,2\n")
     assert group_costs(credit.read(tmp_path / "t.csv")).untaught is None
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
-    assert "teach nothing" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
+    assert "without two" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
     assert "hard-coded answers" in CliRunner().invoke(cli, ["doctor", str(tmp_path / "t.csv")]).stdout
 
 
 def test_a_group_of_one_trace_is_not_said_to_have_equal_outcomes(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,reward\na,q,5,6,1\nb,r,5,6,0\n")
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
-    assert shown.rstrip().endswith("; 100 % in groups that teach nothing") and "equal outcomes" not in shown
+    assert shown.rstrip().endswith("; 100 % in groups without two different outcomes")
+    assert "\n2 groups of 1 traces on average; " in shown
 
 
 def test_a_spawn_by_a_tool_is_a_call_of_it_and_costs_what_a_call_does() -> None:
