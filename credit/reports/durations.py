@@ -47,8 +47,8 @@ class Durations(NamedTuple):
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
         team was at work, at the event by which one stepped in.
       idle: float64 [events], seconds in which nothing of the trace ran before the event began, where the log states how
-        long its actions took: a tool runs until its result, and waiting for a person is left out. What rounding of times
-        may leave (`_rounding`) is 0. NaN in other traces.
+        long its actions took: a tool runs until its result, and waiting for a person is left out. What rounding may
+        leave (`_rounding`) is 0. NaN in other traces.
       begun, time, end: float64 [events], when what an event took began, its time, and when it ended.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.

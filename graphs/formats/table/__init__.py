@@ -297,7 +297,7 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     except OSError as error:
         raise TraceError(unreadable(source, error)) from error
     if native.sniff(head):
-        expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        expected = "rows of a table; these are traces of the format 'native': leave out `format`, `columns` and `types`"
         if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
             from graphs.keys import PARTS  # which loads JAX, and what only reads logs does without
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 from credit.metrics.cost_summary import cost_rows
@@ -253,8 +252,9 @@ def test_waits_are_the_same_in_long_runs(tmp_path: Path) -> None:
             took = round(rng.uniform(100, 200) if failed else rng.uniform(1, 2), 2)
             events.append({"id": f"m{i}", "t": round(at, 2), "type": "message", "agent": "a", "seconds": took})
             at += took + wait
-        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "events": [*events, events[0] | {
-                      "id": "m3", "t": round(at, 2)}], "edges": [], "rewards": {"team": float(not failed)}})  # fmt: skip
+        events.append({"id": "end", "t": round(at, 2), "type": "message", "agent": "a", "seconds": 1.0})
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "events": events, "edges": [],
+                      "rewards": {"team": float(not failed)}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     idle = TeamFacts(read(tmp_path / "log.jsonl")).durations.idle.reshape(40, 4)
     assert idle.max(axis=1).tolist() == [0.3] * 40
