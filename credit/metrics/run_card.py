@@ -182,7 +182,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         *lines,
         _line("costs", "tool calls of a trace", at_least(f"{costs.tool_calls.sum() / m:.4g}", lacks_lines), ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
-        _line("costs", "tokens in groups that teach nothing", waste, lacking),
+        _line("costs", "tokens in groups without two different outcomes", waste, lacking),
     ]
 
 

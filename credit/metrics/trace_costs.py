@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, price_gaps, whole_costs
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, price_names, whole_costs
 from credit.metrics.success_costs import known_costs
 from credit.reports.chosen_numbers import NO_ARGUMENTS, of_known_logs
 from credit.reports.endings import ended_early
@@ -16,7 +16,6 @@ from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, numbered
 from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
 
 __all__ = ["COSTS", "IDLE", "SILENT", "UNCOUNTED", "UNPRICED", "UNSTATED_COST", "costs_of_traces", "with_costs"]
 
@@ -107,7 +106,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }
     if prices is not None:
-        names, model = event_models(traces)
+        names, model = price_names(traces, prices)
         named, foreign = np.array([(name != "", name not in prices.models) for name in names]).T[:, model]
         acts = (facts.action & named) | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0

@@ -123,12 +123,8 @@ class SideComparison:
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {
-            "failed": self.failed(),
-            "by_tool": self.by_tool(),
-            "by_verdict": self.by_verdict(),
-            "hints": self.hints(),
-        }
+        told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
@@ -163,7 +159,10 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            sure = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in sure if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in sure
+                      if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
@@ -405,12 +404,6 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
-    def _without_side(self) -> str:
-        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
-        without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
-        return f"{counted(without, 'trace')} without a side{none}" if without else ""
-
     def failed(self) -> str:
         """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
         outcome of a side."""
@@ -423,6 +416,12 @@ class SideComparison:
             return ", ".join(told)
         both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
         return f"{', '.join(told)}; on tasks that both ran, {both}"
+
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
 
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""

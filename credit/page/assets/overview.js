@@ -94,7 +94,7 @@
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     ...listed("But:", sides ? sides.caveats : []),
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, asked.again && ` ${sentence(asked.again)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
     ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),

@@ -27,6 +27,7 @@ from credit.sides.side_agents import AgentDifference, agent_differences
 from credit.sides.side_comparison import MOST_WORDS, SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
+from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from tests.credit.cli.logs import run, trace, write
 
@@ -1471,6 +1472,24 @@ def test_agents_of_sides_that_are_alike_are_named_in_one_of_twenty_comparisons_a
         assert len(tests) == 5
         found += any(test is not None and test.stands_out for test in tests)
     assert found / worlds < 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
+
+
+def test_a_verdict_that_passes_more_of_all_is_told_once() -> None:
+    """`up: failures that checker passes, …; down: successes that checker fails` left no words for money that rose."""
+    counts = (44, 44), (66, 111), 0.5, 1e-4, 1e-9
+    passes = VerdictChange("checker", False, *counts)
+    fails = dataclasses.replace(passes, succeeded=True, difference=-0.3)
+    row = SideDifference("money", 1.0, 2.0, 1.0, 0.9, 1.1, 1e-4, 1e-9, 0.5, 30, (60, 60), True, 30, {}, (60, 60))
+    sides = Sides(("old", "new"), np.tile([0, 1], 60), ("old", "new"))
+    for verdicts, said in (
+        ((passes, fails), "up: failures that checker passes, money"),
+        ((dataclasses.replace(passes, difference=-0.5), dataclasses.replace(fails, difference=0.3)),
+         "up: money; down: failures that checker passes"),
+        ((fails,), "up: money; down: successes that checker fails"),
+        ((passes, dataclasses.replace(fails, difference=0.3)),
+         "up: failures that checker passes, successes that checker fails, money"),
+    ):  # fmt: skip
+        assert SideComparison(sides, [row], [], [], np.zeros(120), verdicts=verdicts).changed() == said
 
 
 def test_how_many_failed_is_told_of_each_side_and_of_tasks_that_both_ran(tmp_path: Path) -> None:
