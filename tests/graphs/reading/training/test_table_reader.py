@@ -236,12 +236,37 @@ def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> Non
     with pytest.raises(NothingReadError) as caught:
         read(file, **asked)
     assert [problem.kind for problem in caught.value.problems] == ["other-format"]
-    assert "'native': leave out `format` and `columns`" in str(caught.value)
+    assert "'native': leave out `format`, `columns` and `types`" in str(caught.value)
     with pytest.raises(
         NothingReadError, match="a table with column 'shift'; traces of the format 'native' have the keys task"
     ):
         read(file, columns={"key": "shift"})  # as `--by shift` asks, of whatever is there
     assert read(file).sizes.events == 1
+
+
+def test_unknown_words_of_types_are_named_at_once(tmp_path: Path) -> None:
+    """Each of 200 traces was refused in a line that named the first of two words: the second one came next time."""
+    rows = "".join(f"{trace},a,1,{word}\n" for trace in "xyz" for word in ("llm", "tool", "llm"))
+    with pytest.raises(NothingReadError, match=r"'llm', 'tool' \[bad-type\], and 2 more like it") as caught:
+        read(write(f"trace,agent,reward,type\n{rows}".encode(), tmp_path))
+    assert [problem.trace for problem in caught.value.problems] == ["x", "y", "z"]
+    assert str(caught.value).count("\n") == 1
+
+
+@pytest.mark.parametrize("asked", [{"columns": {"trace": "run", "agent": "who"}}, {"types": {"llm": "message"}}])
+def test_logs_beside_tables_are_read_as_themselves(asked: dict[str, Any], tmp_path: Path) -> None:
+    """`--columns` made tables of a folder's native logs: not one trace of it was read."""
+    event = {"id": "e0", "t": 0, "type": "message", "agent": "a"}
+    log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
+    (tmp_path / "native.jsonl").write_text(json.dumps(log))
+    run, who = ("run", "who") if "columns" in asked else ("trace", "agent")
+    (tmp_path / "old.csv").write_text(f"{run},{who},reward,type\nx,b,1,{'message' if run == 'run' else 'llm'}\n")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({run: "y", who: "c", "reward": 0, "type": "message"}))
+    traces = read(tmp_path, **asked)
+    found = zip(traces.traces["trace"].to_pylist(), traces.traces["format"].to_pylist(), strict=True)
+    assert {*found} == {("t", "native"), ("x", "table"), ("y", "table")} and not traces.problems
+    with pytest.raises(NothingReadError, match="these are traces of the format 'native'"):
+        read(tmp_path / "native.jsonl", **asked)
 
 
 def test_a_trace_keeps_its_id_as_it_is_written(tmp_path: Path) -> None:
