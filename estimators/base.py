@@ -139,7 +139,7 @@ class Credit:
       scale: what the difference is divided by.
       stderr: standard error of `credit - baseline` as an estimate of its estimand, in units of reward; infinite where
         it is unknown.
-      reason: int8, a `Reason` code; 0 means valid.
+      reason: int8, a `Reason` code; 0 means valid. `why` has the words.
       unit: the level whose units share one number ("trace", "role", "agent", "turn", "event").
       estimand: what the amount estimates; see `Estimand`.
       source: the source of its errors: several claims of one source do not add precision.
