@@ -169,6 +169,7 @@ class Chunks:
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
         unnamed = sorted(self._join.unnamed)
         tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed)
+        tables += (sorted(self._join.kinds.items()),)
         return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:
