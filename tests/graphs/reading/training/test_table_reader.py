@@ -112,7 +112,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
         "token_sums_of_squares": [0.5, 1], "tree": 1, "greedy_reward": 0.5, "policy_version": 2,
         "agent_name": "A", "from": "b", "to": "c", "tool": "ls", "content_ref": "d", "status": "ok", "trusted": False,
-        "stop": False, "system": "S", "topology": "debate",
+        "stop": False, "system": "S", "topology": "debate", "requested_model": "n",
     }  # fmt: skip
     assert set(row) == set(KNOWN) - {"end"}  # which has no name of its own
     second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True, "to": None}
@@ -128,6 +128,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         assert traces.events.select(["from", "to", "tool", "content_ref", "status", "trusted"]).to_pylist()[0] == {
             "from": "b", "to": "c", "tool": "ls", "content_ref": "d", "status": "ok", "trusted": False
         }  # fmt: skip
+        assert traces.events["requested_model"].to_pylist() == ["n", "n"]
         assert traces.events["event"].to_pylist() == ["call", "next"]
         assert traces.events["time"].to_pylist() == [2.5, 2.5]
         graph = unpad(traces.graph)
