@@ -30,6 +30,7 @@ __all__ = [
     "PriceGaps",
     "Prices",
     "event_costs",
+    "is_priced",
     "price_gaps",
     "price_names",
     "read_prices",
@@ -87,7 +88,6 @@ class EventCosts:
       money: float64 [events]; NaN everywhere without prices.
       least: of tokens, input_tokens, seconds and money what is known, float64 [events]; 0 where nothing is. Of an event
         that stands for calls in no event (`token_counts`) it is its own; of money, what has counts and prices.
-      unpriced: the part of the tokens, read and generated, of models without a price.
       kinds: how many there are of what costs money, and what it cost, float64 [2, 5, events]: tokens read, generated,
         read from the cache and written to it, and calls of tools; None without prices.
     """
@@ -99,7 +99,6 @@ class EventCosts:
     money: np.ndarray
     least: dict[str, np.ndarray]
     kinds: np.ndarray | None = None
-    unpriced: float = 0.0
 
 
 COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
@@ -138,7 +137,7 @@ def event_costs(
         [token_counts(traces, name, of_team=of_team, hidden=hidden) for hidden in (True, False)]
         for name in ("tokens", "input_tokens")
     )
-    money, least, kinds, unpriced = np.full(n, np.nan), np.zeros(n), None, 0.0
+    money, least, kinds = np.full(n, np.nan), np.zeros(n), None
     if prices is not None:
         names, model = price_names(traces, prices)
         of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
@@ -162,12 +161,10 @@ def event_costs(
         kinds = np.array([[read - cached - written, tokens, cached, written, called], terms])
         money, least = np.sum(terms, axis=0), np.nansum(own, axis=0)
         money[_paid(traces, tokens, read) & np.isnan(of_input)] = np.nan
-        counted = np.nan_to_num(own_read) + np.nan_to_num(own_tokens)
-        unpriced = float(counted[np.isnan(of_input)].sum() / max(counted.sum(), 1))
     seconds = (facts or TeamFacts(traces)).durations
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
     known["seconds"] = seconds.least
-    return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds, unpriced)
+    return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)
 
 
 def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
@@ -181,6 +178,8 @@ def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
       prices: of models.
     """
     names, model = event_models(traces)
+    if traces.events["requested_model"].null_count == len(model):
+        return names, model
     requested = traces.events["requested_model"].combine_chunks().dictionary_encode()
     asked = requested.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     every = [*names, *requested.dictionary.to_pylist()]
@@ -193,6 +192,20 @@ def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
     alone = np.array([max(of) if len(of := stands.get(own, set())) == 1 else own for own in range(len(names))])
     distinct, which = np.unique(every, return_inverse=True)
     return distinct.tolist(), which[np.where(asked == model, alone[model], asked)]
+
+
+def is_priced(traces: Traces, prices: Prices) -> bool:
+    """Whether the models of all tokens but `MOST_UNPRICED_TOKENS`, read and generated, have a price.
+
+    Args:
+      traces: what was read.
+      prices: of models.
+    """
+    names, model = price_names(traces, prices)
+    bare = np.array([name not in prices.models for name in names])[model]
+    counts = (token_counts(traces, name, hidden=False) for name in ("tokens", "input_tokens"))
+    tokens = np.sum([np.nan_to_num(count) for count in counts], axis=0)
+    return bool(tokens[bare].sum() <= MOST_UNPRICED_TOKENS * tokens.sum())
 
 
 class PriceGaps(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from credit.metrics.event_costs import MOST_UNPRICED_TOKENS, Prices, event_costs, price_gaps
+from credit.metrics.event_costs import Prices, is_priced, price_gaps
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
 from graphs.text import amount, apart, percent
@@ -51,8 +51,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
 
     Args:
       traces: what was read.
-      prices: of models and tools; without them, or where more than `MOST_UNPRICED_TOKENS` have none, it is the money
-        that the log states.
+      prices: of models and tools; without them, or unless `is_priced`, it is the money that the log states.
       success_at: as of `judged_traces`.
 
     Examples:
@@ -71,8 +70,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
         return None
     scored = judged.rows
     metrics: tuple[Literal["money", "logged_money", "tokens"], ...] = ("logged_money", "tokens")
-    told = prices is not None and event_costs(traces, prices).unpriced <= MOST_UNPRICED_TOKENS
-    for metric in ("money", *metrics) if told else metrics:
+    for metric in ("money", *metrics) if prices is not None and is_priced(traces, prices) else metrics:
         amount, whole = known_costs(traces, metric, prices)
         failed, total = float(amount[judged.failed].sum()), float(amount[scored].sum())
         if total > 0:

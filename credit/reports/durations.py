@@ -283,7 +283,8 @@ def _rounding(trace: np.ndarray, time: np.ndarray, seconds: np.ndarray, slack: f
     np.fmax.at(bound, trace, np.sum(of_floats, axis=0))
     return bound[trace]
 
-
+    slackest: np.ndarray = bound[trace]
+    return slackest
 def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
     (senders, receivers), agent, action = facts.edges, facts.agent, facts.action

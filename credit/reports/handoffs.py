@@ -33,11 +33,13 @@ class Handoff(NamedTuple):
       words: how.
       rows: of each of these runs the event to look at: int [n].
       tells: of which traces the log tells whether they are among these: bool [traces].
+      quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
     """
 
     words: str
     rows: np.ndarray
     tells: np.ndarray
+    quotes: bool = True
 
 
 def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[Handoff]:
@@ -98,7 +100,7 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     for i in looked:
         if not longer[i]:
             lacking, tell = ~acts[i] & tells[i] & whole, tells[i] & (acts[i] | whole)
-            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell)
+            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell, False)
     acting = acts & (early | (not any_longer))
     unlike, fewest, others = _unlike(traces, acting, whole, task)
     rows = last.copy()
@@ -106,7 +108,7 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
         extra = acting[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
     if unlike.any():
-        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0))
+        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0), False)
 
 
 def _unlike(

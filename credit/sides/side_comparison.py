@@ -37,6 +37,8 @@ CAVEATS = 3
 """Caveats beside that answer; all of them stand with the sides."""
 LEAST_SHARE = 0.05
 """Share of a difference from which an agent's part of it is told."""
+LEAST_CACHED = 0.1
+"""By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
 MOST_HIDDEN = 2
@@ -268,8 +270,9 @@ class SideComparison:
         chance = "" if row.worth_telling else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
         split: set[int] = set()
-        for place in (place for place in range(named) if _why(parts[place])):
-            for fewer in range(named, place, -1):  # what another model does, before the least agents
+        told = sorted((place for place in range(named) if _why(parts[place])), key=lambda at: not parts[at].of_models)
+        for place in told:
+            for fewer in range(named, max(place, *split, 0), -1):  # what another model does, before the least agents
                 if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
                     named, split = fewer, {*split, place}
                     break
@@ -566,9 +569,11 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
 
 
 def _why(one: AgentDifference) -> str:
-    """What models, tokens and tools add to the difference of an agent; "" where it is not that of other models."""
+    """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
+    cache; "" where neither changed."""
     if not one.of_models:
-        return ""
+        first, second = one.cached or (0.0, 0.0)
+        return f"{percent(first)} to {percent(second)} of reads cached" if abs(second - first) >= LEAST_CACHED else ""
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}

@@ -270,6 +270,28 @@ def test_what_a_swapped_model_does_to_money_is_told_before_the_least_agents() ->
     assert found.by_agent() == f"money of a trace +21, within chance, by agent: {told}"
 
 
+def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Path) -> None:
+    """Money rose 1.45 times beside "tokens read: within chance": nothing said that an agent's came from no cache."""
+    lines = []
+    for i in range(40):
+        cached = {"lead": 8000, "policy": 8000 * (1 - i % 2)}
+        events = [{"id": name, "type": "message", "agent": name, "tokens": 100 + i % 7, "input_tokens": 10_000,
+                   "cached_tokens": count} for name, count in cached.items()]  # fmt: skip
+        more = {"events": events, "edges": [], "system": "12"[i % 2], "model": "m"}
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, **more))
+    (prices := tmp_path / "prices.csv").write_text("model,input,output,cached_input\nm,2,8,0.2\n")
+    log = write(tmp_path / "x.jsonl", lines)
+    sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
+    rows = {row["metric"]: row for row in sides["differences"]}
+    assert (rows["cached_part"]["first"], rows["cached_part"]["second"]) == pytest.approx((0.8, 0.4))
+    assert "policy +0.0144* (80 % to 0 % of reads cached)" in sides["by_agent"]
+    for line in lines:
+        for event in line["events"]:
+            del event["cached_tokens"]
+    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--json").stdout)
+    assert "cached_part" not in {row["metric"] for row in sides["differences"]}
+
+
 def test_an_agent_that_did_not_act_in_killed_runs_has_the_same_model(tmp_path: Path) -> None:
     """Killed runs of the new side had no reviewer, and the sides were said to differ in its model."""
     lines, sides = [], ["trace,side"]

@@ -131,7 +131,7 @@ def test_an_agent_that_is_left_out_is_a_cause_where_the_run_did_not_end_before(t
         steps = [("coder", "wrote it"), *[("reviewer", "fine")] * (not left_out), ("coder", "sent")]
         records.append(run(number, steps, float(not left_out), 8))
     (cause,) = leading_causes(logs(tmp_path, records))
-    assert cause.words == "runs in which reviewer does not act" and cause.text == "sent"
+    assert cause.words == "runs in which reviewer does not act" and not cause.text, "the last event shows nothing of it"
     for one in records[::4]:
         one["metrics"] = {"ended_at_limit": 1}
     (cause,) = leading_causes(logs(tmp_path, records))
