@@ -90,7 +90,7 @@ class Evidence:
         return self._array[self.rows] if self._array is not None else self._amounts
 
     def listed(self, start: int, stop: int) -> list[float | int | None]:
-        """The entries from `start` up to but not including `stop`, None where the log has none; floats are `shortest`."""
+        """The entries from `start` up to but not including `stop`, None where the log has none; `shortest` floats."""
         part = shortest(self.array[start:stop])
         absent = np.isnan(part) if part.dtype.kind == "f" else part < 0
         return [None if no else number for no, number in zip(absent.tolist(), part.tolist(), strict=True)]
