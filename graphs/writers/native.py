@@ -20,6 +20,7 @@ from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.event_types import STATED_TOPOLOGIES
+from graphs.floats import shortest
 from graphs.formats.native.records import from_wire
 from graphs.formats.native.wire import DECODER, EXTENSION_KEYS
 from graphs.logs.collector_pause import collector_paused
@@ -233,7 +234,7 @@ def _team(traces: Traces) -> np.ndarray | None:
         return None
     if "rewards.team" in traces.evidence:
         raise CreditError("the reward equals no channel of the batch; expected no other channel 'team'")
-    return reward
+    return shortest(reward)
 
 
 def _is_understood(document: Mapping[str, Any], agents: list[dict[str, str]], owners: list[str]) -> bool:

@@ -141,10 +141,10 @@ def _release(spans: list[TracedSpan]) -> str:
     begins, waiting = set[str](), [*roots]
     while waiting:
         span = waiting.pop()
-        if span.known:
-            begins.add(span.release)
-        else:
+        if not span.known:
             waiting += below[span.id]
+        elif span.kind not in (Kind.JUDGE, Kind.GUARD):
+            begins.add(span.release)
     of_roots = {span.release for span in roots}
     return next((releases.pop() for releases in (begins - {""}, of_roots - {""}) if len(releases) == 1), "")
 

@@ -535,7 +535,7 @@ class _Table:
                 place = "out-of-range", self.file, line, column_of["end"], excerpt(value["end"]), expected
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
-                evidence["seconds"] = end - time
+                evidence["seconds"] = round(end - time, 6)  # which float64 has of dates
         elif end is not None:
             time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
