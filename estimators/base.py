@@ -17,6 +17,7 @@ from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import floating
 from graphs.html_table import html_table
+from graphs.segment import segment_count
 from graphs.text import counted, excerpt
 
 __all__ = [
@@ -138,7 +139,7 @@ class Credit:
       scale: what the difference is divided by.
       stderr: standard error of `credit - baseline` as an estimate of its estimand, in units of reward; infinite where
         it is unknown.
-      reason: int8, a `Reason` code; 0 means valid.
+      reason: int8, a `Reason` code; 0 means valid. `why` has the words.
       unit: the level whose units share one number ("trace", "role", "agent", "turn", "event").
       estimand: what the amount estimates; see `Estimand`.
       source: the source of its errors: several claims of one source do not add precision.
@@ -182,6 +183,12 @@ class Credit:
         """bool [E], False where the data cannot identify an answer; `reason` says why."""
         return self.reason == np.int8(Reason.VALID)
 
+    @property
+    def why(self) -> np.ndarray:
+        """`reason` in words, of [E], "" where valid; on the host."""
+        words: np.ndarray = np.array(REASONS)[np.asarray(self.reason)]
+        return words
+
     def __repr__(self) -> str:
         what = f"Credit({self.source!r}, unit {self.unit!r}, estimand {self.estimand!r}"
         leaves = (self.credit, self.baseline, self.scale, self.reason)
@@ -210,14 +217,15 @@ class Credit:
         return html_table("Credit", facts, rows)
 
 
-def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array]:
+def check_reward(graph: EventGraph, reward: Array, event_reward: Array | None = None) -> tuple[jax.Array, jax.Array]:
     """The reward as float32 or wider, 0 where there is none, and the mask of traces that have one: [T], [T].
 
-    A reward that is not finite means that the log has none.
+    A reward that is not finite means that the log has none. An infinite `event_reward` leaves the trace without one.
 
     Args:
       graph: the batch.
       reward: float [T].
+      event_reward: float [E], of a method that adds it to the outcome, or None. NaN counts as 0.
 
     Raises:
       ArrayTypeError: `reward` is no array of a floating type; both a CreditError and a TypeError.
@@ -236,6 +244,9 @@ def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array
     if reward.shape != (graph.num_traces,):
         raise CreditError(f"reward has shape {reward.shape}; expected ({graph.num_traces},), one entry for each trace")
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
+    if event_reward is not None:
+        infinite = jnp.asarray(graph.event_mask) & jnp.isinf(_floating("event_reward", event_reward))
+        scored = scored & (segment_count(graph.trace_ids, graph.num_traces, infinite) == 0)
     return jnp.where(scored, reward, jnp.zeros_like(reward)), scored
 
 

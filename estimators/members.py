@@ -95,7 +95,9 @@ def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
 
 
 @jax.jit
-def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
+def agent_outcomes(
+    graph: EventGraph, reward: Array, agent_reward: Array | None, event_reward: Array | None = None
+) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
     An agent's outcome is its trace's `reward` plus its `agent_reward`; who lacks one has none. A sum that lacks a part
@@ -107,6 +109,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
       reward: float [T], outcome of each trace; NaN where a trace has none.
       agent_reward: float [E], the outcome of the instance's own trace at one of its events or more, or None; NaN where
         an event does not state it. An instance with two of its own has none; readers refuse them.
+      event_reward: as of `check_reward`.
 
     Examples:
       >>> import credit, numpy as np
@@ -116,7 +119,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
       >>> outcome.tolist(), scored.tolist()
       ([1.5, 1.0], [True, False])
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     own_trace = jnp.asarray(graph.agent_trace)
     if agent_reward is None:
         return outcome[own_trace], scored[own_trace]
@@ -147,10 +150,10 @@ def row_scores(
       >>> rows.gather(row_scores(graph, reward, None)[0]).tolist()
       [1.0, 0.0, 0.0]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     of_event = graph.trace_ids
     if agent_reward is not None:
-        outcome, scored = agent_outcomes(graph, reward, agent_reward)
+        outcome, scored = agent_outcomes(graph, reward, agent_reward, event_reward)
         of_event = graph.agent_ids
     rows = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[of_event]
     score = outcome[of_event]
@@ -221,7 +224,7 @@ def members(
             "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row', as of "
             "by=task,agent with population=agent"
         )
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     score, rows = row_scores(graph, reward, event_reward, agent_reward)
     trace_ids = jnp.asarray(graph.trace_ids)
     wanted = key_of(by)
@@ -247,7 +250,7 @@ def members(
     # Units that are traces need no lookup. XLA does not drop one, and at a thousand events its time is felt.
     unit_reward = outcome if entries.level == "trace" else outcome[unit_trace]
     if agent_reward is not None:
-        unit_reward = agent_outcomes(graph, reward, agent_reward)[0]
+        unit_reward = agent_outcomes(graph, reward, agent_reward, event_reward)[0]
         if grouped is not None:
             unit_reward = unit_reward[first if entries.level == "agent" else jnp.asarray(graph.agent_ids)[first]]
         aggregate = "sum" if aggregate == "return" else aggregate

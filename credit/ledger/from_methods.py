@@ -11,6 +11,7 @@ import numpy as np
 from credit.ledger.channels import channel
 from credit.ledger.composition import compose
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
+from credit.ledger.signal import Condition, Signal
 from credit.ledger.sums import weighted_claim, weighted_sum
 from credit.methods.published import find_method
 from credit.reports.own_outcomes import has_agent_outcomes
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from credit.ledger.account import Ledger
     from estimators.base import Credit
 
-__all__ = ["Expected", "compose_channels", "compose_claims", "total_of"]
+__all__ = ["Expected", "compose_channels", "compose_claims", "total_of", "with_versions"]
 
 Expected = Literal["baseline", "value"]
 RuleName = Literal["increments", "reconcile", "shares"]
@@ -84,6 +85,19 @@ def compose_claims(
         propensity=None if propensity is None else propensity.array,
         expected=None if expected == "baseline" else _value_at_start(traces),
     )
+
+
+def with_versions(signal: Signal, traces: Traces) -> Signal:
+    """Advantages of a ledger of these traces, with the condition that several versions of the policy ask of claims.
+
+    Args:
+      signal: of `Ledger.advantage`.
+      traces: of the ledger.
+    """
+    notes = [note for note in traces.problems if note.kind == "several-versions"] if signal.used else []
+    why = "; right if each claim has mean 0 under the policy that acted in its own trace"
+    versions = [Condition("versions", None, f"policy_version is {note.value}{why}") for note in notes]
+    return dataclasses.replace(signal, conditions=(*signal.conditions, *versions))
 
 
 def _rule(name: RuleName, tau: float | Literal["fit"], scale: float | None, exact: tuple[str, ...]) -> Rule:

@@ -37,7 +37,7 @@ from graphs.replay_clusters import replays_elsewhere
 from graphs.segment import segment_count
 from graphs.text import counted
 
-__all__ = ["advantage"]
+__all__ = ["LargeAdvantageError", "advantage"]
 
 
 class _Kind(NamedTuple):
@@ -144,11 +144,24 @@ def advantage(
     )
 
 
+class LargeAdvantageError(CreditError):
+    """An advantage beyond the limit, of `event` in `trace`, by their places in the batch."""
+
+    def __init__(self, event: int, trace: int, what: str) -> None:
+        self.event, self.trace, self.what = event, trace, what
+        place = f"event {event}, in trace {trace} of the batch,"
+        super().__init__(self.said(place, "a scale bounds advantages, and a larger limit admits these"))
+
+    def said(self, place: str, advice: str) -> str:
+        """The message, with the event and the options in the caller's words."""
+        return f"the advantage of {place} is {self.what}; {advice}"
+
+
 def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) -> None:
     """Refuse advantages beyond the limit, with the numbers that they were made of.
 
     Raises:
-      CreditError: the largest is more than `limit` spreads of its group's rewards.
+      LargeAdvantageError: the largest is more than `limit` spreads of its group's rewards.
     """
     if largest.multiple <= limit:
         return
@@ -164,12 +177,12 @@ def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) 
     if np.asarray(amounts.baseline)[largest.event]:
         parts.append(f"its baseline is {float(np.asarray(amounts.baseline)[largest.event]):.6g}")
     parts += [f"the largest claim of {source!r} is {size:.6g}" for source, size in sizes.items()]
-    raise CreditError(
-        f"the advantage of event {largest.event}, in trace {trace} of the batch, is "
+    raise LargeAdvantageError(
+        largest.event,
+        trace,
         f"{float(np.asarray(amounts.advantage)[largest.event]):.6g}, {largest.multiple:.4g} times the spread of the "
         f"rewards of its group ({largest.spread:.6g}); expected {limit:g} times or less; in that trace "
-        f"{', '.join(parts)}; claims must be in units of the reward; a scale bounds advantages, and a larger limit "
-        "admits these"
+        f"{', '.join(parts)}; claims must be in units of the reward",
     )
 
 

@@ -152,7 +152,7 @@ def endings(
         tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
         name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
         said = run_words(traces).get(name, "") if what in _WORDED else ""
-        place = f"{event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
+        place = f"event {event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
         words = f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. Such as: {place}"
         found.append(Ending(words, count, failed, passed, name, event, of_sides(np.flatnonzero(at >= 0), side)))
     return tuple(found)

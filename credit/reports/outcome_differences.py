@@ -855,7 +855,4 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
         longest = np.zeros(len(found.wall))
         np.fmax.at(longest, trace, seconds)
         unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
-        dust = [
-            rounds_away(*of) for of in zip(longest.tolist(), found.wall.tolist(), strict=True)
-        ]  # of rounded seconds
-        yield name, np.where(unknown, np.nan, np.where(dust, 0.0, longest))
+        yield name, np.where(unknown, np.nan, longest)

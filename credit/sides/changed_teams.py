@@ -13,16 +13,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from credit.metrics.trace_metrics import success_of_traces
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
+from credit.sides.chosen_sides import Sides
 from credit.sides.side_words import first_to_second
 from graphs.task_means import fact_of, holm, task_mean
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["SomeTasks", "TeamChange", "team_changes", "told_team_changes"]
+__all__ = ["SomeTasks", "TeamChange", "team_changes", "teams_by_system", "told_team_changes"]
 
 MOST = 2
 """Agents that are named."""
@@ -88,9 +90,7 @@ class TeamChange:
         return here.stands_out and not low <= rest <= high
 
 
-def team_changes(
-    traces: Traces, value: np.ndarray, side: np.ndarray, calls: ToolCalls, untold: np.ndarray
-) -> list[TeamChange]:
+def team_changes(traces: Traces, value: np.ndarray, side: np.ndarray, calls: ToolCalls) -> list[TeamChange]:
     """The agents that act on one side alone in some tasks and not in others, those that differ most clearly first.
 
     Let A of a run of the first side say whether the agent acts in more than half of the other runs of its task and
@@ -104,7 +104,6 @@ def team_changes(
       value: the outcome of each trace; NaN where it has none: float [traces].
       side: 0 or 1 of each trace, -1 for none: int [traces].
       calls: of these traces.
-      untold: of `untold_runs`.
 
     Reference: Hoeffding 1948, A class of statistics with asymptotically normal distribution; Holm 1979.
 
@@ -113,12 +112,11 @@ def team_changes(
       >>> _, _, rows = credit.from_columns(
       ...     group=["q"] * 5 + ["r"] * 4, trace=["a", "b", "b", "c", "d", *"efgh"], agent=["x", "x", "y", *"xzxxxx"],
       ...     reward=[1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0])
-      >>> team_changes(rows.traces, np.ones(8), np.array([0, 0, 1, 1, 0, 0, 1, 1]), ToolCalls(rows.traces),
-      ...              np.zeros(8, bool))
+      >>> team_changes(rows.traces, np.ones(8), np.array([0, 0, 1, 1, 0, 0, 1, 1]), ToolCalls(rows.traces))
       []
     """
     names, acts, tells = taking_part(traces, calls)
-    task, known, found = task_ids(traces), np.isfinite(value) & (side >= 0) & ~untold, []
+    task, known, found = task_ids(traces), np.isfinite(value) & (side >= 0), []
     reach = float(np.ptp(value[known])) if known.any() else 0.0
     for agent, name in enumerate(names):
         rows = np.flatnonzero(known & tells[agent])
@@ -211,3 +209,20 @@ def told_team_changes(
             words += f"; {has} one run of a side" if one.single else ""
             told.setdefault((one.changed.first, one.changed.second), words)
     return "; ".join([*told.values()][:MOST])
+
+
+def teams_by_system(traces: Traces, success_at: float | None, calls: ToolCalls) -> str:
+    """`told_team_changes` beyond chance, of the systems that the log states where these are two; "" without.
+
+    Args:
+      traces: what was read.
+      success_at: the least outcome of a success; None where outcomes are 0 or 1.
+      calls: of these traces.
+    """
+    if len({name or "" for name in traces.traces["system"].to_pylist()} - {""}) != 2:
+        return ""
+    _, sides = Sides.joined("system", traces)
+    if sides is None:
+        return ""
+    changes = team_changes(traces, success_of_traces(traces, success_at).value, sides.side, calls)
+    return told_team_changes(changes, sides.heads, "success", certain=True)

@@ -102,7 +102,7 @@ def compare_sides(
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
-    teams = tuple(team_changes(traces, outcome, sides.side, calls, untold))
+    teams = tuple(team_changes(traces, outcome, sides.side, calls))
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(

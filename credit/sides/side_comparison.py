@@ -144,8 +144,8 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric each way,
-        more up to `MOST_WORDS`."""
+        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and all
+        costs each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
@@ -170,8 +170,10 @@ class SideComparison:
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
             whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            costs = {len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS}
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
-                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+                kept = [name for i, name in enumerate(names) if i < shown or i in costs]
+                ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
             for one in every:

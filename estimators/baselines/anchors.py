@@ -69,7 +69,7 @@ def step_returns(
       >>> rows.gather(to_go).tolist()
       [0.9, 1.0]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     row = real & graph.trained_mask & scored[trace]
     place = jnp.arange(graph.num_events, dtype=jnp.int32)
@@ -174,7 +174,7 @@ def gigpo(
     """
     episode, of_row = reward, event_reward
     if env_reward is None and event_reward is not None:
-        outcome, scored = check_reward(graph, reward)
+        outcome, scored = check_reward(graph, reward, event_reward)
         step, real = check_event_array(graph, "event_reward", event_reward)
         returns = outcome + segment_sum(step, graph.trace_ids, graph.num_traces, real)
         episode, of_row = jnp.where(scored, returns, jnp.nan), None

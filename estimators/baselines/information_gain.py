@@ -133,7 +133,7 @@ def igrpo(
       >>> rows.gather(credit.igrpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [1.3789, 0.7071, -1.3789, -0.7071]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_events
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     path = chains(graph, row)

@@ -96,7 +96,7 @@ def magrpo(
         raise CreditError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
     if joint_mode == "aligned" and completion is not None:
         raise CreditError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     acts = real & graph.trained_mask & scored[trace] & (node >= 0) & (context >= 0)

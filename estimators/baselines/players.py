@@ -145,7 +145,7 @@ def marshal(
       >>> rows.gather(credit.marshal(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [0.5, -0.5, -0.5, 0.5]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     row, leads, lead_of = _turns(graph, scored[graph.agent_trace])
     own = chains(graph, leads, "agent")
@@ -251,7 +251,7 @@ def spiral_rae(
     trace = jnp.asarray(graph.agent_trace)[first]
     before = before[first_of_cluster(graph, trace[played], name[played], present_mask[played])]
     before = jnp.zeros_like(before).at[played].set(before)
-    scored = agent_outcomes(graph, reward, agent_reward)[1]
+    scored = agent_outcomes(graph, reward, agent_reward, event_reward)[1]
     row, leads, lead_of = _turns(graph, scored)
     player = unit[graph.agent_ids]
 
@@ -356,8 +356,8 @@ def _player_rewards(
     agent_reward: Array | None,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Unit of each instance; reward, presence and name of each unit, a player in a trace or an instance: all [A]."""
-    outcome, _ = check_reward(graph, reward)
-    of_agent, scored = agent_outcomes(graph, reward, agent_reward)
+    outcome, _ = check_reward(graph, reward, event_reward)
+    of_agent, scored = agent_outcomes(graph, reward, agent_reward, event_reward)
     num, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     if population not in ("trace", "agent"):
         raise CreditError(f"population is {population!r}; expected 'trace' or 'agent'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, finish
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.group import beyond_members, group_relative
 from estimators.members import members, statistics
 from estimators.options import checked_options
@@ -69,6 +69,7 @@ def foldgrpo(
       >>> rows.gather(credit.foldgrpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [1.1547, -0.5773, -0.5773, -0.5773]
     """
+    reward = jnp.where(check_reward(graph, reward, event_reward)[1], reward, jnp.nan)
     plain = group_relative(graph, reward, scale="std", eps=eps, ddof=ddof, singleton="refuse", source="foldgrpo")
     amount, reason = plain.credit, plain.reason
     if event_reward is not None:

@@ -208,7 +208,7 @@ def foldgrpo_fork(
     """
     plain = group_relative(
         graph,
-        reward,
+        jnp.where(check_reward(graph, reward, event_reward)[1], reward, jnp.nan),
         event_reward=row_reward,
         scale=scale,
         aggregate="first",

@@ -168,7 +168,8 @@ def mgrpo(
       >>> rows.gather(credit.mgrpo(graph, reward).advantage).tolist()
       [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
-    outcome, _ = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
+    reward = jnp.where(scored, outcome, jnp.nan)
     trace = jnp.asarray(graph.agent_trace)
     sub = sub_agents(graph)
     score = jnp.where(sub, main_weight * outcome[trace], outcome[trace])

@@ -47,8 +47,8 @@ class _Steps(NamedTuple):
     known: jax.Array
 
 
-def _steps(graph: EventGraph, reward: Array, anchor: Array) -> _Steps:
-    outcome, scored = check_reward(graph, reward)
+def _steps(graph: EventGraph, reward: Array, anchor: Array, event_reward: Array | None = None) -> _Steps:
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace = jnp.asarray(graph.trace_ids)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     observed = event_ids(graph, "anchor", anchor)
@@ -143,7 +143,7 @@ def hgpo(
       >>> rows.gather(credit.hgpo(graph, reward, anchor=rows.evidence["anchor"]).advantage).tolist()
       [1.0, -1.0, 0.0]
     """
-    steps = _steps(graph, reward, anchor)
+    steps = _steps(graph, reward, anchor, event_reward)
     to_go, known = step_returns(
         graph, reward, event_reward=event_reward, env_step=env_step, env_reward=env_reward, discount=discount
     )

@@ -148,7 +148,7 @@ def unitymas_o(
       >>> rows.gather(credit.unitymas_o(graph, reward, **given).advantage).tolist()
       [0.25, 0.25, 0.75, 0.75]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     number = event_ids(graph, "stage", stage)
     known = jnp.asarray(graph.event_mask) & scored[trace] & (number >= 0)
@@ -426,7 +426,7 @@ def adca_grpo(
       >>> rows.gather(credit.adca_grpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [1.1155, 1.0577, -1.1155, -1.1732]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     path, acts = chains(graph, row), segment_count(trace, num, row) > 0

@@ -244,7 +244,7 @@ def hae(
       >>> rows.gather(credit.hae(graph, reward, **rows.evidence, discount=1.0, lambda_=1.0).advantage).tolist()
       [1.0, 0.5]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace = jnp.asarray(graph.trace_ids)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     path = chains(graph, row)

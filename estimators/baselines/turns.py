@@ -106,7 +106,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
       >>> rows.gather(result.key).tolist(), rows.gather(result.earned).tolist()
       ([0, 1], [0.25, 0.5])
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     turn = jnp.asarray(graph.turn_ids)
@@ -309,6 +309,7 @@ def mt_grpo(
       >>> rows.gather(credit.mt_grpo(graph, reward, event_reward=rows.event_reward, scale="none").advantage).tolist()
       [0.75, 0.75, -0.75, -0.75, 0.0]
     """
+    reward = jnp.where(check_reward(graph, reward, event_reward)[1], reward, jnp.nan)
     outcome = group_relative(graph, reward, scale=scale, eps=eps, ddof=ddof, source="mt_grpo")
     advantage, amount, baseline = outcome.advantage, outcome.credit, outcome.baseline
     infinite = jnp.full_like(advantage, jnp.inf)

@@ -87,7 +87,7 @@ def points(
       >>> points(graph, reward, None, "stop_propensity", np.full(2, 0.25, np.float32)).more.tolist()
       [False, True]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     chance, stated = check_event_array(graph, name, propensity)
     impossible = real & jnp.isinf(jnp.asarray(propensity))  # it is stated, so that the key is refused, as with 1.5

@@ -171,7 +171,7 @@ def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -
       >>> leaf_returns(graph, reward, rows.event_reward)[:1].tolist()
       [1.75]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     if event_reward is not None:
         step, real = check_event_array(graph, "event_reward", event_reward)
         outcome = outcome + segment_sum(step.astype(outcome.dtype), graph.trace_ids, graph.num_traces, real)

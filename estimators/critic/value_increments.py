@@ -158,7 +158,7 @@ def critic_increments(
       >>> rows.gather(credit.critic(graph, reward, value=rows.evidence["value"]).advantage).tolist()
       [0.25, 0.5]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     before, known_mask = check_event_array(graph, "value", value)
     before = before.astype(outcome.dtype)

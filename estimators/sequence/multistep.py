@@ -34,7 +34,7 @@ def _rewards(
     graph: EventGraph, reward: Array, event_reward: Array | None, along: Along
 ) -> tuple[Chains | Walks, jax.Array]:
     """The chains, or the walks, of actions whose trace has an outcome, and r_t on them."""
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward, event_reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     rows = real & graph.trained_mask & scored[trace]
     if along == "causal":

@@ -22,6 +22,8 @@ from credit.cli.shared.outputs import (
 )
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.errors import CreditError
+from graphs.text import excerpt
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
@@ -116,7 +118,8 @@ def compose(
         raise click.UsageError("--trace names the trace to draw; expected --plot FILE with it")
     prints_table(output, as_json)
     asked.check()
-    from credit.ledger.from_methods import compose_channels, compose_claims
+    from credit.ledger.from_methods import compose_channels, compose_claims, with_versions
+    from credit.ledger.training import LargeAdvantageError
     from credit.ledger_summary import ledger_summary
 
     traces = read_traces(paths, **reading)
@@ -130,11 +133,16 @@ def compose(
     else:
         traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
         ledger = compose_claims(traces, claims, **making)
-    signal = None
+    signal = too_large = None
     if advantage is not None:
         asserted = [source for name in before for source in _sources(name, claims, ledger, weights)]
         limit = {} if max_advantage is None else {"limit": max_advantage}
-        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted), **limit)
+        try:
+            signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted), **limit)
+        except LargeAdvantageError as error:  # the ledger holds all the same
+            too_large = error
+        else:
+            signal = with_versions(signal, traces)
     save_table(ledger.table(traces, level), output)
     if plot is not None:
         from credit.plot import draw_ledger
@@ -148,6 +156,11 @@ def compose(
     for line in summary.lines():
         console.print(words(line), soft_wrap=True)
     console.print(LEGEND, soft_wrap=True)
+    if too_large is not None:
+        event, trace = traces.events["event"][too_large.event], traces.traces["trace"][too_large.trace]
+        place = f"event {event} of trace {excerpt(trace.as_py(), 200)}"
+        advice = f"{output} is written, {target} is not: --scale NAME bounds advantages, --max-advantage N admits these"
+        raise CreditError(too_large.said(place, advice))
     if signal is not None and target is not None:
         from credit.tables.advantages import table
 
@@ -194,7 +207,5 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
         known = [*(claim.source for claim in ledger.claims), *ledger.refused]
         sources = [source for source in dict.fromkeys(known) if source in {f"{channel}/{name}" for channel in weights}]
     if not sources:
-        from graphs.errors import CreditError
-
         raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
     return sources

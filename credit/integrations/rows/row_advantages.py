@@ -113,11 +113,11 @@ class RowAdvantages:
         which a warning tells where `rows` was passed.
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
-      truncate: the largest importance weight, above 0; see `log_ratio`.
+      truncate: the largest importance weight, above 0, `np.inf` for whole weights; see `log_ratio`.
       strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows twice or
-        out of the order of their turns, with a null `event_reward`, one that `where` leaves out of a trace, or one that
-        is the outcome again in more traces than by chance, is an error; "warn" warns in every batch. Default: a
-        `MissingColumnWarning` at the first batch with each of these.
+        out of the order of their turns, without any answer, with a null `event_reward`, one that `where` leaves out of
+        a trace, or one that is the outcome again in more traces than by chance, is an error; "warn" warns in every
+        batch. Default: a `MissingColumnWarning` at the first batch with each of these.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -162,7 +162,7 @@ class RowAdvantages:
         from credit.methods.published import find_method
         from credit.methods.running import Request
 
-        if not is_number(truncate) or not 0 < truncate < np.inf:
+        if not is_number(truncate) or not truncate > 0:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
         self.name, self._method, self._facts, self._state_of = _resolve(method, options)
         self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
@@ -231,7 +231,7 @@ class RowAdvantages:
 
     @property
     def refused_groups(self) -> dict[Any, str]:
-        """The groups of the last batch of which no row has an advantage, by their ids, and why, as in `credit.REASONS`.
+        """The groups of the last batch of which no row has an advantage, by their ids, and why, as `Credit.why`.
 
         Examples:
           >>> from credit.integrations import RowAdvantages
@@ -435,6 +435,8 @@ class RowAdvantages:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
             text = f"method {self.name!r} answers no row of the batch: none has a reward{zeros}"
+            if self._strict is True and rows and self._looked:
+                raise CreditError(text)
             self._warn({"unscored": text} if rows else {}, stacklevel=3)
         self._unscored = _only_in(labels["group"], ran & ~use, use)
         result = give_back(advantage, reward)
@@ -732,6 +734,9 @@ class RowAdvantages:
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
                 "rows: where= is of padding, and rows that no trained policy decided have evidence={'trainable': 0}"
             )
+        reasons = np.unique(batch.reason[batch.rows.event]).tolist()
+        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
+            texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
         outcome, numbers = batch.columns["reward"], rows if "every row" in again else metrics["credit/traces"]
         by_chance = {"again"} if numbers < SEVERAL or outcome.min() == outcome.max() else set()
         if self._strict is True and (faults := [text for kind, text in texts.items() if kind not in by_chance]):
@@ -749,9 +754,6 @@ class RowAdvantages:
         self._told |= {"labels", "unscored"}  # one takes long to look for, the other is news where a run begins
         if self._unmet:
             texts["state"] = f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch"
-        reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
-            texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
         self._warn({kind: f"method {self.name!r} {text}" for kind, text in texts.items()}, stacklevel=4)
 
     def _warn(self, texts: Mapping[str, str], stacklevel: int) -> None:

@@ -236,7 +236,7 @@ def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, f
       most: the largest weight.
 
     Raises:
-      ColumnError: another shape; NaN or +inf where an advantage is not 0. The weight of -inf is 0.
+      ColumnError: another shape; NaN, +inf or an overflow where an advantage is not 0. The weight of -inf is 0.
     """
     shape = tuple(values.shape)
     ratio = _stated(log_ratio, shape)
@@ -245,8 +245,12 @@ def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, f
     for bad, what in ((np.isnan(ratio), "NaN"), (np.isposinf(ratio), "infinite")):
         if (bad := trained & bad).any():  # +inf: the policy that sampled the row never acts so
             raise ColumnError("log_ratio", np.unique(np.nonzero(bad)[0]), f"is {what} where an advantage is not 0")
-    weight = np.exp(np.minimum(np.where(trained, ratio, 0.0), np.log(most)))
-    host = np.where(trained, np.asarray(on_host(values), np.float64) * weight, 0.0)
+    with np.errstate(over="ignore"):
+        weight = np.exp(np.minimum(np.where(trained, ratio, 0.0), np.log(most)))
+        host = np.where(trained, np.asarray(on_host(values), np.float64) * weight, 0.0)
+    if (bad := np.abs(host) > np.finfo(np.float32).max).any():
+        problem = f"is so large that the weight overflows; expected truncate= below {most:g}"
+        raise ColumnError("log_ratio", np.unique(np.nonzero(bad)[0]), problem)
     cut = trained & (ratio > np.log(most))
     total = max(int(np.count_nonzero(trained)), 1)
     metrics = {"weight_mean": weight[trained].sum() / total, "weights_truncated": np.count_nonzero(cut) / total}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import credit
 from credit.ledger.scales import largest_advantage
 from graphs.errors import CreditError
+from tests.credit.cli.logs import run
 
 
 @pytest.mark.slow
@@ -95,3 +99,37 @@ def test_what_a_caller_states_is_a_number_where_the_trace_has_a_reward(wrong: fl
     for beta in (wrong, np.array([wrong])):
         with pytest.raises(CreditError, match="; expected finite numbers"):
             ledger.advantage(beta=beta)
+
+
+def uneven_groups(folder: Path, versions: int = 1) -> Path:
+    """Eight groups of which the first has nearly equal outcomes, with claims of the size of the others'."""
+    draw = np.random.default_rng(0)
+    lines = ["trace,group,agent,time,reward,q_value,target_value,policy_version"]
+    for trace in range(32):
+        spread = 1e-4 if trace < 4 else 1.0
+        score = 0.5 + spread * draw.normal()
+        for step in range(2):
+            cells = draw.normal(size=2).tolist()
+            lines.append(f"t{trace},q{trace // 4},a,{step},{score},{cells[0]},{cells[1]},{trace % versions}")
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+    return folder / "log.csv"
+
+
+def test_a_batch_whose_advantages_are_refused_has_its_ledger(tmp_path: Path) -> None:
+    """Nothing was written, and the message had "trace 1 of the batch" and no option of the command."""
+    log, out, target = uneven_groups(tmp_path), tmp_path / "ledger.csv", tmp_path / "advantages.csv"
+    call = ("compose", log, "-m", "coma", "-o", out, "--advantage", "entry", "--advantages-to", target)
+    result = run(*call)
+    assert result.exit_code == 1 and out.exists() and not target.exists()
+    (said,) = re.findall(r"error: the advantage of (.*)", " ".join(result.stderr.split()))
+    assert re.match(r"event \S+ of trace 't[0-3]' is ", said) and "--max-advantage N" in said
+    assert run(*call, "--max-advantage", "1e9").exit_code == 0 and target.exists()
+
+
+@pytest.mark.parametrize("versions", [1, 2])
+def test_advantages_of_claims_ask_of_several_versions_what_choose_does(tmp_path: Path, versions: int) -> None:
+    """`choose` refused control for them, and the conditions of control did not mention them."""
+    call = ("compose", uneven_groups(tmp_path, versions), "-o", tmp_path / "a.csv", "--max-advantage", "1e9")
+    call = (*call, "--advantage", "control", "--advantages-to", tmp_path / "b.csv", "-m")
+    assert ("versions: not checked: policy_version is several" in run(*call, "coma").stderr) == (versions > 1)
+    assert "versions: not" not in run(*call, "rloo").stderr  # the mean of other traces has no bias under any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -9,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import credit
 import estimators
 import graphs
+from credit.laws.trial_batches import uneven
 from credit.methods.published import find_method
 from graphs.logs.read_logs import raw_record
+from graphs.traces.schema import TRACE_EVIDENCE
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +153,27 @@ def test_methods_say_that_event_rewards_without_a_number_count_as_none() -> None
     without = credit.rloo(graph, reward, event_reward=np.zeros(graph.num_events, np.float32))
     unknown = credit.rloo(graph, reward, event_reward=np.full(graph.num_events, np.nan, np.float32))
     assert np.array_equal(without.advantage, unknown.advantage)
+
+
+PAID = ("rloo", "grpo", "dr_mas", "gae", "turn_baseline", "discounted_return")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in PAID else pytest.mark.slow) for n in credit.METHODS])
+def test_an_infinite_reward_of_an_event_leaves_its_trace_without_an_outcome(name: str) -> None:
+    """It counted as 0, and the trace as answered. An infinite outcome was none."""
+    method = credit.METHODS[name]
+    if "NaN counts as 0" not in (inspect.getdoc(method.fn) or ""):
+        pytest.skip("the method adds no rewards of events")
+    levels = {need: "trace" if need in TRACE_EVIDENCE else "event" for need in method.needs}
+    batch = uneven(5, levels)
+    reward, earned = np.array(batch.reward), np.array(batch.event_reward)
+    trace = np.flatnonzero(np.asarray(batch.graph.trace_mask) & np.isfinite(reward))[0]
+    place = np.flatnonzero((np.asarray(batch.graph.trace_ids) == trace) & np.asarray(batch.graph.event_mask))[-1]
+    earned[place], without = -np.inf, reward.copy()
+    without[trace] = np.inf
+    call = functools.partial(method.fn, batch.graph, **batch.evidence)
+    for run in (call, jax.jit(call)):
+        found = run(reward, event_reward=earned)
+        assert not found.valid[batch.graph.trace_ids == trace].any()
+        for got, wanted in zip(jax.tree.leaves(found), jax.tree.leaves(run(without, event_reward=earned)), strict=True):
+            assert np.array_equal(got, wanted, equal_nan=True)

@@ -1024,6 +1024,40 @@ def test_stale_rows_have_truncated_weights() -> None:
         RowAdvantages("rloo", truncate=0)
 
 
+def test_whole_weights_are_asked_for_by_an_infinite_bound() -> None:
+    """It was refused, without a word on what asks for them."""
+    columns: dict[str, Any] = {"group": ["q"] * 2, "reward": np.array([1.0, 0.0])}
+    whole = RowAdvantages("rloo", truncate=np.inf)
+    result = whole(log_ratio=[3.0, 0.0], **columns)
+    assert result.advantages.tolist() == pytest.approx([np.exp(3), -1])
+    assert result.metrics["credit/weights_truncated"] == 0
+    with pytest.raises(ColumnError, match=r"log_ratio.*weight overflows.*\(rows 0\)"):
+        whole(log_ratio=[800.0, 0.0], **columns)
+
+
+@pytest.mark.parametrize(
+    ("reward", "why"), [([np.nan, np.nan], "none has a reward"), ([1.0, 0.0], "not an action of the team's policy")]
+)
+def test_a_batch_without_any_answer_is_an_error_where_faults_are(reward: list[float], why: str) -> None:
+    """docs/trainers.md says so. It was a warning."""
+    columns: dict[str, Any] = {"group": ["q"] * 2, "reward": np.array(reward), "evidence": {"trainable": [0.0, 0.0]}}
+    with pytest.warns(MissingColumnWarning, match=f"answers no row of the batch: {why}|frozen"):
+        RowAdvantages("rloo")(**columns)
+    strict = RowAdvantages("rloo", strict=True)
+    with pytest.raises(CreditError, match=f"answers no row of the batch: {why}|frozen"):
+        strict(**columns)
+    assert strict(group=["q"] * 2, reward=np.array([1.0, 0.0])).advantages.tolist() == [1, -1]
+
+
+def test_reasons_of_refused_groups_are_those_of_a_result_in_words() -> None:
+    """They were said to be in `credit.REASONS`, which there is not."""
+    advantages = RowAdvantages("rloo")
+    advantages(group=["q", "q", "r"], trace=[0, 1, 2], reward=np.array([1.0, 0.0, 1.0]))
+    graph, reward, rows = credit.from_columns(group=["q", "q", "r"], trace=[0, 1, 2], reward=[1.0, 0.0, 1.0])
+    result = credit.rloo(graph, reward)
+    assert result.why[rows.event].tolist() == ["", "", advantages.refused_groups["r"]]
+
+
 @pytest.mark.slow
 def test_sizes_grow_and_never_shrink() -> None:
     advantages = RowAdvantages("dr_grpo")
