@@ -399,5 +399,6 @@ def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -
             "offset": pa.array([heading.offset for heading in headings], pa.int64()),
             "topology": pa.array([heading.topology or None for heading in headings], string),
             "system": pa.array([heading.system or None for heading in headings], string),
+            "task_kind": pa.array([heading.task_kind or None for heading in headings], string),
         }
     )

@@ -118,7 +118,7 @@ def _line(
     owners = [names[i - first_agent] for i in arrays.agent_of[start:stop].tolist()]
     events = _events(columns, owners, {agent["id"]: agent["role"] for agent in agents})
     document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
-    document |= {key: row[key] for key in ("system", "model", "topology") if row[key]}
+    document |= {key: row[key] for key in ("system", "model", "topology", "task_kind") if row[key]}
     if document.get("topology", STATED_TOPOLOGIES[0]) not in STATED_TOPOLOGIES:
         expected = ", ".join(STATED_TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")

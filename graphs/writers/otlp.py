@@ -150,6 +150,7 @@ def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
             group=row["task"],
             topology=row["topology"] or "",
             system=row["system"] or "",
+            task_kind=row["task_kind"] or "",
             model=row["model"] or "",
             instances=_instances(traces, agents_of[agent_starts[t] : agent_starts[t + 1]]),
             events=_events(traces, start, stop),

@@ -68,6 +68,7 @@ def build(
         topology=marks.get("topology", ""),
         system=marks.get("system") or _release(spans),
         model=marks.get("model", ""),
+        task_kind=marks.get("task_kind", ""),
         error=marks.get("error", ""),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
