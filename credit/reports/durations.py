@@ -284,9 +284,6 @@ def _rounding(trace: np.ndarray, time: np.ndarray, seconds: np.ndarray, slack: f
     found: np.ndarray = bound[trace]
     return found
 
-    slackest: np.ndarray = bound[trace]
-    return slackest
-
 
 def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""

@@ -124,7 +124,7 @@ class SideComparison:
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds, "by_kind": self.by_kind()}
-        told["teams"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.teams]
+        told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
@@ -224,10 +224,9 @@ class SideComparison:
         any."""
         return told_changes(self.verdicts, certain=certain)
 
-    def by_team(self, *, certain: bool = False) -> str:
-        """The outcome of tasks in which an agent acts on one side alone, and of the rest, or where it changed beyond
-        chance; "" without any."""
-        return told_team_changes(self.teams, self.sides.heads, self.judged, certain=certain)
+    def by_team(self) -> str:
+        """The outcome of tasks in which an agent mostly acts on one side alone, and of the rest; "" without any."""
+        return told_team_changes(self.teams, self.sides.heads, self.judged)
 
     def by_kind(self) -> str:
         """The outcome of each kind of tasks; "" without kinds."""
@@ -328,14 +327,12 @@ class SideComparison:
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """What changed beyond chance `by_team`, `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a
-        lead, or why not of money; "" without any."""
+        """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
+        a lead, or why not of money; "" without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(
-                    None, [self.by_team(certain=True), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]
-                ),
+                *filter(None, [self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]

@@ -346,7 +346,9 @@ class _Table:
                 value[name] = None
         if value["trace"] in (None, ""):  # a whole row of no trace: no other is refused for it
             kind = "missing-field" if value["trace"] is None else "empty-id"
-            shown, expected = excerpt(row), "the id of a trace: the row is left out, the others are read"
+            what = "null" if value["trace"] is None else "''"
+            shown = f"{what} in the row {excerpt(row)}"
+            expected = "the id of a trace: the row is left out, the others are read"
             return Problem(kind, self.file, line, column_of["trace"], shown, expected, _NO_TRACE)
         trace_id = id_text(value["trace"])
         record = self.traces.get(trace_id)
