@@ -231,9 +231,33 @@ def _of_groups(
             parts[key.ids_of], parts[name] = (placed.events(both, ids=True)[..., i] for i in range(2))
         else:
             parts.setdefault(name, place(values, ids=key.kind == "id"))
-    compiled = over_groups(lambda part, outcome, evidence: fn(part, outcome, **evidence), placed)
-    result = compiled(placed.graph, placed.traces(reward), parts)
+    result = _compiled(fn, mesh)(placed.graph, placed.traces(reward), parts)
     return _joined(graph, placed.cut, jax.tree.map(_on_host, result))
+
+
+def _compiled(fn: Callable[..., Credit], mesh: Mesh | None) -> Callable[..., Any]:
+    """A method on whole groups, each part on a device of the mesh, or without one on the whole batch."""
+    options = fn.keywords if isinstance(fn, functools.partial) and not fn.args else {}
+    method = fn.func if isinstance(fn, functools.partial) and not fn.args else fn
+    stated = tuple((name, type(value), value) for name, value in sorted(options.items()))
+    try:
+        hash((method, stated))
+    except TypeError:  # an option is an array
+        return _program.__wrapped__(method, stated, mesh)
+    return _program(method, stated, mesh)
+
+
+@functools.lru_cache(maxsize=64)
+def _program(
+    method: Callable[..., Credit], options: tuple[tuple[str, type, Any], ...], mesh: Mesh | None
+) -> Callable[..., Any]:
+    """What runs on a batch, jitted: shared by the batches of a training run."""
+    stated = {name: value for name, _, value in options}
+
+    def program(graph: EventGraph, reward: Any, evidence: Any) -> Credit:
+        return method(graph, reward, **stated, **evidence)
+
+    return jax.jit(program) if mesh is None else over_groups(program, mesh)
 
 
 def _joined(graph: EventGraph, cut: WholeGroups, result: Credit) -> Credit:
@@ -273,7 +297,7 @@ def _of_batch(
         spread[name] = pad_array(array, room.events if name in EVENT_EVIDENCE else room.traces, fill)
     outcome = pad_array(np.asarray(reward), room.traces, np.nan)
     host, outcome, spread = _on_devices((host, outcome, spread), mesh)
-    result: Credit = jax.jit(lambda g, r, evidence: fn(g, r, **evidence))(host, outcome, spread)
+    result: Credit = _compiled(fn, None)(host, outcome, spread)
 
     def cut(values: Array) -> np.ndarray:
         array = _on_host(values)

@@ -46,6 +46,11 @@ gc.set_threshold(50_000, 20, 50)
 # with NumPy, so this is for workers and commands.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+# To free what JAX compiled takes a worker seconds at its end. This is called after what later imports have registered.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if WORKER:
+    atexit.register(os._exit, 0)
+
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
 
@@ -186,6 +191,20 @@ LONGEST = (
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
 
 
+class FromTheEnd(pytest.Dir):
+    """A folder of tests whose last file is collected first."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        return reversed([*super().collect()])
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Let every other worker begin at the end: in a first run each finds half of the files compiled by the other."""
+    if WORKER[-1:] not in set("13579") or (path / "__init__.py").is_file():
+        return None  # as pytest has it
+    return FromTheEnd.from_parent(parent, path=path)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what a later run takes over: settled methods, and all but the first parameters of a `sampled` test.
@@ -193,6 +212,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A `study` is run where the expression of markers names it, and nowhere else. The slow run begins with the files that
     take longest.
     """
+    if WORKER:
+        items.sort(key=lambda item: item.path)  # the same order in each worker
     if config.getoption("markexpr") != "not slow":
         rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
@@ -224,12 +245,6 @@ def pytest_sessionfinish() -> None:
     """Look for garbage a last time: pytest and Python would go through all that JAX compiled thrice more."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End a worker at once, which has told all: to free what JAX compiled takes it seconds."""
-    if hasattr(config, "workerinput"):
-        atexit.register(os._exit, 0)  # registered last, so called first
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,6 +9,8 @@ fan-out under one task and its siblings under another one.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import jax
@@ -58,13 +60,8 @@ def replay_task_bias(name: str, world: str, layout: Layout, *, fans: int = 2, at
     """
     draws = fan_outs(MICRO[world], fans, at, 2, ordered=True)
     batch = _regrouped(stack(draws), draws, layout, fans)
-
-    def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
-        credit = METHODS[name](batch.graph, batch.reward, event_reward=batch.event_reward)
-        return credit.advantage, credit.valid
-
     with x64():
-        advantage, valid = map(np.asarray, jax.jit(jax.vmap(one))(batch))
+        advantage, valid = map(np.asarray, _compiled(name)(batch))
     row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0) & valid)
     trace = np.asarray(batch.graph.trace_ids)[row, event]
     fan = np.asarray(batch.graph.cluster_ids)[row, trace]
@@ -80,6 +77,15 @@ def replay_task_bias(name: str, world: str, layout: Layout, *, fans: int = 2, at
         mean = np.tensordot(draws.chance, draws.world.through_scores(pushed), axes=1)
         rows.append(float(np.linalg.norm(mean - true) / np.linalg.norm(true)))
     return ReplayTaskBias(name, world, layout, *rows)
+
+
+@functools.cache
+def _compiled(name: str) -> Callable[[Batches], tuple[jax.Array, jax.Array]]:
+    def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
+        credit = METHODS[name](batch.graph, batch.reward, event_reward=batch.event_reward)
+        return credit.advantage, credit.valid
+
+    return jax.jit(jax.vmap(one))
 
 
 def _by_fan(draws: Draws, values: np.ndarray) -> np.ndarray:

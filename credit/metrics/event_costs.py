@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from pathlib import Path
@@ -23,12 +24,15 @@ from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
     "COSTS_OF_EVENTS",
+    "MOST_UNPRICED_TOKENS",
     "EventCosts",
     "Price",
     "PriceGaps",
     "Prices",
     "event_costs",
+    "is_priced",
     "price_gaps",
+    "price_names",
     "read_prices",
     "stated_costs",
     "token_counts",
@@ -38,12 +42,15 @@ __all__ = [
 MILLION = 1_000_000
 MOST_UNPRICED = 3
 """Models without a price that a sentence on a sum of money names."""
+MOST_UNPRICED_TOKENS = 0.1
+"""Part of the tokens without a price above which shares of money, and what a success cost, are not told."""
 UNPRICED = "no row of the table prices these models:"
 NAMELESS = "calls whose model the log does not state have no price"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 UNKNOWN = "no event states tokens from a cache, which the table prices: all cost as input, which may be too much, of:"
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
+REQUESTED = "calls at the price of the requested model, as no row has the answer's:"
 UNUSED = "rows of the table that match nothing in these logs:"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
@@ -107,7 +114,7 @@ def event_costs(
                     + cached_input(model) · cached_tokens(e) + cache_write(model) · cache_write_tokens(e)
                     + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
 
-    The model is that of the event (`event_models`). An action needs both counts, one where the price of the other is 0.
+    The model is that of the event (`price_names`). An action needs both counts, one where the price of the other is 0.
     Of an action without one, or without a price of its model, `least` has the other terms.
 
     Args:
@@ -132,7 +139,7 @@ def event_costs(
     )
     money, least, kinds = np.full(n, np.nan), np.zeros(n), None
     if prices is not None:
-        names, model = event_models(traces)
+        names, model = price_names(traces, prices)
         of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
         of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
         cached, written = (
@@ -160,6 +167,47 @@ def event_costs(
     return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)
 
 
+def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
+    """Names of models, and the one by which each real event is priced: int [events]; "" where none is known.
+
+    It is the event's model (`event_models`), or, where no row has that, the name that was requested, if a row has it.
+    An event without a requested name has that of its model's calls, if these have one alone.
+
+    Args:
+      traces: what was read.
+      prices: of models.
+    """
+    names, model = event_models(traces)
+    if traces.events["requested_model"].null_count == len(model):
+        return names, model
+    requested = traces.events["requested_model"].combine_chunks().dictionary_encode()
+    asked = requested.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    every = [*names, *requested.dictionary.to_pylist()]
+    priced = np.array([name in prices.models for name in every])
+    asked = np.where(asked >= 0, asked + len(names), model)
+    asked = np.where(priced[model] | ~priced[asked], model, asked)
+    stands: dict[int, set[int]] = {}
+    for own, other in {*zip(model.tolist(), asked.tolist(), strict=True)}:
+        stands.setdefault(own, set()).update({other} - {own})
+    alone = np.array([max(of) if len(of := stands.get(own, set())) == 1 else own for own in range(len(names))])
+    distinct, which = np.unique(every, return_inverse=True)
+    return distinct.tolist(), which[np.where(asked == model, alone[model], asked)]
+
+
+def is_priced(traces: Traces, prices: Prices) -> bool:
+    """Whether the models of all tokens but `MOST_UNPRICED_TOKENS`, read and generated, have a price.
+
+    Args:
+      traces: what was read.
+      prices: of models.
+    """
+    names, model = price_names(traces, prices)
+    bare = np.array([name not in prices.models for name in names])[model]
+    counts = (token_counts(traces, name, hidden=False) for name in ("tokens", "input_tokens"))
+    tokens = np.sum([np.nan_to_num(count) for count in counts], axis=0)
+    return bool(tokens[bare].sum() <= MOST_UNPRICED_TOKENS * tokens.sum())
+
+
 class PriceGaps(NamedTuple):
     """Where a table of prices and the logs do not meet.
 
@@ -169,6 +217,7 @@ class PriceGaps(NamedTuple):
       cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
       written_as_input: models whose tokens into a cache are priced as others.
       cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
+      requested: how many calls have the price of which requested name, and the model that answered.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
     """
@@ -178,6 +227,7 @@ class PriceGaps(NamedTuple):
     cached_unstated: list[str]
     written_as_input: list[str]
     cached_beside: list[str]
+    requested: list[str]
     unused: list[str]
 
     def unpriced_names(self) -> str:
@@ -188,7 +238,7 @@ class PriceGaps(NamedTuple):
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, UNUSED), strict=True)
+        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNUSED), strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
         return lines if named.unpriced == self.unpriced else [*lines, NAMELESS]
 
@@ -202,7 +252,7 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
       >>> price_gaps(rows.traces, Prices({}, {"grep": 0.1})).unused
       ['tool grep']
     """
-    names, model = event_models(traces)
+    names, model = price_names(traces, prices)
     counts = [token_counts(traces, name, of_team=False) for name in ("tokens", "input_tokens")]
     paid = _paid(traces, *counts) & (np.array([name != "" for name in names])[model] | np.isfinite(sum(counts)))
     unpriced = sorted({names[i] for i in np.unique(model[paid]).tolist() if names[i] not in prices.models})
@@ -225,8 +275,15 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
     stated = {name for name in unpriced if name}
     unused += [("model", name, stated) for name in prices.models if stated and name not in names]
+    answered, own = event_models(traces)
+    stands = collections.Counter(zip(own[paid].tolist(), model[paid].tolist(), strict=True))
+    requested = [
+        f"{count:,} of {answered[of]} as {names[at]}"
+        for (of, at), count in sorted(stands.items())
+        if answered[of] != names[at]
+    ]
     read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    return PriceGaps(unpriced, read, unstated, written, beside, [_unused(*one) for one in unused])
+    return PriceGaps(unpriced, read, unstated, written, beside, requested, [_unused(*one) for one in unused])
 
 
 def _unused(kind: str, name: str, known: set[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from credit.metrics.event_costs import Prices, price_gaps
+from credit.metrics.event_costs import Prices, is_priced, price_gaps
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
 from graphs.text import amount, apart, percent
@@ -51,7 +51,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
 
     Args:
       traces: what was read.
-      prices: of models and tools; without them it is the money that the log states.
+      prices: of models and tools; without them, or unless `is_priced`, it is the money that the log states.
       success_at: as of `judged_traces`.
 
     Examples:
@@ -70,7 +70,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
         return None
     scored = judged.rows
     metrics: tuple[Literal["money", "logged_money", "tokens"], ...] = ("logged_money", "tokens")
-    for metric in metrics if prices is None else ("money", *metrics):
+    for metric in ("money", *metrics) if prices is not None and is_priced(traces, prices) else metrics:
         amount, whole = known_costs(traces, metric, prices)
         failed, total = float(amount[judged.failed].sum()), float(amount[scored].sum())
         if total > 0:

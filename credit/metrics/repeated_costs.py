@@ -24,6 +24,9 @@ WORDS = {
     "seconds": "{} seconds of work",
 }
 
+LEAST_PART = 0.05
+"""Part of a cost from which a few words tell it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class RepeatedCost:
@@ -57,6 +60,14 @@ class RepeatedCost:
         again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls"
         asked = f"with {counted(self.asked, 'model call')} for these alone " if self.asked else ""
         return f"{again} repeat a failed call or a loop; {asked}they cost {', '.join(costs)}" if costs else ""
+
+    def in_short(self) -> str:
+        """Their money, else their tokens, where all is known; "" where that is below `LEAST_PART` of all."""
+        name = next((name for name in ("money", "logged_money", "tokens") if name in self.shares), "")
+        if self.shares.get(name, 0.0) < LEAST_PART:
+            return ""
+        said = WORDS[name].format(amount(self.costs[name].total or 0.0, 4))
+        return f"{said} ({percent(self.shares[name])}) went into calls that repeat a failed call or a loop"
 
 
 def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow.compute as pc
@@ -119,6 +120,7 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
 def _teams(facts: TeamFacts, found: Survey) -> list[CardLine]:
     traces, graph = facts.traces, facts.traces.graph
     forms = facts.forms.form[: traces.sizes.traces]
+    shapes = collections.Counter(TOPOLOGIES[form] for form in forms.tolist())
     depth = int(facts.forms.forest.depth[: traces.sizes.agents].max(initial=0))
     kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
     counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
@@ -127,12 +129,17 @@ def _teams(facts: TeamFacts, found: Survey) -> list[CardLine]:
     of_types = ", ".join(f"{name} {at_least(str(count), lacks)}" for name, count in counts.most_common())
     spreads = {"agents": found.agents_per_trace, "actions": found.actions_per_trace}
     return [
-        _line("teams", "topologies", _names(collections.Counter(TOPOLOGIES[form] for form in forms.tolist())), ""),
+        _line("teams", "topologies, by edges and roles", _names(shapes), ""),
         *(_line("teams", f"{what} of a trace", at_least(str(of), lacks), "") for what, of in spreads.items()),
         _line("teams", "depth of spawning", at_least(str(depth), lacks), ""),
         _line("teams", "events", of_types, ""),
         _line("teams", "edges", edges, "the log states no edges"),
     ]
+
+
+def _reasons(refused: Mapping[str, int]) -> str:
+    """Why traces have no number; where traces differ in that, with how many."""
+    return "; ".join(f"{why} ({count})" if len(refused) > 1 else why for why, count in refused.items())
 
 
 def _measured(facts: TeamFacts) -> list[CardLine]:
@@ -146,7 +153,7 @@ def _measured(facts: TeamFacts) -> list[CardLine]:
             value += f" (median {row.median.median:.4g}, {row.median.low:.4g} to {row.median.high:.4g})"
         if row.low is None and value and row.refused:
             value += f", of {counted(row.traces, 'trace')}"
-        lines.append(_line(section, item.replace("_", " "), value, "; ".join(row.refused)))
+        lines.append(_line(section, item.replace("_", " "), value, _reasons(row.refused)))
     return lines
 
 
@@ -182,7 +189,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         *lines,
         _line("costs", "tool calls of a trace", at_least(f"{costs.tool_calls.sum() / m:.4g}", lacks_lines), ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
-        _line("costs", "tokens in groups that teach nothing", waste, lacking),
+        _line("costs", "tokens in groups without two different outcomes", waste, lacking),
     ]
 
 

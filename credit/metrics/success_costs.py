@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, token_counts, whole_costs
+from credit.metrics.event_costs import Prices, event_costs, is_priced, token_counts, whole_costs
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
@@ -59,7 +59,7 @@ def success_costs(
     """What a success cost in each unit, where there is money: a ratio of sums.
 
     A run that was killed is a failure that cost something, and often lacks the count of its last call. So traces whose
-    cost is not known count with what is known of it.
+    cost is not known count with what is known of it. Nothing is told of money by prices unless `is_priced`.
 
     Args:
       traces: what was read.
@@ -80,8 +80,9 @@ def success_costs(
     """
     won, task = metrics["success"].value, task_ids(traces)
     found = []
+    untold = "" if prices is None or is_priced(traces, prices) else "money"
     for metric in ("money", "logged_money"):
-        if metric not in metrics:
+        if metric not in metrics or metric == untold:
             continue
         least, whole_ones = known_costs(traces, metric, prices)
         amount = np.where(np.isfinite(metrics[metric].value), metrics[metric].value, least)

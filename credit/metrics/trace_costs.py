@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, price_gaps, whole_costs
+from credit.metrics.event_costs import Prices, event_costs, price_gaps, price_names, token_counts, whole_costs
 from credit.metrics.success_costs import known_costs
 from credit.reports.chosen_numbers import NO_ARGUMENTS, of_known_logs
 from credit.reports.endings import ended_early
@@ -16,7 +16,6 @@ from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import STATED_COST, TeamFacts, TraceMetric, numbered
 from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
 
 __all__ = ["COSTS", "IDLE", "SILENT", "UNCOUNTED", "UNPRICED", "UNSTATED_COST", "costs_of_traces", "with_costs"]
 
@@ -24,6 +23,7 @@ UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices "
 UNSTATED_COST = "the log does not state the money of all calls"
+UNREAD_TOKENS = "no call of the trace read a token"
 IDLE = "no model call of the trace succeeded"
 """Why a run that was refused from its first call on is in no comparison of costs: its 0 has no ratio to others."""
 OF_UNSTATED = "a model of it"
@@ -38,6 +38,7 @@ COSTS: Mapping[str, str] = {
     "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more, but for retries",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
+    "cached_part": "the part of the tokens read that came from a cache, where the log states some",
     "money": "money at the prices of a table, `--prices`",
     "logged_money": "money that the log states, of the trace or else of all its calls",
     "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
@@ -106,8 +107,15 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }
+    if "cached_tokens" in traces.evidence:
+        cached = np.bincount(trace, np.nan_to_num(token_counts(traces, "cached_tokens", hidden=False)), m)
+        read, why = found["input_tokens"]
+        part = np.where(read > 0, np.fmin(cached, read) / np.maximum(read, 1), np.nan)
+        found["cached_part"] = TraceMetric(part, [
+            reason or UNREAD_TOKENS * (amount == 0) for reason, amount in zip(why, read.tolist(), strict=True)
+        ])  # fmt: skip
     if prices is not None:
-        names, model = event_models(traces)
+        names, model = price_names(traces, prices)
         named, foreign = np.array([(name != "", name not in prices.models) for name in names]).T[:, model]
         acts = (facts.action & named) | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0

@@ -334,7 +334,7 @@ OF_CREDIT = frozenset({"credited_agents", "signal_to_noise"})
 """The metrics of a trace that rest on the other traces of its group, so that runs of a task are not independent."""
 
 PARTS = frozenset(
-    {"success", "ended_early", "useful_agents", "credited_agents", "message_redundancy", "consensus", "diversity",
-     "protocol_overhead"}
+    {"success", "ended_early", "cached_part", "useful_agents", "credited_agents", "message_redundancy", "consensus",
+     "diversity", "protocol_overhead"}
 )  # fmt: skip
 """The metrics whose numbers lie between 0 and 1."""

@@ -58,7 +58,7 @@ def questions(
       "doctor": a dict for each check; "costs_by": the unit of "costs"; "of_trace": such costs of a trace, by system,
       too, where the log states several, and "unlike" tasks of these; "priced": whether costs have money; "total": their
       sum; "stated": what the log states of traces (`stated_sums`); "gaps" of counts and prices, what was "paid"
-      for a success and what went into "failed" traces and "repeated" calls, in sentences;
+      for a success and what went into "failed" traces and "repeated" calls, and in short "again", in sentences;
       "unpriced": some models without a price; others
       {"rows": dicts, "without": why there is none, or what they lack}.
     """
@@ -93,7 +93,7 @@ def questions(
     return answers | {
         "costs_by": by, "total": dataclasses.asdict(total_costs(parts)), "stated": stated,
         "unlike": unlike_tasks(traces),
-        "repeated": repeats.told() if repeats else "",
+        "repeated": repeats.told() if repeats else "", "again": repeats.in_short() if repeats else "",
         "gaps": [*([uncounted] if uncounted else []), *(gaps.lines() if gaps else [])],
         "unpriced": gaps.unpriced_names() if gaps else "",
         "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",

@@ -47,7 +47,8 @@ class Durations(NamedTuple):
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
         team was at work, at the event by which one stepped in.
       idle: float64 [events], seconds in which nothing of the trace ran before the event began, where the log states how
-        long its actions took: a tool runs until its result, and waiting for a person is left out. NaN in other traces.
+        long its actions took: a tool runs until its result, and waiting for a person is left out. What rounding may
+        leave (`_rounding`) is 0. NaN in other traces.
       begun, time, end: float64 [events], when what an event took began, its time, and when it ended.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
@@ -192,6 +193,9 @@ def durations(facts: EventFacts) -> Durations:
     event[begins_untold | waits_untold] = np.nan  # since when is in no log
     event[person] = least[person] = added[person] = 0.0
     idle = _idle(facts, time, end.copy(), ~np.isnan(own))
+    rounding = _rounding(trace, time - low[trace], own, float(np.spacing(np.fmax.reduce(time, initial=0.0))))
+    unit = 10.0 ** np.ceil(np.log10(rounding))
+    idle = np.where(idle <= rounding, 0.0, np.round(idle / unit) * unit)
     idle[person] = 0.0
     absent: np.ndarray = np.zeros(n)
     waits: np.ndarray = np.zeros(m)
@@ -255,6 +259,30 @@ def _idle(facts: EventFacts, time: np.ndarray, end: np.ndarray, stated: np.ndarr
     before = _ended_before(trace, time, end)
     since = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
     return np.where(unstated[trace], np.nan, since)
+
+
+def _rounding(trace: np.ndarray, time: np.ndarray, seconds: np.ndarray, slack: float) -> np.ndarray:
+    """What rounding may leave between two events one after the other, of the trace of each event: float64 [events].
+
+    It is what floats leave, and half a unit of the last digit of seconds that are written with fewer than times.
+
+    Args:
+      trace: of each event.
+      time: seconds since the first time of the trace.
+      seconds: as the log states them, in float32; NaN where it does not.
+      slack: what float64 leaves of a time.
+    """
+    units, sizes = np.zeros((2, trace.max(initial=-1) + 1)), np.nan_to_num(seconds).astype(np.float32)
+    of_floats = 2 * slack + np.zeros(len(trace)), np.spacing(np.abs(sizes)).astype(np.float64)
+    for unit, numbers, left in zip(units, (time, seconds), of_floats, strict=True):
+        for digits in range(DIGITS, -1, -1):
+            odd = np.abs(numbers * 10.0**digits - np.round(numbers * 10.0**digits)) > left * 10.0**digits
+            unit[np.bincount(trace, odd, len(unit)) == 0] = 10.0**-digits  # NaN is not odd
+        unit[np.bincount(trace, ~np.isnan(numbers), len(unit)) == 0] = 0.0
+    bound = np.where(units[1] > units[0], units[0] + units[1] / 2, 10.0**-DIGITS)
+    np.fmax.at(bound, trace, np.sum(of_floats, axis=0))
+    found: np.ndarray = bound[trace]
+    return found
 
 
 def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:

@@ -152,7 +152,7 @@ def endings(
         tool, event = traces.events["tool"][first].as_py(), traces.events["event"][first].as_py()
         name = traces.traces["trace"][int(traces.graph.trace_ids[first])].as_py()
         said = run_words(traces).get(name, "") if what in _WORDED else ""
-        place = f"{event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
+        place = f"event {event}{f' of {tool}' if tool else ''}, trace {name}{f': {said}' if said else ''}"
         words = f"{count} of {counted(traces.sizes.traces, 'trace')} {verbs[count > 1]} {how}{sides}. Such as: {place}"
         found.append(Ending(words, count, failed, passed, name, event, of_sides(np.flatnonzero(at >= 0), side)))
     return tuple(found)
@@ -179,11 +179,11 @@ def ended_early(
 
 
 def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Ways to end early, with the event at which each trace does, -1 where none, and whether its format tells.
+    """Ways to end early, with the event at which each trace does, -1 where none, and whether its log tells.
 
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
-    the clock of the log (`credit.reports.clock`). A format tells of such ends where calls have results in these logs,
-    and of others where the log states one. What ended at a limit that its log puts into words ends in no cut answer.
+    the clock of the log (`credit.reports.clock`). A log tells of such ends as `ToolCalls.by_results` has it, and a
+    format of others where one is stated. What ended at a limit that its log puts into words ends in no cut answer.
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
@@ -193,12 +193,11 @@ def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterat
         times = clock(facts, durations(facts))
     moment, acts = times.at, np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     last = last_of_each(trace, acts, moment, n.traces)
-    tells = np.isin(formats, formats[trace[calls.calls]])
     rows = np.flatnonzero(calls.open)
     after = last[trace[rows]]  # of equal moments the row counts
     rows = rows[(after < 0) | (moment[rows] > moment[after]) | ((moment[rows] == moment[after]) & (rows >= after))]
     at = first_of_each(trace, rows, moment, n.traces)
-    yield CUT, at, tells
+    yield CUT, at, calls.by_results
     final = last_of_each(trace, np.arange(n.events), times.done, n.traces)
     early = at >= 0
     cut = (last >= 0) & np.append(cut_answers(traces), False)[last]

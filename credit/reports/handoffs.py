@@ -33,15 +33,17 @@ class Handoff(NamedTuple):
       words: how.
       rows: of each of these runs the event to look at: int [n].
       tells: of which traces the log tells whether they are among these: bool [traces].
+      quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
     """
 
     words: str
     rows: np.ndarray
     tells: np.ndarray
+    quotes: bool = True
 
 
 def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[Handoff]:
-    """Runs with each agent, then those without it, and those with other agents than most runs of their group have.
+    """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
 
     More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
     counts only if it acts early: among the first actions, as many as each run of the task has.
@@ -49,6 +51,10 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     To look at is the event that handed the run to the agent: the cause of its first event, else the last event of the
     one that spawned it, else the last action before. A run without an agent has its last action; one that ended early
     may have had no turn for it, and does not tell.
+
+    What most runs of a task have is seen in its runs of the same system and model. Where no half of these are alike, as
+    of two that differ, it is seen in all runs of the task, if it is what one of these has: a version whose whole team
+    is another makes none of the older one unlike.
 
     Args:
       traces: what was read.
@@ -94,19 +100,44 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     for i in looked:
         if not longer[i]:
             lacking, tell = ~acts[i] & tells[i] & whole, tells[i] & (acts[i] | whole)
-            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell)
-    formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
-    group = np.asarray(graph.group_ids)[: n.traces]
-    group = np.unique(np.stack([group, formats, whole]), axis=1, return_inverse=True)[1].ravel()
-    others, team = (np.bincount(group) - 1)[group], acts & (early | (not any_longer))
-    _, same, size = np.unique(np.vstack([group, team]), axis=1, return_inverse=True, return_counts=True)
-    unlike = whole & (2 * (size - 1)[same.ravel()] < others)
+            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell, False)
+    acting = acts & (early | (not any_longer))
+    unlike, fewest, others = _unlike(traces, acting, whole, task)
     rows = last.copy()
     for i in range(len(names)):  # the first agent that most of the others lack
-        extra = team[i] & (2 * (np.bincount(group, team[i])[group] - 1) <= others)
+        extra = acting[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
     if unlike.any():
-        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0))
+        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0), False)
+
+
+def _unlike(
+    traces: Traces, acting: np.ndarray, whole: np.ndarray, task: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which runs have other agents than most others, bool [traces], whether half of these or more lack each agent, bool
+    [names, traces], and how many they are, int [traces]."""
+    formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
+    team = _coded(np.vstack([np.zeros(len(task), np.int64), acting]))
+    found = []
+    for of in (np.asarray(traces.graph.group_ids)[: traces.sizes.traces], task):
+        key = _coded(np.stack([of, formats, whole]))
+        pairs, same, size = np.unique(np.stack([key, team]), axis=1, return_inverse=True, return_counts=True)
+        others, alike = (np.bincount(key) - 1)[key], (size - 1)[same.ravel()]
+        lacking = [2 * (np.bincount(key, acts)[key] - 1) <= others for acts in acting]
+        settled = np.bincount(key, (2 * alike >= others) & (others > 0))[key] > 0
+        order = np.lexsort((size, pairs[0]))  # the last one of each key is of most runs
+        most = pairs[1, order[np.searchsorted(pairs[0, order], key, "right") - 1]]
+        found.append((2 * alike < others, np.array(lacking).reshape(acting.shape), others, settled, most, key))
+    own, every = found
+    group = own[5] * len(team)
+    by_task = ~own[3] & every[3] & np.isin(group + every[4], group + team)
+    unlike, lacking_most, others = (np.where(by_task, b, a) for a, b in zip(own[:3], every[:3], strict=True))
+    return whole & unlike, lacking_most, others
+
+
+def _coded(columns: np.ndarray) -> np.ndarray:
+    """A number for each column of equal ones: int64 [n]."""
+    return np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 
 def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.ndarray, ...]:

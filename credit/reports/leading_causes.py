@@ -128,7 +128,7 @@ class _Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
-    `of_team`: it is who takes part.
+    `of_team`: it is who takes part. `quotes`: what its event says shows it.
     """
 
     kind: str
@@ -140,6 +140,7 @@ class _Candidate(NamedTuple):
     passed_over: np.ndarray | tuple[()] = ()
     of_run: bool = False
     of_team: bool = False
+    quotes: bool = True
 
 
 def leading_causes(
@@ -252,7 +253,7 @@ def leading_causes(
             tool=every[i].tool,
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
-            text=printable(text.strip(), EXCERPT),
+            text=printable(text.strip(), EXCERPT) if every[i].quotes else "",
             failed=has[i][0] if judged.both else None,
             succeeded=has[i][1] if judged.both else None,
             of_failed=of[i][0],
@@ -279,9 +280,9 @@ def leading_causes(
 def _of_teams(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[_Candidate]:
     """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
     names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
-    for words, rows, tells in handoffs(traces, calls, differs):
+    for words, rows, tells, quotes in handoffs(traces, calls, differs):
         by = {names[one] for one in agent[rows].tolist()}
-        yield _Candidate(words, words, by.pop() if len(by) == 1 else "", "", rows, tells, of_team=True)
+        yield _Candidate(words, words, by.pop() if len(by) == 1 else "", "", rows, tells, of_team=True, quotes=quotes)
 
 
 def _told_by_others(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,6 +162,8 @@ class OutcomeDifferences:
       agents: that take part in some traces with an outcome and not in others, of those that tell (`taking_part`): its
         name, how many traces with it succeeded, of how many, and how many without it, of how many; the largest
         difference first.
+      agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
+        tasks with both of the parts that succeeded, with it and without, and how many tasks.
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
         the task.
@@ -188,6 +190,7 @@ class OutcomeDifferences:
     models: Models = ()
     agent_models: tuple[tuple[str, Models], ...] = ()
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
+    agents_within: Mapping[str, tuple[float, float, int]] = dataclasses.field(default_factory=dict)
     unread: str = ""
     unscored: str = ""
     of_task: bool = False
@@ -212,7 +215,7 @@ class OutcomeDifferences:
         ]
         return dataclasses.asdict(self) | {
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
-            "lines": [*self.counts(), *self.comparison()], "same": self.same(), "rows": rows, "kinds": self.kinds
+            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
 
     @property
@@ -230,7 +233,7 @@ class OutcomeDifferences:
         """How many traces failed, with what is not known of others; and what differs, as in `headline`."""
         if not self.failed + self.succeeded:
             return self.headline(), ""
-        more = (line for line in self._more() if line not in self._of_these())
+        more = (line for line in self._more() if self.sided or line not in self._of_these())
         return " ".join([self._count(), *self._unread()]), " ".join(more)
 
     def _count(self) -> str:
@@ -285,6 +288,11 @@ class OutcomeDifferences:
     def _unread(self) -> list[str]:
         lost = "; ".join(filter(None, (self.unread, self.unscored)))
         return [f"{lost}."] if lost else []
+
+    def lines(self) -> list[str]:
+        """`counts` and `comparison`, where these meet in one line."""
+        counts, rest = self.counts(), self.comparison()
+        return [*counts[:-1], " ".join([*counts[-1:], *rest[:1]]), *rest[1:]]
 
     def counts(self) -> list[str]:
         """What was not read, and how many traces failed, in sentences."""
@@ -435,14 +443,19 @@ class OutcomeDifferences:
 
     def _by_agent(self, most: int = 5) -> list[str]:
         """How often traces with an agent succeeded, and traces without it."""
-        shown = [
-            f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}"
-            for name, good, every, rest, others in self.agents[:most]
-        ]
+        shown, apart = [], []
+        for name, good, every, rest, others in self.agents[:most]:
+            shown.append(f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}")
+            one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
+            apart.append((one - other) * (good * others - rest * every) > 0)
+            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} with both, beyond chance"
+            shown[-1] += f" ({within})" if tasks else ""
         more = ["…"] * (len(self.agents) > most)
-        mixes = "an agent may be called where a task is hard"
+        mixes = (
+            ". What went wrong before may be why" if all(apart) else " (an agent may be called where a task is hard)"
+        )
         which = "did better" if self.of_task else "succeeded"
-        return [f"Traces that {which}: {'; '.join(shown + more)} ({mixes})."] if shown else []
+        return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
 
     def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
         """That rows may tell models or systems apart, where one fails more often, of traces and of these agents."""
@@ -639,16 +652,15 @@ def outcome_differences(
         if mixed := _by_model(names, below[took], stratum[took], within):
             mixed_of.append((agent, mixed))
     mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0])))
-    parts = _by_agent(traces, scored[told], ~failed[told], calls)
+    parts, parts_within = _by_agent(traces, scored[told], ~failed[told], calls)
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems, sided=judged.sided,
-        without=traces.sizes.traces - len(scored), mixed=compared.mixed, pairs=compared.pairs()[0] if within else 0,
-        wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()),
-        left=tuple(left),
+        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems,
+        sided=judged.sided, without=traces.sizes.traces - len(scored), mixed=compared.mixed,
+        pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
+        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
     )  # fmt: skip
 
 
@@ -677,14 +689,33 @@ def _mostly(
 
 def _by_agent(
     traces: Traces, scored: np.ndarray, good: np.ndarray, calls: ToolCalls
-) -> tuple[tuple[str, int, int, int, int], ...]:
-    """`OutcomeDifferences.agents`, of agents with an action."""
+) -> tuple[tuple[tuple[str, int, int, int, int], ...], dict[str, tuple[float, float, int]]]:
+    """`OutcomeDifferences.agents`, of agents with an action, and `agents_within`."""
     names, acts, tells = taking_part(traces, calls)
     having, lost = (acts & tells)[:, scored], (~acts & tells)[:, scored]
     (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
     apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
     shown = [i for i in np.argsort(-apart, kind="stable").tolist() if every[i] and others[i]]
-    return tuple((names[i], int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
+    task, found = task_ids(traces)[scored], []
+    for i in shown:
+        rows = having[i] | lost[i]
+        found.append(_within_tasks(having[i, rows], good[rows], task[rows]))
+    corrected = holm([p for *_, p in found], [fact_of(having[i] - 1.0 * lost[i]) for i in shown])
+    within = {names[i]: one[:3] for i, one, p in zip(shown, found, corrected, strict=True) if p < LEVEL}
+    return tuple((names[i], int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown), within
+
+
+def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[float, float, int, float]:
+    """Means over tasks with traces of both kinds of the parts that are good, how many tasks, and p; NaN without one."""
+    _, of = np.unique(task, return_inverse=True)
+    size, some = np.bincount(of), np.bincount(of, has)
+    both, many = (some > 0) & (some < size), np.maximum(some * (size - some), 1)
+    if not both.any():
+        return math.nan, math.nan, 0, math.nan
+    parts = [float((np.bincount(of, good & kind)[both] / np.bincount(of, kind)[both]).mean()) for kind in (has, ~has)]
+    kept = both[of]
+    p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
+    return parts[0], parts[1], int(both.sum()), p if least < LEVEL else math.nan
 
 
 def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
@@ -769,7 +800,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
     for what, at, tells in ends(traces, calls):
-        yield what, np.where(tells, at >= 0, np.nan)
+        if (at >= 0).any():
+            yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
     bare = action & ~counts & ~failed_model_calls(traces)
     complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing
@@ -824,7 +856,4 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
         longest = np.zeros(len(found.wall))
         np.fmax.at(longest, trace, seconds)
         unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
-        dust = [
-            rounds_away(*of) for of in zip(longest.tolist(), found.wall.tolist(), strict=True)
-        ]  # of rounded seconds
-        yield name, np.where(unknown, np.nan, np.where(dust, 0.0, longest))
+        yield name, np.where(unknown, np.nan, longest)

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from credit.reports.call_loops import Loop, Steps, anew, covered, repeated
-from credit.reports.event_errors import error_mask
+from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.outside_team import outside_team
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
+from graphs.traces.record import is_cut
 
 __all__ = ["Failures", "ToolCalls", "call_mask"]
 
@@ -255,21 +256,45 @@ class ToolCalls:
 
     @functools.cached_property
     def open(self) -> np.ndarray:
-        """Calls, no spawns, without a result or a person's answer, where the format's calls have results in these logs.
+        """Calls, no spawns, that `by_results` are open: without a result, a person's answer, or a status of their own.
 
         Such a call, as a run that was killed leaves one, neither failed nor succeeded: bool [number of real events].
         """
         traces, n = self._traces, len(self._agent)
         graph, trace = traces.graph, np.asarray(traces.graph.trace_ids)[:n]
-        formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
         open_ = np.zeros(n, bool)
-        open_[self.rows] = np.isin(formats, formats[trace[self.calls]])[trace[self.rows]]
+        open_[self.rows] = self.by_results[trace[self.rows]]
+        open_ &= ~status_mask(traces, lambda word: not is_cut(word))
         open_ &= ~np.isin(trace, trace[self._loose])
         open_ &= np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
         open_[self.calls] = False
         edge = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
         open_[self._edges[0][edge == int(EdgeType.RETURN)]] = False  # a person declined it, or answered
         return open_
+
+    @functools.cached_property
+    def by_results(self) -> np.ndarray:
+        """Traces in which a call without a result has not ended: bool [traces].
+
+        Calls of their format have results in these logs. A trace without any may be of other logs of that format, such
+        as a table that was converted, whose calls end in their own rows: one that shows so by a call with a status or
+        with seconds of its own, or with a later message of its agent.
+        """
+        traces, count = self._traces, self._traces.sizes.traces
+        trace = np.asarray(traces.graph.trace_ids)[: len(self._agent)]
+        formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        action, seconds = np.asarray(traces.graph.action_mask)[: len(self._agent)], traces.evidence.get("seconds")
+        ended = status_mask(traces, lambda word: not is_cut(word))
+        if seconds is not None:  # those of an action may be its model's
+            ended |= seconds.mask[: len(ended)] & ~action
+        says = np.flatnonzero(action & (np.asarray(traces.graph.event_type)[: len(ended)] == int(EventType.MESSAGE)))
+        last = np.full(self._agent.max(initial=-1) + 1, -1)
+        np.maximum.at(last, self._agent[says], says)
+        ended |= np.arange(len(ended)) < last[self._agent]
+        whole = np.bincount(trace[self.rows], ended[self.rows], count) > 0
+        whole &= np.bincount(trace[self.calls], minlength=count) == 0
+        found: np.ndarray = np.isin(formats, formats[trace[self.calls]]) & ~whole
+        return found
 
     def call_of(self, row: int) -> int:
         """The call that an event is the result of, or the event itself."""

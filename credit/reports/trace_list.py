@@ -7,32 +7,42 @@ from typing import Any
 import numpy as np
 
 from credit.reports.durations import begins, date_text
-from credit.reports.event_errors import status_mask
+from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
+from graphs.event_types import EventType
 from graphs.formats import STATES_ERRORS
+from graphs.structure.host_ids import among
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 from graphs.traces.record import is_cut
 
 __all__ = ["actions_with_tokens", "counted_tokens", "has_statuses", "trace_rows"]
 
+_OF_TOOLS = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.SPAWN, EventType.RETURN)
+
 
 def has_statuses(traces: Traces) -> np.ndarray:
     """Whether the number of errors of a trace is known: bool [traces].
 
     It is where the format states errors (`STATES_ERRORS`), or where an event of any trace of the format has a status
-    other than that of a cut answer: mini-swe-agent states them, SWE-agent does not, and native logs may.
+    other than that of a cut answer: mini-swe-agent states them, SWE-agent does not, and native logs may. Where the
+    format has statuses of what went well, too, a system without any states none, if it has such events: of tools, or
+    others.
     """
-    formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
+    n = traces.sizes.events
+    formats, systems = (traces.traces[name].combine_chunks().fill_null("") for name in ("format", "system"))
+    trace, tools = np.asarray(traces.graph.trace_ids)[:n], among(np.asarray(traces.graph.event_type)[:n], _OF_TOOLS)
+    format_, system = (of.dictionary_encode().indices.to_numpy(zero_copy_only=False) for of in (formats, systems))
+    log, states = format_ * np.int64(len(system) + 1) + system, np.isin(formats.to_pylist(), [*STATES_ERRORS])
     with_status = status_mask(traces, lambda word: not is_cut(word))
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    stating = {*STATES_ERRORS, *formats[np.unique(trace[with_status])].tolist()}
-    states: np.ndarray = np.isin(formats, [*stating])
-    return states
+    fine, of = with_status & ~error_mask(traces), format_[trace] * 2 + tools
+    silent = np.isin(log, log[trace[np.isin(of, of[fine])]]) & ~np.isin(log, log[trace[with_status]])
+    found: np.ndarray = states | (np.isin(format_, format_[trace[with_status]]) & ~silent)
+    return found
 
 
 def counted_tokens(traces: Traces) -> np.ndarray:

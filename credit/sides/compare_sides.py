@@ -16,6 +16,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
+from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
     of_like_parts,
@@ -31,10 +32,10 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
+from credit.sides.task_kind_changes import task_kind_changes
 from credit.sides.tool_failures import tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
-from graphs.task_means import alike
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_sides"]
@@ -101,7 +102,10 @@ def compare_sides(
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
-    of_tasks = {} if judged is None else _tasks(traces, measured[judged].value, sides.side)
+    outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
+    teams = tuple(team_changes(traces, outcome, sides.side, calls))
+    known_tasks = () if judged is None else (judged, whole[judged], untold)
+    kinds = tuple(task_kind_changes(traces, sides.side, *known_tasks)) if known_tasks else ()
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(
@@ -118,14 +122,16 @@ def compare_sides(
         apart_in=apart_in,
         not_told=not_told,
         judged=judged or "",
-        tasks=of_tasks,
+        each_task=_tasks(traces, outcome, sides.side),
+        teams=teams,
+        kinds=kinds,
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 
 
-def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, list[str]]:
-    """The tasks with a number on both sides, by whether their mean rose from the first to the second."""
+def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, tuple[float, float]]:
+    """The means on both sides of each task with a number on both."""
     task, names = task_ids(traces), {}
     for number, name in zip(task.tolist(), traces.traces["task"].to_pylist(), strict=True):
         names[number] = name
@@ -133,8 +139,5 @@ def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, lis
         means_by_task(value, np.flatnonzero(np.isfinite(value) & (side == one)), task) for one in (0, 1)
     )
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
-    found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
-    for number, before, after in zip(shared.tolist(), first[i], second[j], strict=True):
-        word = "same" if alike(before, after) else "rose" if after > before else "fell"
-        found[word].append(names[number])
-    return found
+    each = zip(shared.tolist(), first[i].tolist(), second[j].tolist(), strict=True)
+    return {names[number]: (before, after) for number, before, after in each}

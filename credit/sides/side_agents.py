@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class AgentDifference:
       models: of each side, those of its actions, in the order of names.
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
         difference, which is their sum; None of another cost, and where a number of tokens is not known.
+      cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
         alone; None of one that has too little of the cost to be told.
       stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
@@ -52,6 +54,7 @@ class AgentDifference:
     of_models: float | None = None
     of_tokens: float | None = None
     of_tools: float | None = None
+    cached: tuple[float, float] | None = None
     test: SideDifference | None = None
     stands_out: bool = False
 
@@ -112,7 +115,7 @@ def agent_differences(
         acting = acts[events]
         for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
-    parts = _parts(*sums) if sums else [(None, None, None)] * len(names)
+    parts = _parts(*sums) if sums else [(None, None, None, None)] * len(names)
     found = zip(names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, strict=True)
     spent = [
         AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of)
@@ -139,9 +142,9 @@ def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.nd
     return weights
 
 
-def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[float | None, float | None, float | None]]:
-    """What models, tokens and tools add for each agent, from numbers and money of each kind, the tools' last: float
-    [10, agents] of each side."""
+def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
+    """What models, tokens and tools add for each agent, and its parts of tokens from a cache, from numbers and money of
+    each kind, the tools' last: float [10, agents] of each side."""
     (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
         p1, p2 = m1 / n1, m2 / n2
@@ -151,9 +154,11 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[float | None, fl
     of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
     of_tokens = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2)).sum(axis=0)
     of_tools = second[9] - first[9]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cached = np.stack([n[2] / (n[0] + n[2] + n[3]) for n in (n1, n2)], axis=1)
     return [
-        (None, None, None) if math.isnan(models + tokens) else (models, tokens, tools)
-        for models, tokens, tools in zip(of_models.tolist(), of_tokens.tolist(), of_tools.tolist(), strict=True)
+        (*((None, None, None) if math.isnan(sum(of[:2])) else of), None if math.isnan(sum(part)) else tuple(part))
+        for *of, part in zip(*(of.tolist() for of in (of_models, of_tokens, of_tools, cached)), strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES
+from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
 from credit.sides.side_agents import BY_AGENT, AgentDifference
@@ -25,7 +26,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
 from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
@@ -36,6 +37,10 @@ CAVEATS = 3
 """Caveats beside that answer; all of them stand with the sides."""
 LEAST_SHARE = 0.05
 """Share of a difference from which an agent's part of it is told."""
+LEAST_CACHED = 0.1
+"""By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
+MOST_TASKS = 3
+"""Tasks that are named of those that rose, and of those that fell."""
 MOST_HIDDEN = 2
 """Agents that are named as those of one side alone."""
 
@@ -67,7 +72,9 @@ class SideComparison:
       verdicts: how often each verdict is wrong.
       failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
-      tasks: names of tasks with outcomes on both sides, by what its mean did from the first side to the second.
+      each_task: of each task with outcomes on both sides, by its name, the means of both.
+      teams: of `team_changes`, of these outcomes.
+      kinds: the same outcomes within each kind of tasks (`task_kind_changes`).
     """
 
     sides: Sides
@@ -91,35 +98,48 @@ class SideComparison:
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
-    tasks: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+    each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    teams: tuple[TeamChange, ...] = ()
+    kinds: tuple[SideDifference, ...] = ()
+
+    @property
+    def tasks(self) -> dict[str, list[str]]:
+        """The names of tasks by what their mean did from the first side to the second, those that it did most first."""
+        found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
+        for name, (before, after) in sorted(self.each_task.items(), key=lambda one: -abs(one[1][1] - one[1][0])):
+            found["same" if alike(before, after) else "rose" if after > before else "fell"].append(name)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "mark", "without", "is_other", "is_alike")
-        rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
+        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike")
+        rows, kinds = (
+            [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
+            for some in (self.rows, self.kinds)
+        )
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
+        told |= {"each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds, "by_kind": self.by_kind()}
+        told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {
-            "failed": self.failed(),
-            "by_tool": self.by_tool(),
-            "by_verdict": self.by_verdict(),
-            "hints": self.hints(),
-        }
+        told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {"hints": self.hints()}
         told["agents"] = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def shown(self) -> list[SideDifference]:
         """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
-        return [row for row in self.rows if not (row.is_other and row.is_alike)]
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike)]
+        place = next((i for i, row in enumerate(rows, 1) if row.metric == self.judged), 0)
+        return [*rows[:place], *self.kinds, *rows[place:]]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -131,14 +151,18 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric each way,
-        more up to `MOST_WORDS`."""
+        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the
+        first cost each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        sure = [row for row in self.kinds if row.worth_telling]
+        sure.sort(key=lambda row: -abs(row.difference))
+        of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
+        told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in (*asked, *self._next())
@@ -148,14 +172,19 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            wrong += [one.name for one in self.verdicts if one.stands_out and (one.difference > 0) == up]
+            misled = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in misled
+                      if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
             whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
-                ways.setdefault(way, []).append(f"{way}: {', '.join(names[:shown] + ['…'] * (shown < len(names)))}")
+                kept = [name for i, name in enumerate(names) if i < shown or i == cost]
+                ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
             for one in every:
@@ -194,6 +223,19 @@ class SideComparison:
         """Which failures verdicts pass, and which successes they fail, or those that changed beyond chance; "" without
         any."""
         return told_changes(self.verdicts, certain=certain)
+
+    def by_team(self) -> str:
+        """The outcome of tasks in which an agent mostly acts on one side alone, and of the rest; "" without any."""
+        return told_team_changes(self.teams, self.sides.heads, self.judged)
+
+    def by_kind(self) -> str:
+        """The outcome of each kind of tasks; "" without kinds."""
+        told = [
+            f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
+            f"{row.in_short()}"
+            for row in self.kinds
+        ]
+        return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -247,8 +289,9 @@ class SideComparison:
         chance = "" if row.worth_telling else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
         split: set[int] = set()
-        for place in (place for place in range(named) if _why(parts[place])):
-            for fewer in range(named, place, -1):  # what another model does, before the least agents
+        told = sorted((place for place in range(named) if _why(parts[place])), key=lambda at: not parts[at].of_models)
+        for place in told:
+            for fewer in range(named, max(place, *split, 0), -1):  # what another model does, before the least agents
                 if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
                     named, split = fewer, {*split, place}
                     break
@@ -284,12 +327,12 @@ class SideComparison:
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """What changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a lead, or why
-        not of money; "" without any."""
+        """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
+        a lead, or why not of money; "" without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(None, [self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
+                *filter(None, [self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]
@@ -383,12 +426,6 @@ class SideComparison:
         said += [f"Traces of {early} without an outcome end early more often than others."] if early else []
         return said[:CAVEATS]
 
-    def _without_side(self) -> str:
-        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
-        without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
-        return f"{counted(without, 'trace')} without a side{none}" if without else ""
-
     def failed(self) -> str:
         """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
         outcome of a side."""
@@ -402,15 +439,27 @@ class SideComparison:
         both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
         return f"{', '.join(told)}; on tasks that both ran, {both}"
 
+    def _without_side(self) -> str:
+        """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
+        without = int((self.sides.side < 0).sum())
+        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        return f"{counted(without, 'trace')} without a side{none}" if without else ""
+
     def of_tasks(self) -> str:
         """In how many tasks with outcomes on both sides the second did better, and worse; "" without any."""
-        if not any(self.tasks.values()):
+        if not self.each_task:
             return ""
-        rose, fell, same = (len(self.tasks[word]) for word in ("rose", "fell", "same"))
-        return (
-            f"{self.judged} rose in {rose} of {counted(rose + fell + same, 'task')} with outcomes on both sides, fell "
-            f"in {fell} and was the same in {same}; single tasks are not tested"
+        tasks = self.tasks
+        rose, fell, same = (len(tasks[word]) for word in ("rose", "fell", "same"))
+        told = (
+            f"{self.judged} rose in {rose} of {counted(len(self.each_task), 'task')} with outcomes on both sides, fell "
+            f"in {fell} and was the same in {same}; "
         )
+        for word in ("fell", "rose"):
+            names = [f"{printable(name, 40)} {first_to_second(*self.each_task[name])}"
+                     for name in tasks[word][:MOST_TASKS]]  # fmt: skip
+            told += f"{word} most: {', '.join(names)}; " if names else ""
+        return f"{told}single tasks are not tested"
 
     def lines(self) -> list[str]:
         """`story` and `of_rows`."""
@@ -427,7 +476,14 @@ class SideComparison:
         lines += [f"But {but}." for but in self.but()]
         lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        for origin in (self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
+        for origin in (
+            self.by_kind(),
+            self.by_team(),
+            self.by_owner(),
+            self.by_tool(),
+            self.by_verdict(),
+            self.by_agent(),
+        ):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         return lines
 
@@ -537,9 +593,11 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
 
 
 def _why(one: AgentDifference) -> str:
-    """What models, tokens and tools add to the difference of an agent; "" where it is not that of other models."""
+    """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
+    cache; "" where neither changed."""
     if not one.of_models:
-        return ""
+        first, second = one.cached or (0.0, 0.0)
+        return f"{percent(first)} to {percent(second)} of reads cached" if abs(second - first) >= LEAST_CACHED else ""
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}

@@ -168,12 +168,12 @@ def open_logs(
     Args:
       *paths: files, folders, "-" for standard input, addresses of object storage.
       format: the format of all files; by default the content of each tells it.
-      columns: the columns of a trainer's table by meaning, which say that all files are tables.
+      columns: the columns of a trainer's table by meaning, which say that files are tables (`_own_format`).
       limits: bounds on files, records and traces.
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
       outcomes: what words of outcomes mean, by the word in small letters.
-      types: what words of types mean, by the word in small letters, which says that all files are tables.
+      types: what words of types mean, by the word in small letters, which says the same.
 
     Raises:
       CreditError: an unknown format, or an argument of a wrong type.
@@ -181,6 +181,7 @@ def open_logs(
     """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    mapped = None if format or not (columns or types) else frozenset((columns or {}).values())
     format = format or ("table" if columns or types else None)
     real_folder.cache_clear()  # a link may lead elsewhere since
     sources, ignored, problems = find_sources(paths, limits)
@@ -192,7 +193,7 @@ def open_logs(
     if not sources and not problems:
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
-    members, refused, results = sort_sources(progress(sources), format)
+    members, refused, results = sort_sources(progress(sources), format, mapped)
     ignored += [*of_tables, *results]
     return Corpus(
         place, members, problems + refused, ignored, limits, columns, format is None, outcomes or {}, types or {}
@@ -228,9 +229,11 @@ def detect(head: bytes) -> str | None:
 
 
 def sort_sources(
-    sources: Iterable[Source], format: str | None = None
+    sources: Iterable[Source], format: str | None = None, mapped: frozenset[str] | None = None
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
     """Sources by format, the problems of other sources, and the names of those that are passed over.
+
+    Where columns or types say that files are tables, `mapped` has the names of these columns (`_own_format`).
 
     Passed over are tables that this library wrote, unless the user named them, and files that programs write beside
     their logs (`graphs.logs.companions`). A cache is read alone, by its name.
@@ -239,6 +242,10 @@ def sort_sources(
     problems: list[Problem] = []
     results: list[str] = []
     verdicts = [(source, _verdict(source, format)) for source in sources]
+    if mapped is not None and len(verdicts) > 1:
+        own = [(verdict == "table" and _own_format(source, mapped)) or verdict for source, verdict in verdicts]
+        if "table" in own:  # else the columns are of none
+            verdicts = [(source, verdict) for (source, _), verdict in zip(verdicts, own, strict=True)]
     if len(verdicts) == 1 and verdicts[0][1] == CACHE and verdicts[0][0].is_named:
         return {CACHE: [verdicts[0][0]]}, [], []
     sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
@@ -291,6 +298,17 @@ def _verdict(source: Source, format: str | None) -> str | Problem | None:
     if name is None and not head.strip() and len(head) < HEAD:
         return Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
     return _unknown(source, head) if name is None else name
+
+
+def _own_format(source: Source, mapped: frozenset[str]) -> str | None:
+    """The format of a log beside tables that columns or types are given for; None where it may be such a table.
+
+    It is none as a native log, whose lines are traces, or as a log of another format without any of the `mapped`.
+    """
+    name = _verdict(source, None)
+    if not isinstance(name, str) or name in ("table", CACHE):
+        return None
+    return name if name == "native" or (mapped and mapped.isdisjoint(opening_of(source).keys)) else None
 
 
 def _of_parquet(source: Source, head: bytes) -> str | None:

@@ -26,7 +26,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
 from graphs.traces.clock_units import begins_of_ends, time_notes
 from graphs.traces.copies import without_copies
-from graphs.traces.event_models import with_unnamed_models
+from graphs.traces.event_models import with_answered_models, with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
@@ -198,8 +198,9 @@ def _join(
     events = _event_table(columns, times, event_counts, lengths)
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
-    events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
+    events, models = with_answered_models(events, models, np.asarray(graph.trace_ids)[: n.events], cut)
+    events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
     of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
     models = [model or next(filter(None, agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
@@ -398,5 +399,6 @@ def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -
             "offset": pa.array([heading.offset for heading in headings], pa.int64()),
             "topology": pa.array([heading.topology or None for heading in headings], string),
             "system": pa.array([heading.system or None for heading in headings], string),
+            "task_kind": pa.array([heading.task_kind or None for heading in headings], string),
         }
     )

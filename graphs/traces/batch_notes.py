@@ -209,11 +209,18 @@ def batch_notes(
         if stated_as < 0 and (heading.format in _OF_STEPS or heading.group_id.isdecimal()):
             traces_of[of, heading.group_id][heading.file] += 1
     dumps = {heading.file for heading in headings if heading.format in ("rollouts", "table")}
-    for (_, name), files in traces_of.items():  # files of one run each have no group's traces together
-        if len(files) > 1 and not _is_drawn(name) and (max(files.values()) > 1 or not dumps.isdisjoint(files)):
-            shown = f"{excerpt(name)}, in {len(files)} files, and no step or policy_version is read"
-            expected = "the step in each row where files are of several steps, since traces of a group are compared"
-            yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)
+    over = [
+        (name, files)
+        for (_, name), files in traces_of.items()  # files of one run each have no group's traces together
+        if len(files) > 1 and not _is_drawn(name) and (max(files.values()) > 1 or not dumps.isdisjoint(files))
+    ]
+    if over:
+        name, files = over[0]
+        more = f" and {counted(len(over) - 1, 'other group')}" if len(over) > 1 else ""
+        held = f"{'up to ' * (len({len(of) for _, of in over}) > 1)}{max(len(of) for _, of in over)} files"
+        shown = f"{excerpt(name)}{more}, in {held}, and no step or policy_version is read"
+        expected = "the step in each row where files are of several steps, since traces of a group are compared"
+        yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)
     if "event_reward" in evidence:
         real = np.asarray(graph.event_mask)
         steps, trace = evidence["event_reward"].array[real], np.asarray(graph.trace_ids)[real]

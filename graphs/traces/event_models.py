@@ -14,7 +14,14 @@ from graphs.padding import Sizes
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 
-__all__ = ["agent_models", "event_models", "first_models", "trace_models", "with_unnamed_models"]
+__all__ = [
+    "agent_models",
+    "event_models",
+    "first_models",
+    "trace_models",
+    "with_answered_models",
+    "with_unnamed_models",
+]
 
 
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
@@ -75,6 +82,52 @@ def _is_call(graph: EventGraph, n: int, evidence: Mapping[str, Evidence]) -> np.
     counts = [evidence[name].mask[:n] for name in ("tokens", "input_tokens") if name in evidence]
     called: np.ndarray = np.asarray(graph.action_mask)[:n] & np.logical_or.reduce(counts or [np.zeros(n, bool)])
     return called
+
+
+def with_answered_models(
+    events: pa.Table, models: Sequence[str], trace: np.ndarray, cut: Sequence[bool]
+) -> tuple[pa.Table, list[str]]:
+    """The table of events, and the models of traces, with the answers' names of models.
+
+    A call without an answer, as at a rate limit, has the requested name alone, which is no model of its own where other
+    calls that asked for it were answered: in its trace, or else in the log, the name most often. A requested name stays
+    where the answer has another one.
+
+    Args:
+      events: the table.
+      models: of each trace, as its log states it, "" for none.
+      trace: of each event, int [events].
+      cut: of each trace, whether its log lacks lines.
+    """
+    requested, stated, found = events["requested_model"].combine_chunks(), events["model"].combine_chunks(), [*models]
+    if requested.null_count == len(requested):
+        return events, found
+    n, whole = len(trace), pa.array([model or None for model in models], pa.string()).take(pa.array(trace))
+    coded = pa.chunked_array([requested, pc.coalesce(stated, whole)]).combine_chunks().dictionary_encode()
+    names: list[str] = coded.dictionary.to_pylist()
+    asked, model = np.split(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), [n])
+    by_trace: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(dict)
+    by_log: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
+    answered = (asked >= 0) & (model >= 0) & (asked != model)
+    counted = collections.Counter(zip(*(of[answered].tolist() for of in (trace, asked, model)), strict=True))
+    for (row, name, answer), count in counted.items():
+        by_trace[row, name][answer] = count
+        by_log[name][answer] += count
+    told: np.ndarray = stated.is_valid().to_numpy(zero_copy_only=False)
+    for event in np.flatnonzero((asked >= 0) & (asked == model)).tolist():
+        row, name = int(trace[event]), int(asked[event])
+        if answers := by_trace.get((row, name)) or by_log.get(name):
+            model[event] = answer = max(answers, key=lambda one: (answers[one], names[one]))
+            found[row] = names[answer] if models[row] == names[name] else found[row]
+    # As `graphs.reading.files.name_models` has it.
+    for row in sorted({*trace[told & (asked >= 0)].tolist()}):
+        of = slice(*np.searchsorted(trace, [row, row + 1]))
+        if not (found[row] or cut[row]) and len(only := {*model[of][told[of]].tolist()}) == 1:
+            found[row], told[of] = names[only.pop()], False
+    for column, values, kept in (("model", model, told), ("requested_model", asked, (asked >= 0) & (asked != model))):
+        texts = coded.dictionary.take(pa.array(values, mask=~kept))
+        events = events.set_column(events.column_names.index(column), column, texts)
+    return events, found
 
 
 def with_unnamed_models(

@@ -369,7 +369,7 @@ LIKE_OUTCOMES = frozenset(
 )
 """Evidence in the unit of outcomes, which methods subtract from these, or from each other."""
 
-TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status", "model")
+TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status", "model", "requested_model")
 """Strings of an event that are kept for display; methods do not use them."""
 
 

@@ -42,6 +42,25 @@ def test_a_method_of_each_scope_on_eight_devices_equals_one_device(evidence: boo
     assert {result["method"]: result["differs"] for result in results if result["differs"]} == {}
 
 
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("scope", ["batch", "group"])
+def test_batches_of_one_shape_are_compiled_once(scope: str) -> None:
+    """Each call compiled the method anew: 100 batches of a training run, 100 compilations."""
+    traced = []
+
+    def own(graph: Any, reward: Any, *, event_reward: Any = None, by: str = "task") -> credit.Credit:
+        traced.append(by)
+        return credit.rloo(graph, reward, event_reward=event_reward, by=by)
+
+    method = dataclasses.replace(credit.METHODS["rloo"], fn=own, scope=scope)
+    for reward in ([1.0, 0.0], [0.0, 1.0]):
+        _, _, rows = credit.from_columns(group=["q", "q"], trace=[0, 1], reward=reward)
+        for by in ("task", "task,agent"):
+            result = credit.devices.run(rows, method, by=by)
+            np.testing.assert_array_equal(result.advantage, credit.run(rows, credit.METHODS["rloo"], by=by).advantage)
+    assert len(traced) == 2
+
+
 COMPILED = """
 import jax, numpy as np
 import credit, credit.devices

@@ -538,6 +538,7 @@ def of_two_versions(rng: np.random.Generator, favours: str = "") -> Traces:
     return assemble(records)
 
 
+@pytest.mark.slow
 def test_a_checker_that_changed_with_the_version_favours_no_agent_that_came_with_it() -> None:
     """`verifier_collusion` was found in nearly all such logs, and drift: runs of both versions were compared."""
     rng, draws = np.random.default_rng(5), 100

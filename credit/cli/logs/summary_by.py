@@ -117,6 +117,7 @@ def summary(
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.sides.changed_teams import teams_by_system
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
@@ -161,7 +162,7 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    systems = verdicts_by_system(traces, verdicts)
+    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["unread"] = [*map(dataclasses.asdict, unread)]
@@ -176,7 +177,7 @@ def summary(
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
-        left["verdicts_by_system"] = systems
+        left["verdicts_by_system"], left["teams_by_system"] = systems, teams
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
@@ -191,7 +192,7 @@ def summary(
             worst = [*worst, COUNTED]
         print_lines(console, "What went wrong most", worst)
         of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
-        of_verdicts += [f"{systems[0].upper()}{systems[1:]}."] if systems else []
+        of_verdicts += [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
         print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)

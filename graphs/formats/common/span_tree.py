@@ -106,6 +106,7 @@ class Span(msgspec.Struct):
       columns: text and evidence of its first event. They overrule what the writer knows by itself.
       end_columns: those of the event at its end.
       model, money: of a model call; what it cost, None where the log does not say.
+      requested: of a model call, the name that it asked for, where the answer has no name or another one.
       clock: start and end in nanoseconds, -1 where absent, by which `Rules.CLOCKS` orders events.
       role: of an agent, by default its name.
       agent_id: of an agent, an id that its spans in several processes have in common.
@@ -136,6 +137,7 @@ class Span(msgspec.Struct):
     fault: str = ""
     columns: dict[str, Any] = {}
     model: str = ""
+    requested: str = ""
     end_columns: dict[str, Any] = {}
     clock: tuple[int, int] = (-1, -1)
     role: str = ""

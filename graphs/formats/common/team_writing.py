@@ -367,7 +367,12 @@ class _Writer:
         if act is _Act.CALL:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
-            columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
+            columns |= {
+                "model": span.model or None,
+                "requested_model": span.requested or None,
+                "seconds": span.seconds,
+                "money": span.money,
+            }
             columns["status"] = "error" if span.failed else None
             position = team.call(agent, event_id, span.place, stopped=span.stopped, **columns | span.columns)
             if span.id not in tree.inside_tool:

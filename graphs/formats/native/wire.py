@@ -86,6 +86,7 @@ class EventBase(msgspec.Struct, gc=False):
     agent_name: str | None = None
     status: str | None = None
     model: str | None = None
+    requested_model: str | None = None
     token_ids: list[TokenId] | None = None
     token_mask: list[bool] | None = None
     token_log_probs: list[LogProb] | None = None
@@ -114,7 +115,8 @@ COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "coun
 _WIDE = (FLOAT_RANGE, EVENT_EVIDENCE["tokens"].within.words)
 NARROW = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.within.words not in _WIDE}
 """Of evidence that is not any number, the range."""
-EXTENSION_KEYS = frozenset({"action", "stop", "turn", "agent_name", "status", "model", *TOKEN_COLUMNS, *EVENT_EVIDENCE})
+_TEXTS = ("agent_name", "status", "model", "requested_model")
+EXTENSION_KEYS = frozenset({"action", "stop", "turn", *_TEXTS, *TOKEN_COLUMNS, *EVENT_EVIDENCE})
 """Keys of an event that the survey's schema does not know: in its form they may hold anything."""
 
 
@@ -156,10 +158,11 @@ class Trace(msgspec.Struct):
     model: str | None = None
     agents: list[AgentEntry] | None = None
     evidence: _Numbers | None = None
+    task_kind: str | None = None
 
 
 DECODER = msgspec.json.Decoder(Trace)
-FLAT_FIELDS = ("trace_id", "task_id", "group", "system", "topology")
+FLAT_FIELDS = ("trace_id", "task_id", "group", "system", "topology", "task_kind")
 """Keys of a trace whose value is one text that no event has under the same name."""
 
 

@@ -45,6 +45,12 @@ class _Names(NamedTuple):
     response_id: tuple[str, ...]
 
 
+class _Settings(msgspec.Struct):
+    """What a call of OpenInference states of its settings."""
+
+    model: str | None = None
+
+
 _GENAI = _Names(
     kinds={
         "invoke_agent": Kind.AGENT,
@@ -81,6 +87,7 @@ _OPENINFERENCE = _Names(
     model=("llm.model_name",),
     response_id=(),
 )
+_REQUESTED = "gen_ai.request.model"
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
 _GIVER = ("gen_ai.handoff.from_agent", "gen_ai.handoff.from_agent.name")
 _HANDOFF = (
@@ -92,6 +99,7 @@ _COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
 _PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
 _REPLIES = ("gen_ai.output.messages", "output.value")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_SETTINGS = msgspec.json.Decoder(_Settings)
 _OF_NODE = msgspec.json.Decoder(OfNode)
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
@@ -126,6 +134,7 @@ class Meaning(msgspec.Struct, frozen=True):
     response_id: str = ""
     stopped: Any = None
     model: str = ""
+    requested: str = ""
     money: float | None = None
     unknown: str = ""
 
@@ -148,7 +157,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
         names, word = _OPENINFERENCE, _text(attributes, ("openinference.span.kind",)).upper()
     if not word:
         is_tool = bool(_text(attributes, _GENAI.call_id))
-        if not is_tool and not _text(attributes, ("gen_ai.request.model",)):
+        if not is_tool and not _text(attributes, (_REQUESTED,)):
             return _UNKNOWN
         names, word = _GENAI, "execute_tool" if is_tool else "chat"
     kind, unknown = kind_of(word, names.kinds)
@@ -159,15 +168,17 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             field: [_count(key, attributes.get(key)) for key in keys if key in attributes]
             for field, keys in COUNT_ATTRIBUTES.items()
         }
+        counts, model = {field: first_count(*of) for field, of in found.items()}, _text(attributes, names.model)
         return Meaning(
             kind,
             giver=_text(attributes, names.agent[:1]),
             decides=word == "plan",
-            counts={field: first_count(*counts) for field, counts in found.items()},
+            counts=counts,
             unlike_counts=unlike(found),
             response_id=_text(attributes, names.response_id),
             stopped=stopped_by(attributes),
-            model=_text(attributes, names.model),
+            model=model,
+            requested=_requested(attributes, names, model, any(counts.values())),
             money=_money(attributes),
             emitted=_emitted(attributes)
             if names is _OPENINFERENCE
@@ -194,6 +205,22 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             role=role,
         )
     return Meaning(kind, unknown=unknown) if unknown else _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
+
+
+def _requested(attributes: Attributes, names: _Names, model: str, answered: bool) -> str:
+    """The name by which a call asked for its model; "" where the answer names the same.
+
+    OpenInference has one name, the answer's where there is one, and the requested one among the call's settings.
+    """
+    asked = attributes.get(_REQUESTED)
+    if names is _OPENINFERENCE:
+        settings, asked = attributes.get("llm.invocation_parameters"), None
+        if isinstance(settings, str) and '"model"' in settings:
+            with contextlib.suppress(*JSON_ERRORS):
+                asked = _SETTINGS.decode(settings).model
+    else:
+        model, answered = _text(attributes, names.model[:1]), True
+    return str(asked) if asked and is_text(asked) and not (answered and asked == model) else ""
 
 
 def graph_node(attributes: Attributes) -> OfNode:

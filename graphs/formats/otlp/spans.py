@@ -175,6 +175,7 @@ def make_span(
         columns=dict(what.counts),
         unlike_counts=what.unlike_counts,
         model=what.model,
+        requested=what.requested,
         money=what.money,
         target=what.target,
         giver=what.giver,

@@ -8,6 +8,7 @@ team.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -67,6 +68,7 @@ def build(
         topology=marks.get("topology", ""),
         system=marks.get("system") or _release(spans),
         model=marks.get("model", ""),
+        task_kind=marks.get("task_kind", ""),
         error=marks.get("error", ""),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
@@ -121,13 +123,30 @@ def _trace_marks(trace: str, spans: list[TracedSpan]) -> dict[str, Any]:
 
 
 def _release(spans: list[TracedSpan]) -> str:
-    """The version of the service that the trace begins in, or the one that all its services have; "" without one.
+    """The version of the service that the team begins in, else that of the root span, else the one that all services
+    have; "" without one.
 
-    Other services of a run have versions of their own, and a run that was killed may lack their spans.
+    Other services of a run have versions of their own, and a run that was killed may lack their spans. Where a root is
+    of no dialect, as a gateway's, the team begins in the first spans of one below it.
     """
-    begins = {span.release for span in spans if not span.parent and span.release}
-    releases = begins or {span.release for span in spans if span.release}
-    return releases.pop() if len(releases) == 1 else ""
+    every = {span.release for span in spans if span.release}
+    if len(every) < 2:
+        return "".join(every)
+    known = {span.id for span in spans}
+    outer = [span for span in spans if span.parent not in known]
+    roots = [span for span in outer if not span.parent or len(outer) == 1]  # one caller may be outside the log
+    below: dict[str, list[TracedSpan]] = collections.defaultdict(list)
+    for span in spans:
+        below[span.parent].append(span)
+    begins, waiting = set[str](), [*roots]
+    while waiting:
+        span = waiting.pop()
+        if not span.known:
+            waiting += below[span.id]
+        elif span.kind not in (Kind.JUDGE, Kind.GUARD):
+            begins.add(span.release)
+    of_roots = {span.release for span in roots}
+    return next((releases.pop() for releases in (begins - {""}, of_roots - {""}) if len(releases) == 1), "")
 
 
 def _numbers(marks: dict[str, Any], family: str) -> dict[str, float]:

@@ -22,10 +22,9 @@ from graphs.formats.table.cells import (
     LISTS,
     LONGEST_ID,
     MOMENT,
+    OF_TRACE,
     REWARD,
-    SYSTEM,
     TEXT,
-    TOPOLOGY,
     TRUTH,
     failed,
 )
@@ -63,12 +62,11 @@ _LIKELY = ("group", "agent", "role", "model", "event_reward", "reward")
 _RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
 """Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
+_MOST_WORDS = 20  # of unknown types that are named
 _NO_TRACE = "null"  # of rows whose cell of the trace is empty; no trace that is read is called so
 _HEAD = 1 << 16  # bytes that tell a native log
 _TEXTS = tuple(name for name in TEXT_COLUMNS if name != "model")
-_NAMES = frozenset(
-    {"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", "system", "topology", *TEXT_COLUMNS}
-)
+_NAMES = frozenset({"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", *OF_TRACE, *TEXT_COLUMNS})
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
@@ -232,6 +230,7 @@ def _read(
                 yield from note_of_copies(source, filed, whole={*names} <= {*column_of.values()})
             if is_cells:
                 yield from unfinished_line(source)
+        yield from table.refused_types()
         source.release()
     if unread:
         likely = {ours: likely[ours] for ours in (*KNOWN, *likely) if ours in likely}
@@ -297,7 +296,7 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     except OSError as error:
         raise TraceError(unreadable(source, error)) from error
     if native.sniff(head):
-        expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        expected = "rows of a table; these are traces of the format 'native': leave out `format`, `columns` and `types`"
         if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
             from graphs.keys import PARTS  # which loads JAX, and what only reads logs does without
 
@@ -324,6 +323,14 @@ class _Table:
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     several: dict[str, int] = dataclasses.field(default_factory=dict)  # by trace, its first row of another version
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
+    unknown: dict[str, None] = dataclasses.field(default_factory=dict)  # words of types that mean nothing
+    of_types: list[Problem] = dataclasses.field(default_factory=list)  # of traces that have one, once all are known
+
+    def refused_types(self) -> Iterator[Problem]:
+        """Why traces with unknown words of types are refused, with all of these words of the table."""
+        for problem in self.of_types:
+            here = f", here {', '.join(self.unknown)}" if len(self.unknown) > 1 else ""
+            yield dataclasses.replace(problem, expected=problem.expected + here)
 
     def set_versions(self, versions: Mapping[str, float]) -> None:
         """Set the version of the policy of each trace."""
@@ -346,6 +353,8 @@ class _Table:
         trace_id = id_text(value["trace"])
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:
+            if self.unknown and value.get("type") is not None:
+                self._type(value["type"])
             return None
         of_texts = column_of["trace"].lower() in TEXTS
         for ours, again in (("trace", record is not None), ("group", False)):
@@ -360,16 +369,21 @@ class _Table:
             self._append(record, line, value, column_of)
         except TraceError as error:
             self._refuse(trace_id)
-            return error.problem
+            if error.problem.kind != "bad-type" or error.problem.field != column_of.get("type"):
+                return error.problem
+            self.of_types.append(error.problem)
         return None
 
     def _type(self, cell: Any) -> int | None:
         name = id_text(cell)
-        return self.types.get(name.strip().lower(), EVENT_CODES.get(name))
+        known = self.types.get(name.strip().lower(), EVENT_CODES.get(name))
+        if known is None and len(self.unknown) < _MOST_WORDS:
+            self.unknown.setdefault(excerpt(name))
+        return known
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
-        for ours in ("group", "reward", "system", "topology", *TRACE_EVIDENCE):  # a refused trace keeps no memory
+        for ours in ("group", "reward", *OF_TRACE, *TRACE_EVIDENCE):  # a refused trace keeps no memory
             self.stated.pop((trace_id, ours, ""), None)
 
     def refuse_reused(self, column: str, lines: Mapping[str, int], of_trace: str) -> Iterator[Problem]:
@@ -476,7 +490,7 @@ class _Table:
             if stated is not None and not math.isnan(stated):
                 constant(name, "", stated)
                 getattr(record, family)[of] = stated
-        for name, to in (("system", SYSTEM), ("topology", TOPOLOGY)):
+        for name, to in OF_TRACE.items():
             stated = convert(name, *to)
             if stated is not None:
                 constant(name, "", stated)
@@ -523,7 +537,7 @@ class _Table:
                 place = "out-of-range", self.file, line, column_of["end"], excerpt(value["end"]), expected
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
-                evidence["seconds"] = end - time
+                evidence["seconds"] = round(end - time, 6)  # which float64 has of dates
         elif end is not None:
             time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}

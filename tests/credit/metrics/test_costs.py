@@ -21,6 +21,7 @@ from credit.metrics.cost_summary import (
     Amount,
     cost_rows,
     group_costs,
+    paid_for_success,
     stated_sums,
     total_costs,
 )
@@ -272,7 +273,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -280,6 +281,24 @@ def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Trac
     assert shown.exit_code == 0 and "no row of the table prices these models" in shown.stdout
     assert ": small\n" in shown.stdout and "≥ 0.00056" in shown.stdout
     assert json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["models_without_price"] == ["small"]
+
+
+def test_a_call_has_the_price_of_the_requested_model_where_no_row_has_the_answers(tmp_path: Path) -> None:
+    """The table and the requests said "big", the answers "big-2026": no call had a price, "≥ 1.459" stood for 35.19."""
+    one = line("a", "q", 1.0, "big-2026")
+    one["events"][0] |= {"requested_model": "big"}
+    one["events"][3] |= {"requested_model": "big"}
+    other = line("b", "q", 1.0, "small")
+    other["events"][0] |= {"requested_model": "big"}  # a row has the answer's name
+    traces = read(tmp_path, one, other)
+    prices = Prices({"big": Price(2, 8), "small": Price(1, 0)})
+    money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
+    assert money == {"big-2026": Amount(pytest.approx((2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(0.0003, 0)}
+    said = "calls at the price of the requested model, as no row has the answer's: 2 of big-2026 as big"
+    assert price_gaps(traces, prices).lines() == [said]
+    exact = Prices(prices.models | {"big-2026": Price(1, 1)})
+    assert not price_gaps(traces, exact).lines()
+    assert total_costs(cost_rows(traces, "model", exact)).money.total == pytest.approx((300 + 40 + 300) / 1e6)
 
 
 def test_calls_without_a_model_are_no_model_without_a_name(tmp_path: Path) -> None:
@@ -365,8 +384,8 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
     assert (price_gaps(traces, own), price_gaps(traces, same)) == (
-        ([], [], [], [], [], []),
-        ([], ["big"], [], ["big"], [], []),
+        ([], [], [], [], [], [], []),
+        ([], ["big"], [], ["big"], [], [], []),
     )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout
@@ -487,14 +506,15 @@ def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) 
     (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,event_reward\na,q,5,6,1\nb,q,5,6,2\n")
     assert group_costs(credit.read(tmp_path / "t.csv")).untaught is None
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
-    assert "teach nothing" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
+    assert "without two" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
     assert "hard-coded answers" in CliRunner().invoke(cli, ["doctor", str(tmp_path / "t.csv")]).stdout
 
 
 def test_a_group_of_one_trace_is_not_said_to_have_equal_outcomes(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,reward\na,q,5,6,1\nb,r,5,6,0\n")
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
-    assert shown.rstrip().endswith("; 100 % in groups that teach nothing") and "equal outcomes" not in shown
+    assert shown.rstrip().endswith("; 100 % in groups without two different outcomes")
+    assert "\n2 groups of 1 traces on average; " in shown
 
 
 def test_a_spawn_by_a_tool_is_a_call_of_it_and_costs_what_a_call_does() -> None:
@@ -526,9 +546,17 @@ def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: P
     for one in lines[:3]:
         one["rewards"] = {"team": 0.0}
     lines[1]["model"], lines[2]["rewards"] = "other", {"team": 1.0}
-    found = failed_cost(read(tmp_path, *lines[:3]), read_prices(prices))
+    most = [*lines[:3], *(line(f"m{i}", "q", 1.0, "big") for i in range(8))]
+    found = failed_cost(read(tmp_path, *most), read_prices(prices))
     assert found is not None and found.told().endswith(
-        "(66 %) went into failed traces, of what is known: no price for other"
+        "(18 %) went into failed traces, of what is known: no price for other"
+    )
+    # Of three, a third of all tokens has no price: no share of the money is told, nor what a success cost.
+    few = read(tmp_path, *lines[:3])
+    found = failed_cost(few, read_prices(prices))
+    assert found is not None and found.told() == "80 of 120 tokens generated (67 %) went into failed traces"
+    assert paid_for_success(read(tmp_path, *most), read_prices(prices)) and not paid_for_success(
+        few, read_prices(prices)
     )
     logged = [line(f"t{i}", "q", float(i > 0), "big", costs={"tokens": 40, "money": 4.0 + 8 * i}) for i in range(2)]
     logged[1]["costs"] |= {"money": 1234567.0}

@@ -13,6 +13,7 @@ import credit
 from credit.cli import cli
 from credit.metrics.event_costs import Price, Prices
 from credit.metrics.repeated_costs import repeated_cost
+from credit.page.questions import questions
 
 PRICES = Prices({"m": Price(1e6, 1e6)}, {"run": 0.5})
 
@@ -72,6 +73,18 @@ def test_the_sentence_on_repeated_calls(tmp_path: Path) -> None:
     assert f"\n{said}\n" in CliRunner().invoke(cli, ["summary", str(path)]).stdout
     told = json.loads(CliRunner().invoke(cli, ["summary", str(path), "--json"]).stdout)["repeated_cost"]
     assert (told["again"], told["costs"]["tokens"]["total"]) == (1, 11)
+
+
+def test_the_page_tells_the_price_of_repeated_calls_at_its_top(tmp_path: Path) -> None:
+    """26 % of a run's money stood in a section below, which a boss does not open."""
+    for steps, prices, said in (
+        (("X", "x", "yz"), PRICES, "111.5 money at the given prices (33 %)"),
+        (("X", "x", "yz"), None, "11 tokens generated (33 %)"),
+        (("X", "x", *"abcdefghijklmnopqrstuv"), PRICES, ""),
+        (("x", "y"), PRICES, ""),
+    ):
+        told = questions(credit.read(log(tmp_path / "log.jsonl", *steps)), None, prices)["again"]
+        assert told == (said and f"{said} went into calls that repeat a failed call or a loop")
 
 
 def test_where_calls_lack_their_arguments_it_is_a_bound(tmp_path: Path) -> None:

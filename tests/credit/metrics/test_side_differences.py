@@ -27,6 +27,7 @@ from credit.sides.side_agents import AgentDifference, agent_differences
 from credit.sides.side_comparison import MOST_WORDS, SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
+from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from tests.credit.cli.logs import run, trace, write
 
@@ -269,6 +270,28 @@ def test_what_a_swapped_model_does_to_money_is_told_before_the_least_agents() ->
     assert found.by_agent() == f"money of a trace +21, within chance, by agent: {told}"
 
 
+def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Path) -> None:
+    """Money rose 1.45 times beside "tokens read: within chance": nothing said that an agent's came from no cache."""
+    lines = []
+    for i in range(40):
+        cached = {"lead": 8000, "policy": 8000 * (1 - i % 2)}
+        events = [{"id": name, "type": "message", "agent": name, "tokens": 100 + i % 7, "input_tokens": 10_000,
+                   "cached_tokens": count} for name, count in cached.items()]  # fmt: skip
+        more = {"events": events, "edges": [], "system": "12"[i % 2], "model": "m"}
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, **more))
+    (prices := tmp_path / "prices.csv").write_text("model,input,output,cached_input\nm,2,8,0.2\n")
+    log = write(tmp_path / "x.jsonl", lines)
+    sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
+    rows = {row["metric"]: row for row in sides["differences"]}
+    assert (rows["cached_part"]["first"], rows["cached_part"]["second"]) == pytest.approx((0.8, 0.4))
+    assert "policy +0.0144* (80 % to 0 % of reads cached)" in sides["by_agent"]
+    for line in lines:
+        for event in line["events"]:
+            del event["cached_tokens"]
+    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--json").stdout)
+    assert "cached_part" not in {row["metric"] for row in sides["differences"]}
+
+
 def test_an_agent_that_did_not_act_in_killed_runs_has_the_same_model(tmp_path: Path) -> None:
     """Killed runs of the new side had no reviewer, and the sides were said to differ in its model."""
     lines, sides = [], ["trace,side"]
@@ -367,8 +390,8 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "loops of tool x, money, tokens generated, tool calls.\n"
         "Money for a success: before no success, after 0.000712, by means over the 12 tasks with outcomes on both "
         "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
-        "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; single tasks are "
-        "not tested.\n"
+        "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; rose most: q0 "
+        "0 to 1, q1 0 to 1, q2 0 to 1; single tasks are not tested.\n"
         "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
         "(×1.05 in the typical task); tool calls 1 to 3 (×3 in the typical task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
@@ -1473,6 +1496,24 @@ def test_agents_of_sides_that_are_alike_are_named_in_one_of_twenty_comparisons_a
     assert found / worlds < 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
 
 
+def test_a_verdict_that_passes_more_of_all_is_told_once() -> None:
+    """`up: failures that checker passes, …; down: successes that checker fails` left no words for money that rose."""
+    counts = (44, 44), (66, 111), 0.5, 1e-4, 1e-9
+    passes = VerdictChange("checker", False, *counts)
+    fails = dataclasses.replace(passes, succeeded=True, difference=-0.3)
+    row = SideDifference("money", 1.0, 2.0, 1.0, 0.9, 1.1, 1e-4, 1e-9, 0.5, 30, (60, 60), True, 30, {}, (60, 60))
+    sides = Sides(("old", "new"), np.tile([0, 1], 60), ("old", "new"))
+    for verdicts, said in (
+        ((passes, fails), "up: failures that checker passes, money"),
+        ((dataclasses.replace(passes, difference=-0.5), dataclasses.replace(fails, difference=0.3)),
+         "up: money; down: failures that checker passes"),
+        ((fails,), "up: money; down: successes that checker fails"),
+        ((passes, dataclasses.replace(fails, difference=0.3)),
+         "up: failures that checker passes, successes that checker fails, money"),
+    ):  # fmt: skip
+        assert SideComparison(sides, [row], [], [], np.zeros(120), verdicts=verdicts).changed() == said
+
+
 def test_how_many_failed_is_told_of_each_side_and_of_tasks_that_both_ran(tmp_path: Path) -> None:
     """41 % of all traces failed on both sides, and 39 against 28 % on tasks that both ran: hard ones were on one."""
     of = [("old", "q", 0), ("old", "q", 1), ("new", "q", 1), ("new", "hard", 0), ("old", "lost", None)]
@@ -1562,8 +1603,8 @@ def test_in_which_tasks_success_rose_and_fell_is_told(tmp_path: Path) -> None:
     assert (told["tasks"]["rose"], told["tasks"]["fell"]) == (["q0", "q1"], ["q2", "q9"][:1])
     assert len(told["tasks"]["same"]) == 7
     of = "success rose in 2 of 10 tasks with outcomes on both sides, fell in 1 and was the same in 7"
-    assert told["of_tasks"] == f"{of}; single tasks are not tested"
-    assert f"S{of[1:]}; single tasks are not tested." in told["lines"]
+    of += "; fell most: q2 1 to 0; rose most: q0 0 to 1, q1 0 to 1; single tasks are not tested"
+    assert told["of_tasks"] == of and f"S{of[1:]}." in told["lines"]
 
 
 def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:

@@ -153,3 +153,17 @@ def test_tools_of_sides_that_are_alike_have_a_star_in_one_of_twenty_comparisons_
             stars += any(one.share.stands_out for one in found)
             times += 1
     assert 0.015 <= stars / times <= 0.055, stars / times
+
+
+def test_a_cost_that_changed_is_in_the_answer_beside_failures() -> None:
+    """Money had doubled, and stood behind the mark of what is left out after the failures of three tools."""
+    rates = {f"fetch_the_{name}": (0.02, 0.5) for name in ("page", "note", "file")} | {"search": (0.5, 0.02)}
+    traces, side = drawn(1, 30, 3, rates | {"read": (0.6, 0.05), "list": (0.6, 0.05)})
+    rng = np.random.default_rng(4)
+    rising = {name: numbered(rng.lognormal(2 * side, 0.2)) for name in ("logged_money", "tokens")}
+    told = compare_sides(
+        traces, Sides(("old", "new"), side, ("old", "new")), with_costs(traces, trace_metrics(traces)) | rising
+    )
+    up = told.changed().partition("up: ")[2].partition(";")[0]
+    assert up.startswith("failures per call of fetch_the_") and up.endswith(", …")
+    assert "money that the log states" in up

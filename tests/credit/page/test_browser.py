@@ -708,6 +708,13 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     assert first.startswith("What failed: errors are not logged, 0 loops. Which traces failed is not known: none has ")
     assert cost == "What it cost: the logs do not say."
     assert look == "Look first: nothing stands out; these logs do not state errors, and there is no loop."
+    call = {"type": "tool_call", "agent": "a", "tool": "web", "content_ref": "x", "action": True, "tokens": 5}
+    events = [call | {"id": f"c{i}", "status": "error"} for i in range(2)]
+    again = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}])
+    (cost,) = (
+        one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(again, {})) if " cost" in one
+    )
+    assert cost.endswith(". 5 tokens generated (50 %) went into calls that repeat a failed call or a loop.")
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
         event |= {"status": "ok"} if event["type"] == "tool_result" else {}

@@ -76,7 +76,7 @@ def test_summary_and_report_name_runs_that_were_cut_short(tmp_path: Path) -> Non
     (tmp_path / "log.jsonl").write_text("".join(lines))
     words = (
         "2 of 3 traces end in a tool call without a result: the run was cut short, or the call ended it. "
-        "Such as: c1-0 of hung, trace t1"
+        "Such as: event c1-0 of hung, trace t1"
     )
     assert [one.words for one in triage(read(tmp_path)).endings] == [words]
     assert words in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout

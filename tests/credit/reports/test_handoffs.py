@@ -15,7 +15,9 @@ from click.testing import CliRunner
 from credit.cli import cli
 from credit.page import Findings
 from credit.page.overview import overview
+from credit.reports.handoffs import handoffs
 from credit.reports.leading_causes import leading_causes
+from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -129,11 +131,62 @@ def test_an_agent_that_is_left_out_is_a_cause_where_the_run_did_not_end_before(t
         steps = [("coder", "wrote it"), *[("reviewer", "fine")] * (not left_out), ("coder", "sent")]
         records.append(run(number, steps, float(not left_out), 8))
     (cause,) = leading_causes(logs(tmp_path, records))
-    assert cause.words == "runs in which reviewer does not act" and cause.text == "sent"
+    assert cause.words == "runs in which reviewer does not act" and not cause.text, "the last event shows nothing of it"
     for one in records[::4]:
         one["metrics"] = {"ended_at_limit": 1}
     (cause,) = leading_causes(logs(tmp_path, records))
     assert cause.words == "runs that stop at a limit"
+
+
+def versions(random: np.random.Generator, kind: str, harm: float, runs: tuple[int, int], tasks: int) -> list[Record]:
+    """Two versions, of which the first one is worse, and the second has a team of its own, or a reviewer, mostly."""
+    records, agents = [], ("billing", "tech", "law")
+    for number in range(tasks):
+        for version in (0, 1):
+            for _ in range(runs[version]):
+                is_wrong = random.random() < 0.3
+                agent = agents[(number + is_wrong * int(random.integers(1, 3))) % 3]
+                more = "2" * (kind == "team" and version)
+                steps = [(f"desk{more}", f"to {agent}"), (agent + more, "done")]
+                steps += [("reviewer", "fine")] * (kind == "reviewer" and bool(version) and random.random() < 0.9)
+                won = random.random() > (0.2 if version or kind == "same" else 0.5) + harm * is_wrong
+                of_task = {"task_id": f"q{number}", "system": f"v{version}"}
+                records.append(run(len(records), steps, float(won), 1) | of_task)
+    return records
+
+
+def test_a_wrong_agent_is_seen_beside_the_runs_of_other_versions(tmp_path: Path) -> None:
+    """Of two runs of each version that differ neither has what most have; of the task's four runs one has not."""
+    random = np.random.default_rng(0)
+    for k in range(4):
+        records = versions(random, "same", 0.8, (2, 2), 80)
+        (cause,) = leading_causes(logs(tmp_path / str(k), records))
+        assert cause.words == "runs with other agents than most runs of their task"
+        number = int(cause.trace[1:])
+        assert records[number]["events"][0]["text"] != f"to {('billing', 'tech', 'law')[number // 4 % 3]}"
+
+
+@pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
+@pytest.mark.parametrize("kind", ["team", "reviewer"])
+def test_a_version_with_another_team_makes_no_older_one_unlike(
+    tmp_path: Path, kind: str, runs: tuple[int, int]
+) -> None:
+    """The older version, which is worse, has other agents than most runs of its tasks."""
+    random, found = np.random.default_rng(1), 0
+    for k in range(20):
+        traces = logs(tmp_path / str(k), versions(random, kind, 0.0, runs, 24))
+        found += any(one.of_team for one in leading_causes(traces))
+    assert found <= 3  # 4 or more would come once in 60 such tests at 5 %
+    teams = ["old"] * runs[0] + ["new"] * runs[1]
+    records = [run(i, [("desk", "a"), (team, "b")], 1.0, len(teams)) for i, team in enumerate(teams * 8)]
+    records = [one | {"system": one["events"][1]["agent"]} for one in records]
+    of = [logs(tmp_path / "none", records)]
+    records[0]["events"][1]["agent"] = "new"  # one run of the older version that acts as the newer one does
+    of.append(logs(tmp_path / "one", records))
+    none, one = ({found.words: found.rows.tolist() for found in handoffs(traces, ToolCalls(traces), lambda of: False)}
+                 for traces in of)  # fmt: skip
+    unlike = "runs with other agents than most runs of their task"
+    assert unlike not in none and one.get(unlike, []) == ([2] if runs[0] == 2 else [])
 
 
 def test_between_tasks_the_agents_of_each_are_no_cause(tmp_path: Path) -> None:

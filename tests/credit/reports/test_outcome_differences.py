@@ -388,6 +388,40 @@ def test_how_often_traces_with_an_agent_succeeded_is_said(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_an_agent_that_does_worse_within_tasks_is_not_said_to_be_called_where_they_are_hard(
+    tmp_path: Path, seed: int
+) -> None:
+    """Of a desk that got another one's tasks it was said that it may be called where a task is hard."""
+    random = np.random.default_rng(seed)
+    for harm in (0.6, 0.0):
+        lines = []
+        for i in range(160):
+            hard = i // 8 % 2 == 0
+            wrong = random.random() < (0.5 if harm or not hard else 0.95)
+            won = random.random() < ((0.8 - harm * wrong) if harm else 0.2 if hard else 0.9)
+            events = [
+                {"id": name, "type": "message", "agent": name} for name in ("desk", "wrong" if wrong else "right")
+            ]
+            lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [],
+                          "rewards": {"team": float(won)}})  # fmt: skip
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
+        told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
+        assert {one[0] for one in found.agents} == {"right", "wrong"}
+        assert ("(an agent may be called where a task is hard)" in told) == (not harm)
+        assert found.agents_within.keys() == ({"right", "wrong"} if harm else set())
+        if harm:
+            one, other, tasks = found.agents_within["wrong"]
+            assert (
+                one < other - 0.4
+                and tasks >= 18
+                and told.endswith("beyond chance). What went wrong before may be why.")
+            )
+            within = f" ({one:.0%} against {other:.0%} within {tasks} tasks with both, beyond chance)"
+            assert within.replace("%", " %") in told
+
+
 def test_an_agent_that_restates_the_format_or_the_kill_is_not_named(tmp_path: Path) -> None:
     """ "with tester 59 of 115, without it 0 of 4; with main 30 of 63, without it 29 of 56": formats, and 4 kills."""
 

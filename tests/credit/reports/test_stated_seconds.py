@@ -242,6 +242,25 @@ def test_a_model_that_takes_long_is_no_wait(stated: bool, tmp_path: Path) -> Non
         assert rows["longest event in seconds"] == (302, 13.5) and "longest wait in seconds" not in rows
 
 
+def test_waits_are_the_same_in_long_runs(tmp_path: Path) -> None:
+    """Below 1/256 of the wall clock a wait was 0: long runs, which fail, "waited less"."""
+    lines, rng = [], random.Random(7)
+    for number in range(40):
+        events: list[dict[str, Any]] = []
+        at, failed = 1.79e9, number % 2 == 0
+        for i, wait in enumerate(rng.sample([0.1, 0.2, 0.3], 3)):
+            took = round(rng.uniform(100, 200) if failed else rng.uniform(1, 2), 2)
+            events.append({"id": f"m{i}", "t": round(at, 2), "type": "message", "agent": "a", "seconds": took})
+            at += took + wait
+        events.append({"id": "end", "t": round(at, 2), "type": "message", "agent": "a", "seconds": 1.0})
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 2}", "events": events, "edges": [],
+                      "rewards": {"team": float(not failed)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    idle = TeamFacts(read(tmp_path / "log.jsonl")).durations.idle.reshape(40, 4)
+    assert idle.max(axis=1).tolist() == [0.3] * 40
+    assert "longest wait in seconds" not in {row.what for row in outcome_differences(read(tmp_path)).rows}, "all equal"
+
+
 def test_what_rounded_seconds_leave_between_events_is_no_wait(tmp_path: Path) -> None:
     """A "longest wait" of 3.87e-05 against 3.37e-05 ranked third: seconds of four decimals, times of six."""
     lines, rng = [], random.Random(7)

@@ -21,6 +21,7 @@ from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import native, otlp
 
 from .samples import SAMPLES
+from .tracing.otlp.span_records import make
 
 LATER: dict[str, dict[int, dict[str, Any]]] = {
     "codex": {8: {"timestamp": "2026-01-01T00:00:05.000Z", "type": "turn_context", "payload": {"model": "zz"}}},
@@ -159,3 +160,53 @@ def test_a_run_cut_short_is_in_the_group_of_its_task(tmp_path: Path) -> None:
     assert traces.traces["group"].to_pylist() == ["q"] * 4 + ["other", "q"]
     native.write(traces, tmp_path / "native.jsonl")
     assert credit.read(tmp_path / "native.jsonl").traces["group"].to_pylist() == ["q"] * 4 + ["other", "q"]
+
+
+def called(trace: int, at: int, **attributes: str) -> dict[str, Any]:
+    """A model call of an agent that begins at a second: that of a failed one without a count of tokens."""
+    model = {f"gen_ai.{name.replace('_', '.')}": text for name, text in attributes.items()}
+    answered = "response_model" in attributes
+    counts = {"gen_ai.usage.output_tokens": 5} if answered else {"error.type": "429"}
+    about = {"gen_ai.operation.name": "chat", **model, **counts}
+    return make.span(at, 1, at, at + 1, about, trace=f"{trace:032x}")
+
+
+def test_a_call_without_an_answer_names_no_model_of_its_own(tmp_path: Path) -> None:
+    """A call that a rate limit refused has the requested name alone, the others a dated one: with "m + m-2026" as
+    another model its trace was of another policy, torn from its group."""
+
+    def asks(trace: int, *calls: dict[str, Any]) -> list[dict[str, Any]]:
+        return [make.agent(1, 0, 0, 9, "lead", trace=f"{trace:032x}"), *calls]
+
+    answer, silent = {"request_model": "m", "response_model": "m-2026"}, {"request_model": "m"}
+    other = {"request_model": "k"}
+    spans = [
+        *asks(1, called(1, 2, **answer), called(1, 3, **answer)),
+        *asks(2, called(2, 2, **silent), called(2, 3, **answer)),  # answered in its trace
+        *asks(3, called(3, 2, **silent)),  # in the log alone
+        *asks(4, called(4, 2, **other), called(4, 3, **answer)),  # nowhere
+        *asks(5, called(5, 2, request_model="m", response_model="m-2025"), called(5, 3, **silent)),
+    ]
+    make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
+    traces = credit.read(tmp_path / "log.jsonl")
+    native.write(traces, tmp_path / "native.jsonl")
+    otlp.write(traces, tmp_path / "otlp")
+    for read in (traces, credit.read(tmp_path / "native.jsonl"), credit.read(tmp_path / "otlp")):
+        assert read.traces["model"].to_pylist() == ["m-2026"] * 3 + ["k + m-2026", "m-2025"]
+        assert read.events["requested_model"].to_pylist() == ["m"] * 5 + [None] + ["m"] * 3
+        assert read.events["model"].to_pylist() == traces.events["model"].to_pylist() == [None] * 5 + [
+            "k", "m-2026", None, None,
+        ]  # fmt: skip
+
+
+def test_the_requested_name_of_a_failed_call_of_openinference_is_among_its_settings(tmp_path: Path) -> None:
+    def call(trace: int, at: int, model: str, **counts: int) -> dict[str, Any]:
+        about = {"openinference.span.kind": "LLM", "llm.model_name": model,
+                 "llm.invocation_parameters": json.dumps({"temperature": 0, "model": "m"})}  # fmt: skip
+        about |= {f"llm.token_count.{name}": count for name, count in counts.items()}
+        return make.span(at, 0, at, at + 1, about, trace=f"{trace:032x}")
+
+    spans = [call(1, 2, "m-2026", completion=5), call(2, 2, "m"), call(3, 2, "m", completion=5)]
+    make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
+    traces = credit.read(tmp_path / "log.jsonl")
+    assert traces.traces["model"].to_pylist() == ["m-2026", "m-2026", "m"]

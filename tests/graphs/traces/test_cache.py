@@ -95,7 +95,7 @@ def test_columns_that_hold_nothing_of_their_own_are_left_out(tmp_path: Path) -> 
     write_cache(traces, tmp_path / "cache.parquet")
     written = set(pq.read_schema(tmp_path / "cache.parquet").names)
     every = {f"events.table.{name}" for name in traces.events.column_names}
-    nothing = ("file", "line", "offset", "trusted", "from", "content_ref", "status", "model")
+    nothing = ("file", "line", "offset", "trusted", "from", "content_ref", "status", "model", "requested_model")
     assert every - written == {f"events.table.{name}" for name in nothing}
     moved = traces.events.set_column(2, "line", pa.array(range(len(traces.events)), pa.int32()))
     other = dataclasses.replace(traces, events=moved)

@@ -112,7 +112,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
         "token_sums_of_squares": [0.5, 1], "tree": 1, "greedy_reward": 0.5, "policy_version": 2,
         "agent_name": "A", "from": "b", "to": "c", "tool": "ls", "content_ref": "d", "status": "ok", "trusted": False,
-        "stop": False, "system": "S", "topology": "debate",
+        "stop": False, "system": "S", "topology": "debate", "task_kind": "theft", "requested_model": "asked",
     }  # fmt: skip
     assert set(row) == set(KNOWN) - {"end"}  # which has no name of its own
     second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True, "to": None}
@@ -121,8 +121,8 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
     mapped = read(write(as_jsonl(renamed), tmp_path), columns={name: f"their {name}" for name in row})
     for traces in (plain, mapped):
         assert traces.problems == ()
-        assert traces.traces.select(["trace", "group", "model", "system", "topology"]).to_pylist() == [
-            {"trace": "7", "group": "3", "model": "m", "system": "S", "topology": "debate"}
+        assert traces.traces.select(["trace", "group", "model", "system", "topology", "task_kind"]).to_pylist() == [
+            {"trace": "7", "group": "3", "model": "m", "system": "S", "topology": "debate", "task_kind": "theft"}
         ]
         assert traces.agents.select(["agent", "name", "role"]).to_pylist() == [{"agent": "a", "name": "A", "role": "R"}]
         assert traces.events.select(["from", "to", "tool", "content_ref", "status", "trusted"]).to_pylist()[0] == {
@@ -130,6 +130,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         }  # fmt: skip
         assert traces.events["event"].to_pylist() == ["call", "next"]
         assert traces.events["time"].to_pylist() == [2.5, 2.5]
+        assert traces.events["requested_model"].to_pylist() == ["asked", "asked"]
         graph = unpad(traces.graph)
         assert graph.event_type.tolist() == [EventType.TOOL_RESULT, EventType.SPAWN]
         assert graph.action_mask.tolist() == [False, True]  # a tool's result is nobody's action
@@ -236,12 +237,37 @@ def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> Non
     with pytest.raises(NothingReadError) as caught:
         read(file, **asked)
     assert [problem.kind for problem in caught.value.problems] == ["other-format"]
-    assert "'native': leave out `format` and `columns`" in str(caught.value)
+    assert "'native': leave out `format`, `columns` and `types`" in str(caught.value)
     with pytest.raises(
         NothingReadError, match="a table with column 'shift'; traces of the format 'native' have the keys task"
     ):
         read(file, columns={"key": "shift"})  # as `--by shift` asks, of whatever is there
     assert read(file).sizes.events == 1
+
+
+def test_unknown_words_of_types_are_named_at_once(tmp_path: Path) -> None:
+    """Each of 200 traces was refused in a line that named the first of two words: the second one came next time."""
+    rows = "".join(f"{trace},a,1,{word}\n" for trace in "xyz" for word in ("llm", "tool", "llm"))
+    with pytest.raises(NothingReadError, match=r"'llm', 'tool' \[bad-type\], and 2 more like it") as caught:
+        read(write(f"trace,agent,reward,type\n{rows}".encode(), tmp_path))
+    assert [problem.trace for problem in caught.value.problems] == ["x", "y", "z"]
+    assert str(caught.value).count("\n") == 1
+
+
+@pytest.mark.parametrize("asked", [{"columns": {"trace": "run", "agent": "who"}}, {"types": {"llm": "message"}}])
+def test_logs_beside_tables_are_read_as_themselves(asked: dict[str, Any], tmp_path: Path) -> None:
+    """`--columns` made tables of a folder's native logs: not one trace of it was read."""
+    event = {"id": "e0", "t": 0, "type": "message", "agent": "a"}
+    log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
+    (tmp_path / "native.jsonl").write_text(json.dumps(log))
+    run, who = ("run", "who") if "columns" in asked else ("trace", "agent")
+    (tmp_path / "old.csv").write_text(f"{run},{who},reward,type\nx,b,1,{'message' if run == 'run' else 'llm'}\n")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({run: "y", who: "c", "reward": 0, "type": "message"}))
+    traces = read(tmp_path, **asked)
+    found = zip(traces.traces["trace"].to_pylist(), traces.traces["format"].to_pylist(), strict=True)
+    assert {*found} == {("t", "native"), ("x", "table"), ("y", "table")} and not traces.problems
+    with pytest.raises(NothingReadError, match="these are traces of the format 'native'"):
+        read(tmp_path / "native.jsonl", **asked)
 
 
 def test_a_trace_keeps_its_id_as_it_is_written(tmp_path: Path) -> None:

@@ -331,6 +331,28 @@ def test_the_version_of_the_service_that_a_trace_begins_in_is_its_system(tmp_pat
     assert system(([make.chat(2, 1, 1, 2)], team), ([make.chat(3, 1, 1, 2)], tools)) == ""  # cut short, of either
 
 
+def test_the_version_of_a_gateway_is_no_system_of_the_team_behind_it(tmp_path: Path) -> None:
+    """With a root of HTTP all traces were of system 9.1.0, and no side could be told."""
+
+    def system(*requests: tuple[list[dict[str, Any]], str]) -> str:
+        of = (make.spans_request(spans, resource={"service.version": version}) for spans, version in requests)
+        (record,) = read_files(tmp_path, *of)
+        assert isinstance(record, TraceRecord), record
+        return record.system
+
+    gateway = [make.span(1, 0, 1, 9, {"http.request.method": "POST"})]
+    route, lead = make.span(2, 1, 2, 9, {"http.route": "/x"}), make.agent(3, 2, 3, 9, "lead")
+    worker = ([make.agent(4, 3, 4, 6, "worker"), make.chat(5, 4, 5, 6)], "1.7")
+    assert system((gateway, "9.1.0"), ([route, lead], "2.3.1"), worker) == "2.3.1"
+    assert system((gateway, "9.1.0"), ([route], ""), ([lead], "2.3.1"), worker) == "2.3.1"
+    assert system(([lead], "2.3.1"), worker) == "2.3.1"  # whose caller is outside the log
+    assert system((gateway, "9.1.0"), ([route, lead], ""), worker) == "9.1.0"
+    guard = ([make.span(8, 2, 2, 3, {"openinference.span.kind": "GUARDRAIL"})], "4.0")
+    assert system((gateway, "9.1.0"), ([route, lead], "2.3.1"), worker, guard) == "2.3.1"
+    other = ([make.agent(6, 2, 4, 6, "reviewer"), make.chat(7, 6, 5, 6)], "1.8")
+    assert system((gateway, "9.1.0"), ([route, lead], "2.3.1"), other) == "9.1.0"
+
+
 def test_marks_set_by_hand(tmp_path: Path) -> None:
     names = {"event.type": "stop", "event.log_prob": -1.5, "event.context": "h", "agent.role": "unused"}
     given = {f"orchestration_credit.{name}": value for name, value in names.items()}
