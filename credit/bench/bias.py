@@ -38,10 +38,10 @@ import numpy as np
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.own_worlds import micro_world
-from credit.bench.refusals import COUNTED, UnmeasuredError, refused_share, why_refused
+from credit.bench.refusals import COUNTED, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
-from credit.methods.own_results import ABOVE_0, FINITE, NotFiniteError
+from credit.methods.own_results import ABOVE_0, FINITE, UnmeasuredError
 from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
@@ -204,7 +204,7 @@ def apart_at(name: str, other: str, worlds: Sequence[str], k: int) -> tuple[int 
             continue
         try:
             rows = [measure(one, world, size) for one in (name, other)]
-        except (NotFiniteError, UnmeasuredError):
+        except UnmeasuredError:
             continue
         tried.append(size)
         if rows[0].answered > 0 and not same_as(rows[:1], rows[1:]):
@@ -380,7 +380,7 @@ def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
                                   ("advantage", advantage, ~np.isfinite(advantage), FINITE)):  # fmt: skip
         for row, event in np.argwhere(valid & wrong)[:1].tolist():
             found = f"the {what} of event {event} of batch {row} is {x[row, event]} and marked valid"
-            raise NotFiniteError(f"method {name!r}: {found}; {words}")
+            raise UnmeasuredError(f"method {name!r}: {found}; {words}")
     return advantage, reason
 
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import estimators
 from credit.bench.enumeration import DECISIONS
 from credit.bench.given_values import values_given
-from credit.bench.refusals import UnmeasuredError
 from credit.methods.own_functions import load_function, own_method
+from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import PUBLISHED, find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import Credit

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from credit.bench.rounding import rounded
-from credit.methods.own_results import NotFiniteError
+from credit.methods.own_results import UnmeasuredError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 from graphs.text import counted, printable
@@ -18,7 +18,6 @@ __all__ = [
     "COUNTED",
     "Absent",
     "LeftOut",
-    "UnmeasuredError",
     "absent_caption",
     "absent_lines",
     "main_reason",
@@ -30,10 +29,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-class UnmeasuredError(CreditError):
-    """A benchmark cannot measure this method as asked, and can measure others."""
 
 
 class Absent(NamedTuple):
@@ -52,7 +47,7 @@ class Absent(NamedTuple):
 
 
 class LeftOut:
-    """What a benchmark leaves out, such as a method whose numbers are not finite; it measures the rest."""
+    """What a benchmark leaves out, such as a method that raises; it measures the rest."""
 
     def __init__(self) -> None:
         self.absent: list[Absent] = []
@@ -64,7 +59,7 @@ class LeftOut:
         """What `measure` gives; None where it is left out, which `absent` then names with where that was."""
         try:
             return measure()
-        except (NotFiniteError, UnmeasuredError) as error:
+        except UnmeasuredError as error:
             self.absent.append(Absent(name, place, str(error), size))
             return None
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from credit.bench.against_truth import team_of
 from credit.bench.planted_faults import Insertion, copied, insert
-from credit.bench.refusals import LeftOut, UnmeasuredError, why_refused
+from credit.bench.refusals import LeftOut, why_refused
+from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import find_method
 from credit.methods.running import missing_evidence, run
 from estimators.base import Reason

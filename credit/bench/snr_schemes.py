@@ -13,7 +13,7 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.refusals import LeftOut, UnmeasuredError
+from credit.bench.refusals import LeftOut
 from credit.bench.snr_draws import (
     BATCH,
     CLAIM_ERROR,
@@ -32,6 +32,7 @@ from credit.bench.snr_draws import (
 from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted, fitted_traces
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import own_method
+from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import Credit

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from credit.laws.subject import ATOL, NotApplicable, Subject, changes, differ, numbers, reason_name
+from credit.laws.subject import ATOL, RTOL, NotApplicable, Subject, changes, differ, numbers, reason_name
 from credit.laws.trial_batches import BETWEEN, Batch, draw_rewards, follows, rearranged
 from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
@@ -239,7 +239,7 @@ def equal_rewards(s: Subject) -> str:
 
     It holds for any reward, in groups of any size, and however often each alternative of a replay tree was replayed.
     A residue of rounding is no 0: a spread that it is divided by makes it as large as any advantage. Differences from
-    the trace's own score have none.
+    the trace's own score have none. Numbers in the evidence may make it something else than 0, of any other size.
     """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
@@ -256,17 +256,24 @@ def equal_rewards(s: Subject) -> str:
         for turn in range(len(_AWKWARD)):
             reward = np.roll(_AWKWARD, turn)[groups if s.scope == "group" else np.zeros_like(groups)]
             flat = Batch(batch.graph, reward, np.zeros_like(batch.event_reward), evidence)
-            advantage = s.run(s.padded(flat))["advantage"]
+            out = s.run(s.padded(flat))
+            advantage = out["advantage"]
             if advantage.any():
                 row = int(np.argmax(advantage != 0))
                 stated = reward[batch.graph.trace_ids[row]]
+                rounds = abs(out["credit"][row] - out["baseline"][row]) <= RTOL * abs(stated)
+                if not rounds and any(values.dtype.kind == "f" for values in evidence.values()):
+                    raise NotApplicable("it has numbers in its evidence besides rewards")
                 size = int((groups == groups[batch.graph.trace_ids[row]]).sum())
-                return (
-                    f"advantage of event {row} is {advantage[row]} where every reward is {stated} in a group of {size}."
-                    " Sums of scores round. Sum differences from the trace's own score x, as "
-                    "x + ((mean - x) * n - (least - x)) / (n - 1), not (mean * n - least) / (n - 1)"
-                )
+                found = f"advantage of event {row} is {advantage[row]} where every reward is {stated} in a group of"
+                return f"{found} {size}; expected 0{_SUMS if rounds else ''}"
     return ""
+
+
+_SUMS = (
+    ". Sums of scores round. Sum differences from the trace's own score x, as x + ((mean - x) * n - (least - x)) / "
+    "(n - 1), not (mean * n - least) / (n - 1)"
+)
 
 
 def bounded(s: Subject) -> str:

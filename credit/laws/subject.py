@@ -35,6 +35,7 @@ __all__ = [
     "ATOL",
     "NUMBERS",
     "QUICK",
+    "RTOL",
     "NotApplicable",
     "Subject",
     "all_masked",

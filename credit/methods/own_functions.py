@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 from graphs.text import near_names
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
 
     from credit.methods.own_memory import check_memory
     from credit.methods.own_repeats import check_repeats
-    from credit.methods.own_results import check_finite, check_form, without_scale
+    from credit.methods.own_results import UnmeasuredError, check_finite, check_form, without_scale
 
     repeats = False  # the first batch tells: a function that draws or keeps a state does so on any
 
@@ -108,27 +108,34 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
         try:
             check_memory(f"method {name!r}", fn, args, kwargs)
             result = fn(*args, **kwargs)
-        except CreditError:
-            raise
+            check_form(f"method {name!r}", args[0], result)
+            check_finite(f"method {name!r}", result)
+            if not repeats:
+                check_repeats(f"method {name!r}", fn, args, kwargs)
+                repeats = True
+            return without_scale(result)
+        except MissingExtraError:
+            raise  # of whatever function
+        except CreditError as error:
+            of_name = "" if repr(name) in str(error) else f"method {name!r}: "
+            raise UnmeasuredError(f"{of_name}{error}") from error
         except Exception as error:
             source = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_filename", None)
-            raise CreditError(f"method {name!r} failed at {place_and_text(error, source)}") from error
-        check_form(f"method {name!r}", args[0], result)
-        check_finite(f"method {name!r}", result)
-        if not repeats:
-            check_repeats(f"method {name!r}", fn, args, kwargs)
-            repeats = True
-        return without_scale(result)
+            raise UnmeasuredError(f"method {name!r} failed at {place_and_text(error, source)}") from error
 
     return called
 
 
 def place_and_text(error: BaseException, file: str | None) -> str:
-    """Where an exception was raised, in `file` if it passed there, and what it says, on one line."""
+    """Where an exception was raised, in `file` if it passed there, and what it says, on one line.
+
+    A file below the working folder is named from there: captions have room for what it says.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     place = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
     text = " ".join(str(error).split())
-    return f"{place.filename}:{place.lineno}: {type(error).__name__}: {text}"
+    named = place.filename.removeprefix(f"{os.getcwd()}{os.sep}")
+    return f"{named}:{place.lineno}: {type(error).__name__}: {text}"
 
 
 def own_method(name: str) -> Method:

@@ -18,7 +18,7 @@ from graphs.text import excerpt
 __all__ = [
     "ABOVE_0",
     "FINITE",
-    "NotFiniteError",
+    "UnmeasuredError",
     "check_finite",
     "check_form",
     "check_type",
@@ -36,8 +36,8 @@ ABOVE_0 = (
 """The error's words where a valid advantage has a scale of 0 or less, or none."""
 
 
-class NotFiniteError(CreditError):
-    """A method marked an advantage valid that is no finite number, or over no scale; a benchmark leaves it out."""
+class UnmeasuredError(CreditError):
+    """This method has no numbers, and others may: it lacks evidence, or is at fault; a benchmark leaves it out."""
 
 
 def check_form(name: str, graph: EventGraph, result: Any) -> None:
@@ -100,7 +100,7 @@ def check_finite(name: str, result: Credit) -> None:
     """Refuse an advantage that is valid and no finite number. Nothing is known of numbers that are being traced.
 
     Raises:
-      NotFiniteError: names the first such event.
+      UnmeasuredError: names the first such event.
 
     Examples:
       >>> import credit
@@ -113,14 +113,14 @@ def check_finite(name: str, result: Credit) -> None:
     wrong = jnp.flatnonzero((jnp.asarray(result.reason) == Reason.VALID) & ~jnp.isfinite(advantage))
     if wrong.size:
         more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
-        raise NotFiniteError(
+        raise UnmeasuredError(
             f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
             f"{FINITE}"
         )
     wrong = jnp.flatnonzero(lacks_scale(result))
     if wrong.size:
         more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
-        raise NotFiniteError(
+        raise UnmeasuredError(
             f"{name}: the scale of event {int(wrong[0])} is {float(result.scale[wrong[0]])} and marked valid{more}; "
             f"{ABOVE_0}"
         )

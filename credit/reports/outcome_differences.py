@@ -801,7 +801,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
     for what, at, tells in ends(traces, calls):
-        yield what, np.where(tells, at >= 0, np.nan)
+        if (at >= 0).any():
+            yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
     bare = action & ~counts & ~failed_model_calls(traces)
     complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing

@@ -202,3 +202,27 @@ def test_an_overflow_is_told_with_the_rewards_that_make_it() -> None:
 
     with pytest.raises(LawError, match=r"event \d+ is -?inf, where rewards are ±3e38: a sum of two overflows"):
         check(between, skip=[name for name in LAWS if name != "finite"])
+
+
+def test_equal_rewards_asks_nothing_of_numbers_in_the_evidence() -> None:
+    """A mean of the others and the value was called broken, with a hint on rounding, by a deviation as large as it."""
+
+    def shared(share: float) -> Callable[..., Credit]:
+        def of_values(graph: Any, reward: Any, *, event_reward: Any = None, value: Any) -> Credit:
+            result = flawed.good(graph, reward, event_reward=event_reward)
+            return flawed.replaced(result, baseline=result.baseline + share * jnp.where(result.valid, value, 0))
+
+        return of_values
+
+    few = [name for name in LAWS if name != "equal_rewards"]
+    (half,) = check(shared(0.5), needs=("value",), skip=few).results
+    assert half.passed is None and half.detail == "it has numbers in its evidence besides rewards"
+    with pytest.raises(LawError, match=r"expected 0\. Sums of scores round"):
+        check(shared(1e-6), needs=("value",), skip=few)
+
+    def ungrouped(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        result = flawed.good(graph, reward, event_reward=event_reward)
+        return flawed.replaced(result, baseline=result.baseline / 2)
+
+    with pytest.raises(LawError, match=r"in a group of 4; expected 0$"):
+        check(ungrouped, skip=few)

@@ -22,12 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from credit.bench.refusals import UnmeasuredError, main_reason
+from credit.bench.refusals import main_reason
 from credit.bench.signs import residue
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
-from credit.methods.own_results import ABOVE_0, FINITE, NotFiniteError
+from credit.methods.own_results import ABOVE_0, FINITE, UnmeasuredError
 from estimators.base import REASONS, Reason
 from graphs.errors import CreditError, MissingExtraError
 from graphs.text import counted
@@ -182,10 +182,10 @@ def train(
         carry, (is_finite, lacks, *part) = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
         if np.any(lacks):
             update = len(parts) * CHUNK + int(np.argmax(lacks)) + 1
-            raise NotFiniteError(f"a scale of update {update} is not above 0 and marked valid; {ABOVE_0}")
+            raise UnmeasuredError(f"a scale of update {update} is not above 0 and marked valid; {ABOVE_0}")
         if not np.all(is_finite):
             update = len(parts) * CHUNK + int(np.argmin(is_finite)) + 1
-            raise NotFiniteError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
+            raise UnmeasuredError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
         parts.append([np.asarray(x, np.float64) for x in part])
         spent += parts[-1][-1].sum()
     expected, cosine, entropy, teaching, reasons, cost = (np.concatenate(x) for x in zip(*parts, strict=True))

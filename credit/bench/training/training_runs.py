@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from credit.bench.refusals import LeftOut, UnmeasuredError, main_reason
+from credit.bench.refusals import LeftOut, main_reason
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
-from credit.methods.own_results import NotFiniteError
+from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError, expect
@@ -171,7 +171,7 @@ def _row(
     except MissingExtraError:
         raise  # of whatever signal
     except CreditError as error:
-        kind = type(error) if isinstance(error, (NotFiniteError, UnmeasuredError)) else CreditError
+        kind = UnmeasuredError if isinstance(error, UnmeasuredError) else CreditError
         raise kind(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))

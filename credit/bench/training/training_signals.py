@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.bench.given_values import VALUES
-from credit.bench.refusals import UnmeasuredError
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.online_coefficients import (
     CoefficientSums,
@@ -31,7 +30,7 @@ from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
 from credit.methods.own_functions import load_function, own_method
-from credit.methods.own_results import lacks_scale
+from credit.methods.own_results import UnmeasuredError, lacks_scale
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
 from estimators.base import REASONS, Credit, Reason, finish

@@ -211,7 +211,7 @@ def _drawn(rows: list[Match], *, group_size: int, values: str, absent: Sequence[
 def _scored(drawn: Draw, name: str) -> Scored:
     """The scores of a method whose evidence the drawn logs have; another one is refused before it is compiled."""
     from credit.bench.against_truth import lacking, score_by_group
-    from credit.bench.refusals import UnmeasuredError
+    from credit.methods.own_results import UnmeasuredError
     from credit.methods.published import find_method
 
     if lack := lacking(drawn, find_method(name).needs):

@@ -35,10 +35,11 @@ from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
 from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.refusals import UnmeasuredError, refused_lines
+from credit.bench.refusals import refused_lines
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
+from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import PUBLISHED
 from credit.methods.registry import METHODS
 from credit.plot.bias_dots import OWN_SCALE
@@ -788,16 +789,15 @@ def test_a_world_of_ones_own_is_measured_as_the_others_are(tmp_path: Path, monke
         "half": r"has the outcome ((0.5, 0.0),) after (0, 0); expected pairs",
         "luck": "has no gradient to compare with: no choice changes its expected reward",
         "nothing": "has no decision; expected one decision or more",
-        "undecided": "undecided': decide((0,)) failed at PLACE:16: AttributeError: 'Decision' object has no attribute",
-        "unpaid": "unpaid': outcome((0, 0)) failed at PLACE:19: IndexError: tuple index out of range",
-        "unstepped": "unstepped': step((0,)) failed at PLACE:23: ZeroDivisionError: ",
+        "undecided": "undecided': decide((0,)) failed at worlds_of_bias.py:16: AttributeError: 'Decision' object has",
+        "unpaid": "unpaid': outcome((0, 0)) failed at worlds_of_bias.py:19: IndexError: tuple index out of range",
+        "unstepped": "unstepped': step((0,)) failed at worlds_of_bias.py:23: ZeroDivisionError: ",
         "pairs": "pairs': decide(()) is (2, 'lead'); expected a Decision of graphs.worlds.micro.orchestration, or None",
         "sure": "has the outcome 0.0 after (0, 0); expected pairs",
         "number": "is 3; expected a Micro of graphs.worlds.micro.orchestration",
         "outlier": "has no 'outlier'. Did you mean outliers",
     }.items():
         refused = CliRunner().invoke(cli, [*call[:4], "--world", f"worlds_of_bias:{wrong}"])
-        words = words.replace("PLACE", str(tmp_path / "worlds_of_bias.py"))
         assert refused.exit_code == 1 and words in refused.stderr, refused.stderr  # exceptions were bare tracebacks
 
 

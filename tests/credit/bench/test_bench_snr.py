@@ -518,7 +518,7 @@ def test_outcomes_have_noise_of_heavy_tails_or_of_ones_own(tmp_path: Path, monke
         "noise_of_mine:number": "is 3; expected a function f(rng, shape)",
         "noise_of_mine:same_each_time": "does not come from the rng that it is given: two seeds have the same draws;",
         "noise_of_mine:of_no_seed": "does not come from the rng that it is given: one seed has other draws each time;",
-        "noise_of_mine:mistyped": f"mistyped(rng, (16, 65536)) failed at {tmp_path / 'noise_of_mine.py'}:26: Attribute",
+        "noise_of_mine:mistyped": "mistyped(rng, (16, 65536)) failed at noise_of_mine.py:26: Attribute",
         "pivotal": "`credit bench truth --world pivotal` takes it. There are 2: normal, heavy.",
         "relay-and": "`credit bench bias --world relay-and` takes it.",
     }.items():

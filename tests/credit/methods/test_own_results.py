@@ -103,7 +103,7 @@ def test_what_is_no_credit_is_named_in_words(tmp_path: Path, monkeypatch: pytest
     for number, words in enumerate(returned.values()):
         asked = ["bench", "bias", "-m", f"bare:own_{number}", "--world", "relay-and", "--group-size", "2"]
         said = CliRunner().invoke(cli, asked).stderr
-        assert re.search(f"error: method 'bare:own_{number}' returned {words}; expected a Credit", said), said
+        assert re.search(f"method 'bare:own_{number}' returned {words}; expected a Credit", said), said
         with pytest.raises(CreditError, match=f"returned {words}; expected a Credit"):
             credit.run(rows, load_function(f"bare:own_{number}"))
 

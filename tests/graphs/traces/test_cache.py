@@ -166,7 +166,7 @@ def flattened(make: Any) -> Any:
 
 
 def left_out(names: str) -> Any:
-    metadata = {KEY: b'{"version": 3, "problems": [], "ignored": [], "left_out": [%s]}' % names.encode()}
+    metadata = {KEY: b'{"version": 4, "problems": [], "ignored": [], "left_out": [%s]}' % names.encode()}
     return lambda table: table.replace_schema_metadata(metadata)
 
 
