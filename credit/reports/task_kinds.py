@@ -6,6 +6,7 @@ import collections
 
 import numpy as np
 
+from credit.reports.judged_traces import JudgedTraces
 from credit.reports.tasks import task_ids
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
@@ -45,17 +46,17 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     return names, np.array([place.get(of_task.get(task, ""), -1) for task in tasks], int)
 
 
-def failed_by_kind(traces: Traces, failed: np.ndarray, succeeded: np.ndarray) -> str:
+def failed_by_kind(traces: Traces, judged: JudgedTraces) -> str:
     """How many traces of each kind of task failed, of those with an outcome; "" without kinds.
 
     Args:
       traces: what was read.
-      failed, succeeded: their traces: int arrays.
+      judged: which of these failed.
     """
     names, kind = task_kinds(traces)
     told = []
-    for i, name in enumerate(names):
-        bad, good = (int((kind[rows] == i).sum()) for rows in (failed, succeeded))
-        if bad + good:
-            told.append(f"{printable(name, 60)} {bad} of {bad + good} ({percent(bad / (bad + good))})")
-    return f"Failed by task kind: {', '.join(told)}" if told else ""
+    for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
+        of_kind = judged.failed[kind[judged.rows] == i]
+        if len(of_kind):
+            told.append(f"{printable(name, 60)} {of_kind.sum()} of {len(of_kind)} ({percent(of_kind.mean())})")
+    return f"{judged.kinds[0].capitalize()} by kind of task: {', '.join(told)}." if told else ""

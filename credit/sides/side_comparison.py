@@ -474,16 +474,10 @@ class SideComparison:
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
-        lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
+        for of in (self.by_kind(), self.of_tasks()):
+            lines += [f"{of[0].upper()}{of[1:]}."] if of else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        for origin in (
-            self.by_kind(),
-            self.by_team(),
-            self.by_owner(),
-            self.by_tool(),
-            self.by_verdict(),
-            self.by_agent(),
-        ):
+        for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         return lines
 
