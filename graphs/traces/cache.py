@@ -202,10 +202,8 @@ def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
 
 
 def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Array) -> None:
-    """Add the columns that were left out, and those of models, which earlier caches do not have."""
-    of_models = "events.table.model", "events.table.requested_model"
-    absent = [name for name in of_models if name not in columns and name not in left_out]
-    for name in (*left_out, *absent):
+    """Add the columns that were left out."""
+    for name in left_out:
         if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
             raise _DamagedError(f"column {name!r} is required")
         if name in _PLACES:

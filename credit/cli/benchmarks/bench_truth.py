@@ -39,9 +39,9 @@ NOTES = (
     "rounding; a baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered: part of the decisions that have an advantage",
     "in brackets: 95 % intervals over groups of traces, none below 40",
-    "less: on the same logs, each score on the decisions that the method answers, with 95 % intervals of pairs where "
-    "five or more groups differ",
+    "less: on the same logs, each score on the decisions that the method answers",
 )
+OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ"
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
 WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
 
@@ -154,7 +154,8 @@ def truth(
         lambda number: draws if ":" in (number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
     )
-    save_numbers(numbers, table, _notes())
+    legends = _legends(rows, less, group_size)
+    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
     if as_json:
         team: dict[str, Any] = {} if all(":" in world for world in todo) else form
         team = {**team, "traces": traces, "group_size": group_size}
@@ -169,7 +170,7 @@ def truth(
             if of_world := [line for line in less if line.world == world]:
                 stdout().print(_differences(of_world))
         lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
-        notes = [note for note in NOTES if less or not note.startswith("less")]
+        notes = [f"{name}: {text}" for name, text in legends.items() if less or name != "less"]
         for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values]):
             stdout().print(words(line), soft_wrap=True)
         print_to_write(to_write(numbers))
@@ -177,9 +178,17 @@ def truth(
         save_picture(picture(rows, absent=left_out.absent), plot)
 
 
-def _notes() -> dict[str, str]:
-    """What captions in LaTeX say, by score; the words are those of the printed notes."""
-    return LEGENDS | {"": "; ".join(["drawn logs", WORLDS, LEGENDS["in brackets"]])}
+def _legends(rows: list[Match], less: list[Difference], group_size: int) -> dict[str, str]:
+    """What the scores are, by name, with a word on intervals where there are any."""
+    from credit.bench.against_truth import LEAST_GROUPS, SCORES
+
+    legends = LEGENDS | {"less": LEGENDS["less"] + OF_PAIRS * any(not math.isnan(line.low) for line in less)}
+    if all(math.isnan(_ends(row, score)[1]) for row in rows for score in SCORES):
+        legends["in brackets"] = (
+            f"no 95 % intervals, of fewer than {LEAST_GROUPS} groups of traces; --traces {LEAST_GROUPS * group_size} "
+            f"draws {LEAST_GROUPS}"
+        )
+    return legends
 
 
 def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:

@@ -33,6 +33,7 @@ __all__ = [
     "said",
     "shared_conditions",
     "table_of",
+    "unbounded",
     "with_absent",
 ]
 
@@ -237,6 +238,23 @@ def brackets(numbers: Sequence[Measured]) -> list[str]:
             f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}"
         )
     return lines
+
+
+def unbounded(told: Iterable[Measured], less: Iterable[Measured]) -> list[str]:
+    """Which of these numbers of drawn logs have no interval, if any, and of how many independent samples they are.
+
+    Args:
+      told: numbers.
+      less: their differences, which lack one alone where too few samples differ.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, confidence=0.95, independent=10, bench="truth")
+      >>> unbounded([one], [one]), unbounded([], [one])
+      (['no interval over 10 groups'], ['no interval of the difference'])
+    """
+    of = [[n for n in numbers if n.confidence and math.isnan(n.low) and n.cell != EQUAL] for numbers in (told, less)]
+    counts = dict.fromkeys(f"no interval over {n.independent:,} {INDEPENDENT[n.bench]}" for n in of[0] if n.independent)
+    return [*counts] or ["no interval of the difference"] * bool(of[1])
 
 
 def place(number: Measured) -> tuple[Any, ...]:

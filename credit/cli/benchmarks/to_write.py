@@ -6,7 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 
 from credit import __version__
-from credit.cli.benchmarks.measured import Measured, brackets, condition, place, refused, said, shared_conditions
+from credit.cli.benchmarks.measured import (
+    EQUAL,
+    Measured,
+    brackets,
+    condition,
+    place,
+    refused,
+    said,
+    shared_conditions,
+    unbounded,
+)
 from credit.cli.shared.answers import stdout, words
 
 __all__ = ["of_release", "print_to_write", "to_write"]
@@ -53,12 +63,15 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
         less = [n for n in found if n in here and n.less == told[-1].method and not {*"†‡"} & {*n.mark}]
         values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
-        cells = (n._replace(mark="").cell for n in less)
-        values += "".join(", the same but for rounding" if c == "equal" else f", and the difference {c}" for c in cells)
+        unlike = len({n.n for n in told}) > 1
+        for n in less:
+            cell = n._replace(mark="").cell
+            values += ", the same but for rounding" if cell == EQUAL else f", and the difference {cell}"
+            values += f" on the {n.n:,} traces of both" if n.n and unlike else ""
         about = [condition(most, shared_conditions([most]))]
         where = "of {} conditions that of the largest difference" if apart(most) else "equal under all {} conditions"
         about += [where.format(len(both))] * (len(both) > 1)
-        about += [*_counts(told), *brackets(told + less), *said(told, "given"), *refused(here)]
+        about += [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given"), *refused(here)]
         about += [of_release(most.bench)]
         return f"{subject} is {values} ({'; '.join(filter(None, about))})"
 
@@ -82,5 +95,7 @@ def _run(number: Measured) -> tuple[object, ...]:
 
 
 def _counts(told: Sequence[Measured]) -> list[str]:
-    counts = dict.fromkeys(f"{n.n:,} decisions" for n in told if n.n and n.n != n.independent)
-    return [" and ".join(counts)]
+    counts = {n.method: f"{n.n:,} decisions" for n in told if n.n and n.n != n.independent}
+    if len(set(counts.values())) < 2:
+        return [*counts.values()][:1]
+    return [" and ".join(f"{count} for {method}" for method, count in counts.items())]

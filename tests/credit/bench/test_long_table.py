@@ -252,6 +252,18 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
 
 
+def test_a_difference_on_fewer_traces_says_so() -> None:
+    """It was no difference of the two numbers beside it, since one was of more traces."""
+    one = Measured("rloo", "snr", 0.0947, 0.09, 0.1, 0.99, 40_000, bench="snr", independent=500, shown="0.0947 (0.003)")
+    own = one._replace(method="mine:a", value=0.0806, n=8_000, shown="0.0806 (0.006)")
+    less = own._replace(value=-0.0112, less="rloo", n=800, shown="-0.0112 (0.003)")
+    (told,) = to_write([one, own, less])
+    assert "and 0.0947 (0.003) for rloo, and the difference -0.0112 (0.003) on the 800 traces of both (" in told
+    assert "8,000 decisions for mine:a and 40,000 decisions for rloo; in brackets" in told
+    (alike,) = to_write([one, own._replace(n=40_000), less._replace(n=4_000)])
+    assert "the difference -0.0112 (0.003) (40,000 decisions; in brackets" in alike
+
+
 @pytest.mark.slow
 def test_worlds_have_the_order_in_which_they_were_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and figures had that of the package, and own worlds last; what has too many batches came first in none."""

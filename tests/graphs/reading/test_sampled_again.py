@@ -102,7 +102,7 @@ def judged(batch: dict[str, Any], which: np.ndarray, trace: np.ndarray) -> tuple
     return sampled_again(graph, score[first], [], tokens, times)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_no_honest_batch_is_accused(seed: int) -> None:
     """2,000 batches: greedy, cool and warm policies of short and long texts, whose log-probabilities are of warmth 1.
 

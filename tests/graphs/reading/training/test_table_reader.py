@@ -734,3 +734,12 @@ def test_rows_that_stood_behind_a_later_one_are_named(column: str, values: str, 
     assert found == ([] if values.endswith("10") else [("sorted-rows", 5, column, "b")])
     assert not said  # the numbers are right
     assert read.sizes.traces == 2
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_a_row_of_no_trace_is_shown_as_a_row(tmp_path: Path) -> None:
+    """The message was "traj_uid is {'agent_id': …": the row in the place of the id."""
+    rows = [{"traj_uid": "a", "agent_id": "x", "reward": 1.0}, {"traj_uid": None, "agent_id": "x", "reward": 1.0}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    (problem,) = (problem for problem in read(tmp_path).problems if problem.kind == "missing-field")
+    assert problem.field == "traj_uid" and "null in the row {" in problem.value
