@@ -341,7 +341,9 @@ def _beyond_chance(
     kinds: ComparedKinds, values: list[np.ndarray], of_agent: list[bool]
 ) -> tuple[list[float], list[bool]]:
     """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and whether
-    that is above 0.5 by a p below `CLOSE`, were no other cause looked at. Agents are a family of tests."""
+    that is above 0.5 by a p below `CLOSE`, were no other cause looked at. Agents are a family of tests, as in
+    `outcome_differences`: of 200 logs of chance 9 % have a cause beyond it, 5 % by one family, which an agent that was
+    left out in 28 of 252 runs and took 5 of 6 of their successes misses."""
     known = [value[np.isfinite(value)] for value in values]
     found, near = [0.0] * len(values), [False] * len(values)
     for family in (False, True):
