@@ -207,11 +207,14 @@ def given_to(names: Iterable[str]) -> str:
     """What values and tokens methods of the table have, and how replays from a decision on count; "" without any.
 
     Examples:
-      >>> given_to(["c3"]), given_to(["remax"])
-      ('replays: each counts as a whole run', '')
+      >>> given_to(["c3"]), given_to(["coma"])
+      ('replays: each counts as a whole run', 'values: the true ones')
+      >>> given_to(["coma", "gae, wrong values"])
+      'values: the true ones; in rows named wrong, with errors'
     """
     settings = [setting(name) for name in names]
-    values = values_given("bias", {need for how in settings for need in how.evidence})
+    wrong = any(logged_as.startswith("wrong_") for how in settings for logged_as in how.evidence.values())
+    values = values_given("bias", {need for how in settings for need in how.evidence}, wrong=wrong)
     replays = "replays: each counts as a whole run" * any(how.way in _REPLAYED for how in settings)
     return "; ".join(filter(None, (values, replays)))
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["GIVEN_VALUES", "VALUES", "values_given"]
+__all__ = ["GIVEN_VALUES", "VALUES", "WRONG", "values_given"]
 
 GIVEN_VALUES = {
-    "bias": "values: the true ones; in rows named wrong, with errors",
+    "bias": "values: the true ones",
     "truth": "values: the true ones",
     "robustness": "values: the true ones",
     "snr": "values: true ones plus errors as large as a decision's effect, where a scheme names no others",
     "train": "values: a critic's, learned from earlier steps; of oracles the true ones",
 }
 """By the command of `credit bench`."""
+
+WRONG = "in rows named wrong, with errors"
+"""What `credit bench bias` adds where there are such rows."""
 
 SIBLINGS = "siblings: four alternatives of each decision, one run of the rest for each"
 """What `credit bench truth` gives."""
@@ -26,14 +29,19 @@ ONE_TOKEN = ("bias", "snr")
 """Benchmarks whose decisions have one token each, so that the length of a trace is its number of decisions."""
 
 
-def values_given(bench: str, needs: Iterable[str]) -> str:
+def values_given(bench: str, needs: Iterable[str], *, wrong: bool = False) -> str:
     """The sentence, where a method that was measured needs values, or tokens where all decisions have one; else "".
+
+    Args:
+      bench: the command.
+      needs: evidence of the methods.
+      wrong: whether some values have errors, which their rows are named for.
 
     Examples:
       >>> values_given("truth", ["value"]), values_given("truth", ["tokens"]), values_given("bias", ["tokens"])
       ('values: the true ones', '', 'tokens: one a decision')
     """
     given = set(needs)
-    told = [GIVEN_VALUES[bench]] * (not VALUES.isdisjoint(given))
+    told = [GIVEN_VALUES[bench], *[WRONG] * wrong] * (not VALUES.isdisjoint(given))
     told += [SIBLINGS] * (bench == "truth" and "context" in given)
     return "; ".join(told + ["tokens: one a decision"] * (bench in ONE_TOKEN and "tokens" in given))

@@ -11,9 +11,9 @@
     draw_calibration    whether predictions come true as often as they state
     refine              the size, title and type of any of them
 
-Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file. Nothing is shown or saved
-unasked, and matplotlib's global state stays unchanged. Colours suit colour-blind readers, and no distinction depends on
-colour alone. Names from logs are drawn as text, never as mathematics or TeX.
+Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file, and a notebook shows it at
+the end of a cell. Nothing is saved unasked, and matplotlib's global state stays unchanged. Colours suit colour-blind
+readers, and no distinction depends on colour alone. Names from logs are drawn as text, never as mathematics or TeX.
 """
 
 from credit.plot.bias_dots import draw_methods

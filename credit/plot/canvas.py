@@ -89,10 +89,10 @@ def new_figure(width: float, height: float) -> Figure:
       MissingExtraError: matplotlib is not installed.
     """
     try:
-        from matplotlib.figure import Figure
+        from credit.plot.shown_figure import ShownFigure
     except ModuleNotFoundError as error:
         raise MissingExtraError("matplotlib", extra="plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def lay_out(figure: Figure) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, WRONG
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
@@ -72,7 +72,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
 )
 @several_methods(
     "Method, variant ('gae, lambda 1'), published name, or your own function as module:function. By commas or "
-    f"repeated. {GIVEN_VALUES['bias'].capitalize()}."
+    f"repeated. {GIVEN_VALUES['bias'].capitalize()}; {WRONG}."
 )
 @click.option(
     "--world",

@@ -34,7 +34,7 @@ from credit.bench.bias import (
 from credit.bench.bias_settings import SETTINGS, UNSCORED, setting
 from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, grid, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, WRONG
 from credit.bench.refusals import refused_lines
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
@@ -715,6 +715,9 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     of_values = CliRunner().invoke(cli, [*call, "-m", "coma", "--plot", "with_values.svg"])
     assert f"{GIVEN_VALUES['bias']}." in of_values.stdout and "values: " not in found.stdout
     assert GIVEN_VALUES["bias"] in (tmp_path / "with_values.svg").read_text()
+    assert WRONG not in of_values.output  # it was said of calls without such a row
+    wrong = CliRunner().invoke(cli, [*call[:-2], "-m", "gae, wrong values"])
+    assert f"{GIVEN_VALUES['bias']}; {WRONG}." in wrong.stdout
 
 
 @pytest.mark.slow

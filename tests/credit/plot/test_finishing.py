@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
 from credit.cli.benchmarks import bench_train
 from credit.plot import draw_methods
+from credit.plot.canvas import new_figure
 from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
 from credit.plot.training_curves import RATES, draw_training
@@ -337,3 +339,11 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
         "groups of 4; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; mine:turn_median ≈ mine:winsor; "
         "dr_grpo, turn_baseline ≈ rloo; dr_mas ≈ grpo; ‡ rate at edge on some task"
     )
+
+
+def test_a_notebook_shows_every_figure_at_the_end_of_a_cell() -> None:
+    """It showed `<Figure size …>` unless `%matplotlib inline` came before."""
+    formatters = pytest.importorskip("IPython.core.formatters")
+    shown, _ = formatters.DisplayFormatter().format(new_figure(3, 2))
+    width, height = struct.unpack(">II", shown["image/png"][16:24])
+    assert (width, height) == (300, 200)
