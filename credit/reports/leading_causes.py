@@ -342,16 +342,17 @@ def _beyond_chance(
 ) -> tuple[list[float], list[bool]]:
     """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; and whether
     that is above 0.5 by a p below `CLOSE`, were no other cause looked at. Agents are a family of tests, as in
-    `outcome_differences`: of 200 logs of chance 9 % have a cause beyond it, 5 % by one family, which an agent that was
-    left out in 28 of 252 runs and took 5 of 6 of their successes misses."""
+    `outcome_differences`, and each family has its part of the level: an agent that is left out seldom is not lost among
+    many tools, and a log of chance has a cause beyond it as seldom as with one family."""
     known = [value[np.isfinite(value)] for value in values]
     found, near = [0.0] * len(values), [False] * len(values)
-    for family in (False, True):
-        asked = [i for i, of in enumerate(known) if of_agent[i] == family and len(of) and np.ptp(of) > 0]
+    vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
+    families = [[i for i in vary if of_agent[i] == family] for family in {of_agent[i] for i in vary}]
+    for asked in families:
         tests = [kinds.test(values[i]) for i in asked]
         corrected = holm([one[3] for one in tests], [fact_of(values[i]) for i in asked], [one[4] for one in tests])
         for i, (chance, low, high, alone, *_), p in zip(asked, tests, corrected, strict=True):
-            if chance > 0.5 and beyond_chance(p, low, high, 0.5):
+            if chance > 0.5 and beyond_chance(p * len(families), low, high, 0.5):
                 found[i] = chance
             near[i] = chance > 0.5 and alone < CLOSE
     return found, near
