@@ -34,6 +34,7 @@ __all__ = [
     "checked_options",
     "refuse_option",
     "refuse_rewards_of_events",
+    "refuse_traced",
     "takes_key",
 ]
 
@@ -299,6 +300,23 @@ def refuse_rewards_of_events(caller: str, graph: EventGraph, reward: Array) -> N
         raise CreditError(
             f"{caller}: reward has {amounts[place]:.6g} at place {place}, and the batch has {count} traces; expected "
             "one outcome for each trace; rewards of events are event_reward"
+        )
+
+
+def refuse_traced(caller: str, *arrays: Any) -> None:
+    """Refuse arrays that `jax.jit` or `jax.vmap` traces, where a function works on the host.
+
+    Args:
+      caller: the function, for the error.
+      arrays: graphs, results or arrays.
+
+    Raises:
+      CreditError: one of them has no values yet.
+    """
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+        raise CreditError(
+            f"{caller} works on the host and got arrays that jax.jit traces; expected concrete ones: return the "
+            f"results of methods from the jitted function, and call {caller} on them"
         )
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "rounded_differences",
     "rounding",
     "rounding_of_equals",
+    "shortest",
     "single_sums",
 ]
 
@@ -252,3 +253,14 @@ def outweighed_results(
     exact = ~changed & (size < 2**24) & ((step >= 0) | (size < np.exp2(step + 21)))
     outweighed &= ~exact
     return outweighed
+
+
+def shortest(numbers: np.ndarray) -> np.ndarray:
+    """Numbers, those of single precision as the shortest decimals that round to them.
+
+    Examples:
+      >>> number = np.float32(0.015408)
+      >>> float(number), shortest(np.array([number])).tolist()
+      (0.015407999977469444, [0.015408])
+    """
+    return numbers.astype(str).astype(np.float64) if numbers.dtype == np.float32 else numbers

@@ -24,7 +24,7 @@ from estimators.composition.increments import NotComposableError, as_increment
 from estimators.composition.nesting import unit_of_event
 from estimators.composition.votes import Errors
 from estimators.kept_functions import kept_compiled
-from estimators.options import refuse_rewards_of_events
+from estimators.options import refuse_rewards_of_events, refuse_traced
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
@@ -95,6 +95,7 @@ def compose(
     rule = Increments() if rule is None else rule
     expect("rule", rule, (Increments, Reconcile, Shares), "credit.ledger.Increments(), Reconcile() or Shares()")
     expect("claims", claims, Sequence, "a list of Credits, each the result of a method")
+    refuse_traced("compose", graph, reward, claims, event_reward, expected, outcome, propensity)
     validate_ids(graph)
     for place, claim in enumerate(claims):
         check_claim(graph, f"claims[{place}]", claim)

@@ -56,6 +56,7 @@ TOLD = {
     "by_owner",
     "by_agent",
     "by_verdict",
+    "by_kind",
     "by_team",
     "origin",
     "of_tasks",

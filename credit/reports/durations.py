@@ -281,7 +281,8 @@ def _rounding(trace: np.ndarray, time: np.ndarray, seconds: np.ndarray, slack: f
         unit[np.bincount(trace, ~np.isnan(numbers), len(unit)) == 0] = 0.0
     bound = np.where(units[1] > units[0], units[0] + units[1] / 2, 10.0**-DIGITS)
     np.fmax.at(bound, trace, np.sum(of_floats, axis=0))
-    return bound[trace]
+    found: np.ndarray = bound[trace]
+    return found
 
 
 def _asked(facts: EventFacts) -> tuple[np.ndarray, np.ndarray]:

@@ -34,12 +34,14 @@ class Handoff(NamedTuple):
       rows: of each of these runs the event to look at: int [n].
       tells: of which traces the log tells whether they are among these: bool [traces].
       quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
+      of_agent: whether that is one agent, which acts or does not.
     """
 
     words: str
     rows: np.ndarray
     tells: np.ndarray
     quotes: bool = True
+    of_agent: bool = True
 
 
 def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[Handoff]:
@@ -108,7 +110,9 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
         extra = acting[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
     if unlike.any():
-        yield Handoff("runs with other agents than most runs of their task", rows[unlike], whole & (others > 0), False)
+        yield Handoff(
+            "runs with other agents than most runs of their task", rows[unlike], whole & (others > 0), False, False
+        )
 
 
 def _unlike(

@@ -623,11 +623,12 @@ def outcome_differences(
     mostly = _mostly(rows, values, kept, unit if within else np.zeros_like(unit))
     rows = [dataclasses.replace(row, mostly=mostly.get(row.same_as or row.what, "")) for row in rows]
 
-    def order(row: Difference) -> tuple[bool, float, float]:
+    def order(row: Difference) -> tuple[bool, bool, float, float]:
         size = 0.0 if math.isnan(row.chance) else round(abs(row.chance - 0.5), 9)  # equal ones differ in last bits
         total = abs(row.failed) + abs(row.succeeded)
         apart = abs(row.failed - row.succeeded) / total if total > 0 else 0.0
-        return not row.stands_out, -size, -apart
+        # What went wrong comes before the seconds that it took.
+        return not row.stands_out, row.stands_out and row.what.endswith(" in seconds"), -size, -apart
 
     rows.sort(key=order)
     both_kinds = int((told & failed).sum()), int((told & ~failed).sum())
@@ -800,7 +801,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
     for what, at, tells in ends(traces, calls):
-        yield what, np.where(tells, at >= 0, np.nan)
+        if (at >= 0).any():
+            yield what, np.where(tells, at >= 0, np.nan)
     counts = counted_tokens(traces) & action
     bare = action & ~counts & ~failed_model_calls(traces)
     complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing

@@ -136,6 +136,8 @@ class Leading(Protocol):
     def trace(self) -> str: ...
     @property
     def event(self) -> str: ...
+    @property
+    def beyond_chance(self) -> bool | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,8 +173,9 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `within`: they are compared within tasks. `sides` are how
-    many traces each side has; empty without sides.
+    called as `kinds`; None where these are not of both. `sure`: behind so many events none is of a cause that is surely
+    more common in failed ones. `within`: they are compared within tasks. `sides` are how many traces each side has;
+    empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -185,6 +188,7 @@ class Triage:
     failed: int | None = None
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
+    sure: int = 0
     within: bool = False
     sides: tuple[int, ...] = ()
 
@@ -202,9 +206,12 @@ class Triage:
             return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         (bad, good), where = self.kinds, " within tasks" if self.within else ""
+        behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
+        chance = f"{behind} none is more common in {bad} traces than chance allows"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
             f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
+            f"{chance if self.sure < len(self.suspects) else ''}"
         )
 
 
@@ -262,7 +269,7 @@ def triage(
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
     leading = leading if judged.both else ()
-    suspects, left_out = _suspects(
+    suspects, left_out, sure = _suspects(
         traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading
     )
     states = has_statuses(traces)
@@ -285,6 +292,7 @@ def triage(
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
+        sure=sure,
         within=judged.both and compared.within,
         sides=of_sides(np.arange(traces.sizes.traces), side),
     )
@@ -520,8 +528,8 @@ def _suspects(
     texts: Callable[[np.ndarray, int], list[str]],
     side: np.ndarray | None,
     leading: Sequence[Leading],
-) -> tuple[tuple[Suspect, ...], int]:
-    """The events, and how many more there are. `kinds` are failed and succeeded traces: bool [traces]."""
+) -> tuple[tuple[Suspect, ...], int, int]:
+    """The events, how many more there are, and `Triage.sure`. `kinds`: failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -583,10 +591,14 @@ def _suspects(
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
     ]
+    sure = [causes.place(cause)[1] < 0 or (cause in led and bool(leading[led[cause]].beyond_chance))
+            for cause, _ in shown]  # fmt: skip
     for k in alone:
+        sure.insert(k, bool(leading[k].beyond_chance))
         more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}
         suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
-    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown)
+    behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
+    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
 
 
 def _row(traces: Traces, one: Leading) -> int:

@@ -32,6 +32,7 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
+from credit.sides.task_kind_changes import task_kind_changes
 from credit.sides.tool_failures import tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
@@ -103,6 +104,8 @@ def compare_sides(
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
+    known_tasks = () if judged is None else (judged, whole[judged], untold)
+    kinds = tuple(task_kind_changes(traces, sides.side, *known_tasks)) if known_tasks else ()
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(
@@ -121,6 +124,7 @@ def compare_sides(
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,
+        kinds=kinds,
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)

@@ -74,6 +74,7 @@ class SideComparison:
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
+      kinds: the same outcomes within each kind of tasks (`task_kind_changes`).
     """
 
     sides: Sides
@@ -99,6 +100,7 @@ class SideComparison:
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()
+    kinds: tuple[SideDifference, ...] = ()
 
     @property
     def tasks(self) -> dict[str, list[str]]:
@@ -112,14 +114,17 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("stands_out", "mark", "without", "is_other", "is_alike")
-        rows = [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in self.rows]
+        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike")
+        rows, kinds = (
+            [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
+            for some in (self.rows, self.kinds)
+        )
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
-        told |= {"each_task": self.each_task, "by_team": self.by_team()}
-        told["teams"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.teams]
+        told |= {"each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds, "by_kind": self.by_kind()}
+        told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
@@ -132,7 +137,9 @@ class SideComparison:
 
     def shown(self) -> list[SideDifference]:
         """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
-        return [row for row in self.rows if not (row.is_other and row.is_alike)]
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike)]
+        place = next((i for i, row in enumerate(rows, 1) if row.metric == self.judged), 0)
+        return [*rows[:place], *self.kinds, *rows[place:]]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -144,14 +151,18 @@ class SideComparison:
         return f"What changed from {' to '.join(self.sides.heads)}: "
 
     def changed(self) -> str:
-        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and all
-        costs each way, more up to `MOST_WORDS`."""
+        """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the
+        first cost each way, more up to `MOST_WORDS`."""
         asked = self._asked()
         told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
                 for row in asked if row.metric in FIRST]  # fmt: skip
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        sure = [row for row in self.kinds if row.worth_telling]
+        sure.sort(key=lambda row: -abs(row.difference))
+        of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
+        told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in (*asked, *self._next())
@@ -161,18 +172,18 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
-            sure = [one for one in self.verdicts if one.stands_out]
-            others = {one.verdict for one in sure if (one.difference > 0) != up}  # which passes more of all, or fewer
-            wrong += [one.name for one in sure
+            misled = [one for one in self.verdicts if one.stands_out]
+            others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
+            wrong += [one.name for one in misled
                       if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
             plain = wrong + [_name(row.metric) for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
             whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
-            costs = {len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS}
+            cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
-                kept = [name for i, name in enumerate(names) if i < shown or i in costs]
+                kept = [name for i, name in enumerate(names) if i < shown or i == cost]
                 ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
         said = {way: every[-1] for way, every in ways.items()}
         for way, every in ways.items():
@@ -213,10 +224,18 @@ class SideComparison:
         any."""
         return told_changes(self.verdicts, certain=certain)
 
-    def by_team(self, *, certain: bool = False) -> str:
-        """The outcome of tasks in which an agent acts on one side alone, and of the rest, or where it changed beyond
-        chance; "" without any."""
-        return told_team_changes(self.teams, self.sides.heads, self.judged, certain=certain)
+    def by_team(self) -> str:
+        """The outcome of tasks in which an agent mostly acts on one side alone, and of the rest; "" without any."""
+        return told_team_changes(self.teams, self.sides.heads, self.judged)
+
+    def by_kind(self) -> str:
+        """The outcome of each kind of tasks; "" without kinds."""
+        told = [
+            f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
+            f"{row.in_short()}"
+            for row in self.kinds
+        ]
+        return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -308,14 +327,12 @@ class SideComparison:
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
-        """What changed beyond chance `by_team`, `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for a
-        lead, or why not of money; "" without any."""
+        """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
+        a lead, or why not of money; "" without any."""
         name, why = self._uncosted()
         return "; ".join(
             [
-                *filter(
-                    None, [self.by_team(certain=True), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]
-                ),
+                *filter(None, [self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
                 *filter(None, [self.by_agent(certain=True)]),
             ]
@@ -457,7 +474,8 @@ class SideComparison:
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
-        lines += [f"{tasks[0].upper()}{tasks[1:]}."] if (tasks := self.of_tasks()) else []
+        for of in (self.by_kind(), self.of_tasks()):
+            lines += [f"{of[0].upper()}{of[1:]}."] if of else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []

@@ -104,6 +104,7 @@ class SideDifference:
       least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.
+      kind: of tasks, which alone are compared; "" of all.
     """
 
     metric: str
@@ -133,6 +134,7 @@ class SideDifference:
     owners: Owners = dataclasses.field(default_factory=Owners)
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
+    kind: str = ""
 
     def corrected(self, p: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p is NaN where there is none."""
@@ -144,6 +146,11 @@ class SideDifference:
             if ratio is not None and ratio.seen is not None:
                 ratio = dataclasses.replace(ratio, seen=math.exp(self.needed.seen(rows)))
         return dataclasses.replace(self, p=p, alone=self.p, rows=rows, seen=seen, ratio=ratio)
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return f"{self.metric} of {self.kind}" if self.kind else self.metric
 
     @property
     def is_other(self) -> bool:

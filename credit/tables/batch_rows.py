@@ -214,6 +214,7 @@ def _traces(rows: Rows) -> Traces:
                 "offset": pa.array(np.zeros(traces, np.int64)),
                 "topology": none,
                 "system": none,
+                "task_kind": none,
             }
         ),
     )

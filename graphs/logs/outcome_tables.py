@@ -18,7 +18,7 @@ Verdict = str | Problem | None
 _HEAD = 1 << 16  # bytes that tell the columns of a table
 _TRACE, _REWARD = frozenset(KNOWN["trace"]), frozenset(KNOWN["reward"])
 _OUTCOMES = _TRACE | _REWARD | INDEX
-_SAYS_NOTHING_OF_WORK = ("trace", "reward", "id", "time", "status", "system", "topology")
+_SAYS_NOTHING_OF_WORK = ("trace", "reward", "id", "time", "status", "system", "topology", "task_kind")
 _WORK = frozenset(name for ours, names in KNOWN.items() if ours not in _SAYS_NOTHING_OF_WORK for name in names)
 """Columns that say who did what, or in which task."""
 

@@ -125,6 +125,7 @@ def from_networkx(graph: nx.DiGraph) -> TraceRecord:
         format=_text("the graph", "format", about.get("format", "networkx")),
         topology=_text("the graph", "topology", about.get("topology", "")),
         system=_text("the graph", "system", about.get("system", "")),
+        task_kind=_text("the graph", "task_kind", about.get("task_kind", "")),
         instances=_agents(about.get("agents", {})),
         rewards=_numbers("rewards", about.get("rewards", {})),
         costs=_numbers("costs", about.get("costs", {})),

@@ -213,8 +213,9 @@ def _join(
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
         reward = outcome.array[: n.traces].astype(np.float32)
+    graph = clustered(graph, evidence, [heading.trace_id for heading in headings])
     return Traces(
-        graph=clustered(graph, evidence, [heading.trace_id for heading in headings]),
+        graph=graph,
         reward=pad_array(reward, to.traces),
         evidence=evidence,
         events=events,
@@ -225,7 +226,7 @@ def _join(
         traces=_trace_table(headings, groups, models),
         problems=(
             *problems,
-            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens)),
+            *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens, times)),
             *time_notes(headings, times, event_counts),
             *of_ends,
         ),
@@ -398,5 +399,6 @@ def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -
             "offset": pa.array([heading.offset for heading in headings], pa.int64()),
             "topology": pa.array([heading.topology or None for heading in headings], string),
             "system": pa.array([heading.system or None for heading in headings], string),
+            "task_kind": pa.array([heading.task_kind or None for heading in headings], string),
         }
     )

@@ -18,6 +18,7 @@ from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
 from graphs.traces.repeated_traces import repeated_traces
+from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import Tokens
 
@@ -115,8 +116,12 @@ def _note_of_twins(
     reward: np.ndarray,
     evidence: Mapping[str, Evidence],
     tokens: Tokens | None,
+    times: np.ndarray,
+    lines: pa.ChunkedArray,
+    *,
+    rows_named: bool,
 ) -> Iterator[Problem]:
-    """The note of `repeated_traces` of trainers' files: sessions of one start may be equal, and go on."""
+    """The notes of copies in trainers' files: sessions of one start may be equal, and go on."""
     if any(heading.format not in _OF_STEPS for heading in headings):
         return
     numbers = {name: evidence[name].array for name in evidence if name in EVENT_EVIDENCE and name not in _IDS}
@@ -128,6 +133,16 @@ def _note_of_twins(
     _, file = np.unique([heading.file for heading in headings], return_inverse=True)
     stated = [np.asarray(graph.time), *numbers.values()]
     again, first = repeated_traces(graph, reward, stated, measured, file)
+    alone, (row, of) = sampled_again(graph, reward, [*numbers.values()], tokens, times)
+    again, first = (again, first) if len(again) else alone
+    if len(row) and not rows_named:
+        where, (line, original) = (
+            headings[int(np.asarray(graph.trace_ids)[row[0]])],
+            (lines[int(at[0])] for at in (row, of)),
+        )
+        expected = "each row once: what it earned counts twice"
+        value = f"that of line {original} again"
+        yield Problem(REPEATED_ROWS, where.file, line.as_py(), "row", value, expected, where.trace_id, count=len(row))
     if len(again):
         copy, original = headings[again[0]], headings[first[0]]
         value = f"that of trace {excerpt(original.trace_id)} again, {original.file}:{original.line}"
@@ -144,7 +159,8 @@ def batch_notes(
     problems: Sequence[Problem],
     agents: Iterable[str],
     lines: pa.ChunkedArray,
-    tokens: Tokens | None = None,
+    tokens: Tokens | None,
+    times: np.ndarray,
 ) -> Iterator[Problem]:
     """Groups of several policy versions or some unknown, or over files that state none; outcomes paid again.
 
@@ -160,8 +176,10 @@ def batch_notes(
       agents: their names.
       lines: where each event stands.
       tokens: of the events.
+      times: float64 [E], as the log states them.
     """
-    yield from _note_of_twins(headings, graph, reward, evidence, tokens)
+    rows_named = any(problem.kind == REPEATED_ROWS for problem in problems)
+    yield from _note_of_twins(headings, graph, reward, evidence, tokens, times, lines, rows_named=rows_named)
     for field, names in (
         ("group", (heading.group_id for heading in headings)),
         ("trace", (heading.trace_id for heading in headings)),

@@ -35,7 +35,7 @@ from graphs.traces.tokens import Tokens
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
 KEY = b"orchestration_credit.cache"
-VERSION = 3
+VERSION = 4
 _MAGIC = b"PAR1"
 _EVENTS_A_GROUP = 1 << 18  # approximate number of events in a row group of the file
 
@@ -202,10 +202,8 @@ def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
 
 
 def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Array) -> None:
-    """Add the columns that were left out, and those of models, which earlier caches do not have."""
-    of_models = "events.table.model", "events.table.requested_model"
-    absent = [name for name in of_models if name not in columns and name not in left_out]
-    for name in (*left_out, *absent):
+    """Add the columns that were left out."""
+    for name in left_out:
         if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
             raise _DamagedError(f"column {name!r} is required")
         if name in _PLACES:
@@ -313,6 +311,7 @@ _TABLES: dict[str, dict[str, pa.DataType]] = {
         "trace": pa.string(), "group": pa.string(), "task": pa.string(), "model": pa.string(),
         "format": pa.string(), "file": pa.string(), "line": pa.int32(),
         "offset": pa.int64(), "topology": pa.string(), "system": pa.string(),
+        "task_kind": pa.string(),
     },
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from graphs.floats import shortest
 from graphs.padding import pad_array
 from graphs.traces.part import Heading, present
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -89,8 +90,8 @@ class Evidence:
         return self._array[self.rows] if self._array is not None else self._amounts
 
     def listed(self, start: int, stop: int) -> list[float | int | None]:
-        """The entries from `start` up to but not including `stop`, None where the log has no value."""
-        part = self.array[start:stop]
+        """The entries from `start` up to but not including `stop`, None where the log has none; `shortest` floats."""
+        part = shortest(self.array[start:stop])
         absent = np.isnan(part) if part.dtype.kind == "f" else part < 0
         return [None if no else number for no, number in zip(absent.tolist(), part.tolist(), strict=True)]
 

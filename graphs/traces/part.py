@@ -45,6 +45,7 @@ class Heading:
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     evidence: dict[str, float] = dataclasses.field(default_factory=dict)
     run: str = ""
+    task_kind: str = ""
 
 
 @dataclasses.dataclass

@@ -124,6 +124,7 @@ def _heading(record: TraceRecord) -> Heading:
         record.metrics,
         record.evidence,
         record.run,
+        record.task_kind,
     )
 
 

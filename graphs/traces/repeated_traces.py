@@ -15,7 +15,7 @@ import numpy as np
 from graphs.event_graph import EventGraph
 from graphs.traces.repeated_rows import APART, CHANCE
 
-__all__ = ["contents", "repeated_traces"]
+__all__ = ["contents", "of_traces", "repeated_traces"]
 
 _MOST_STEPS = 16  # from a trace to its copy that are tried, the commonest
 NEARLY = 7 / 8
@@ -51,10 +51,10 @@ def repeated_traces(
     kinds = 2 * np.asarray(graph.event_type)[:events] + np.asarray(graph.action_mask)[:events]
     rows = contents(place, kinds, names[np.asarray(graph.agent_ids)[:events]],
                     *(np.asarray(column)[:events] for column in stated))  # fmt: skip
-    content = contents(outcome, _of_traces(rows, trace, n))
+    content = contents(outcome, of_traces(rows, trace, n))
     group = np.asarray(graph.group_ids)[:n]
     size = np.bincount(group)
-    alike = _of_traces(content, group, len(size))  # groups of the same traces, in any order
+    alike = of_traces(content, group, len(size))  # groups of the same traces, in any order
     if (size > 2).all() and (content == content[np.unique(group, return_index=True)[1]][group]).all():
         return group[:0], group[:0]  # a policy that does not vary
     for copy, original in _parts_again(content, group, file):
@@ -74,7 +74,7 @@ def repeated_traces(
     for column in known:
         is_known = np.isfinite(column) & ((column.dtype.kind == "f") | (column >= 0))
         has_numbers = has_numbers | (np.bincount(trace[is_known], minlength=n) > 0)
-    numbers = contents(np.where(fine, outcome, 0.0), _of_traces(contents(place, *known), trace, n))
+    numbers = contents(np.where(fine, outcome, 0.0), of_traces(contents(place, *known), trace, n))
     asked = np.flatnonzero(has_numbers)
     content = contents(np.where(size > 1, alike, 0)[group], content)  # a group of one tells nothing
     _, unlike, which, often = np.unique(content[asked], return_index=True, return_inverse=True, return_counts=True)
@@ -186,7 +186,7 @@ def _copied(which: np.ndarray, again: np.ndarray, part: np.ndarray) -> np.ndarra
     return found
 
 
-def _of_traces(rows: np.ndarray, trace: np.ndarray, n: int) -> np.ndarray:
+def of_traces(rows: np.ndarray, trace: np.ndarray, n: int) -> np.ndarray:
     """A number for the rows of each trace, which tell their places: uint64 [T]."""
     total = np.zeros(n, np.uint64)
     np.add.at(total, trace, rows)

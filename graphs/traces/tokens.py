@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from graphs.floats import shortest
+
 __all__ = ["TOKEN_COLUMNS", "Tokens", "join_tokens"]
 
 TOKEN_COLUMNS = ("token_ids", "token_mask", "token_log_probs", "token_sums_of_squares")
@@ -73,7 +75,7 @@ class Tokens:
                 ("token_log_probs", part.log_probs),
                 ("token_sums_of_squares", part.sums_of_squares),
             ):
-                chosen = np.empty(0) if array is None else array[first:last][mask].astype(np.float64)
+                chosen = np.empty(0) if array is None else shortest(array[first:last][mask]).astype(np.float64)
                 columns[name].append(chosen.tolist() if len(chosen) and not np.isnan(chosen[0]) else None)
         return columns
 

@@ -20,6 +20,7 @@ from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.event_types import STATED_TOPOLOGIES
+from graphs.floats import shortest
 from graphs.formats.native.records import from_wire
 from graphs.formats.native.wire import DECODER, EXTENSION_KEYS
 from graphs.logs.collector_pause import collector_paused
@@ -117,7 +118,7 @@ def _line(
     owners = [names[i - first_agent] for i in arrays.agent_of[start:stop].tolist()]
     events = _events(columns, owners, {agent["id"]: agent["role"] for agent in agents})
     document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
-    document |= {key: row[key] for key in ("system", "model", "topology") if row[key]}
+    document |= {key: row[key] for key in ("system", "model", "topology", "task_kind") if row[key]}
     if document.get("topology", STATED_TOPOLOGIES[0]) not in STATED_TOPOLOGIES:
         expected = ", ".join(STATED_TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")
@@ -233,7 +234,7 @@ def _team(traces: Traces) -> np.ndarray | None:
         return None
     if "rewards.team" in traces.evidence:
         raise CreditError("the reward equals no channel of the batch; expected no other channel 'team'")
-    return reward
+    return shortest(reward)
 
 
 def _is_understood(document: Mapping[str, Any], agents: list[dict[str, str]], owners: list[str]) -> bool:

@@ -29,6 +29,7 @@ import numpy as np
 from graphs.atomic import atomic_folder, atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
+from graphs.floats import shortest
 from graphs.formats.otlp.evaluations import STEP
 from graphs.formats.otlp.spans import log_evaluation, otlp_span
 from graphs.formats.otlp.traces import build
@@ -123,7 +124,7 @@ def _team(traces: Traces) -> dict[int, float]:
             return {}
     if "rewards.team" in traces.evidence and not np.all(np.isnan(reward)):
         raise CreditError("the reward equals no channel of the batch; expected no other channel 'team'")
-    return {t: float(amount) for t, amount in enumerate(reward) if not np.isnan(amount)}
+    return {t: float(amount) for t, amount in enumerate(shortest(reward)) if not np.isnan(amount)}
 
 
 def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
@@ -149,6 +150,7 @@ def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
             group=row["task"],
             topology=row["topology"] or "",
             system=row["system"] or "",
+            task_kind=row["task_kind"] or "",
             model=row["model"] or "",
             instances=_instances(traces, agents_of[agent_starts[t] : agent_starts[t + 1]]),
             events=_events(traces, start, stop),

@@ -58,6 +58,7 @@ class TraceToWrite:
     group: str
     topology: str
     system: str
+    task_kind: str
     model: str
     instances: dict[str, Agent]
     events: list[Event]
@@ -169,8 +170,8 @@ class _Writer:
             marks["trace.id"] = trace.id
         if trace.group != trace.id:
             marks["group"] = trace.group
-        stated = (("topology", trace.topology), ("system", trace.system), ("model", trace.model))
-        marks |= {name: text for name, text in stated if text}
+        stated = {name: getattr(trace, name) for name in ("topology", "system", "task_kind", "model")}
+        marks |= {name: text for name, text in stated.items() if text}
         return marks | trace.numbers
 
     def _agents(self, root: Json) -> dict[str, Json]:

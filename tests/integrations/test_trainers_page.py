@@ -22,8 +22,9 @@ def run(body: str) -> tuple[dict[str, Any], list[str]]:
     return namespace, out.getvalue().rstrip().splitlines()
 
 
-def test_the_core() -> None:
-    body = block("python", "advantages.warmup()")
+@pytest.mark.parametrize("holds", ["advantages.warmup()", "@jax.jit"])
+def test_blocks_print_what_they_say(holds: str) -> None:
+    body = block("python", holds)
     _, printed = run(body)
     assert printed == [line[2:] for line in body.splitlines() if line.startswith("# ")]
 

@@ -246,7 +246,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         numbers = [*apart((row.first, row.second), amount, 3), _signed(row.difference), interval]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
         tasks = f"{row.tasks}{' shared' if row.paired else ''}"
-        table.add_row(words(row.metric), *numbers, row.mark, seen, tasks)
+        table.add_row(words(row.name), *numbers, row.mark, seen, tasks)
 
     shown = found.shown()
     others = [row for row in shown if row.is_other]

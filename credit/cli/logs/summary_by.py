@@ -112,7 +112,9 @@ def summary(
     from credit.metrics.failed_costs import failed_cost
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
+    from credit.reports.judged_traces import judged_traces
     from credit.reports.leading_causes import hints_of_causes, leading_causes, told_causes
+    from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
@@ -162,6 +164,7 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
+    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
     systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -177,7 +180,7 @@ def summary(
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
-        left["verdicts_by_system"], left["teams_by_system"] = systems, teams
+        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, of_kinds
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
@@ -185,7 +188,11 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = [NO_OUTCOME, *(f"{one}." for one in unread)] if unscored == len(ids) else []
-        print_lines(console, "" if none else "What failed", none or (differences.counts() if differences else []))
+        print_lines(
+            console,
+            "" if none else "What failed",
+            none or [*(differences.counts() if differences else []), *[of_kinds] * bool(of_kinds)],
+        )
         worst = told_causes(causes)
         numbers = differences.rows if differences else ()
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):

@@ -145,6 +145,7 @@ def _heading(decoded: Decoded) -> Heading:
         wire.costs or {},
         wire.metrics or {},
         wire.evidence or {},
+        task_kind=wire.task_kind or "",
     )
 
 

@@ -158,10 +158,11 @@ class Trace(msgspec.Struct):
     model: str | None = None
     agents: list[AgentEntry] | None = None
     evidence: _Numbers | None = None
+    task_kind: str | None = None
 
 
 DECODER = msgspec.json.Decoder(Trace)
-FLAT_FIELDS = ("trace_id", "task_id", "group", "system", "topology")
+FLAT_FIELDS = ("trace_id", "task_id", "group", "system", "topology", "task_kind")
 """Keys of a trace whose value is one text that no event has under the same name."""
 
 

@@ -28,6 +28,7 @@ SCALARS: dict[str, str] = {
     "trace.id": "text",
     "topology": "text",
     "system": "text",
+    "task_kind": "text",
     "model": "text",
     "error": "text",
     "agent.id": "text",
@@ -60,7 +61,7 @@ _EXPECTED = {
     "type": "one of " + ", ".join(t.name.lower() for t in EventType),
     "edge": "one of " + ", ".join(t.name.lower() for t in EdgeType),
 }
-_OF_TRACE = frozenset({"version", "group", "trace.id", "topology", "system", "model", "edges", "error"})
+_OF_TRACE = frozenset({"version", "group", "trace.id", "topology", "system", "task_kind", "model", "edges", "error"})
 _NUMBERS = ("evidence.", "costs.", "metrics.")
 
 

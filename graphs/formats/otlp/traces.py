@@ -68,6 +68,7 @@ def build(
         topology=marks.get("topology", ""),
         system=marks.get("system") or _release(spans),
         model=marks.get("model", ""),
+        task_kind=marks.get("task_kind", ""),
         error=marks.get("error", ""),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
@@ -140,10 +141,10 @@ def _release(spans: list[TracedSpan]) -> str:
     begins, waiting = set[str](), [*roots]
     while waiting:
         span = waiting.pop()
-        if span.known:
-            begins.add(span.release)
-        else:
+        if not span.known:
             waiting += below[span.id]
+        elif span.kind not in (Kind.JUDGE, Kind.GUARD):
+            begins.add(span.release)
     of_roots = {span.release for span in roots}
     return next((releases.pop() for releases in (begins - {""}, of_roots - {""}) if len(releases) == 1), "")
 

@@ -22,10 +22,9 @@ from graphs.formats.table.cells import (
     LISTS,
     LONGEST_ID,
     MOMENT,
+    OF_TRACE,
     REWARD,
-    SYSTEM,
     TEXT,
-    TOPOLOGY,
     TRUTH,
     failed,
 )
@@ -67,9 +66,7 @@ _MOST_WORDS = 20  # of unknown types that are named
 _NO_TRACE = "null"  # of rows whose cell of the trace is empty; no trace that is read is called so
 _HEAD = 1 << 16  # bytes that tell a native log
 _TEXTS = tuple(name for name in TEXT_COLUMNS if name != "model")
-_NAMES = frozenset(
-    {"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", "system", "topology", *TEXT_COLUMNS}
-)
+_NAMES = frozenset({"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", *OF_TRACE, *TEXT_COLUMNS})
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
@@ -349,7 +346,9 @@ class _Table:
                 value[name] = None
         if value["trace"] in (None, ""):  # a whole row of no trace: no other is refused for it
             kind = "missing-field" if value["trace"] is None else "empty-id"
-            shown, expected = excerpt(row), "the id of a trace: the row is left out, the others are read"
+            what = "null" if value["trace"] is None else "''"
+            shown = f"{what} in the row {excerpt(row)}"
+            expected = "the id of a trace: the row is left out, the others are read"
             return Problem(kind, self.file, line, column_of["trace"], shown, expected, _NO_TRACE)
         trace_id = id_text(value["trace"])
         record = self.traces.get(trace_id)
@@ -384,7 +383,7 @@ class _Table:
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
-        for ours in ("group", "reward", "system", "topology", *TRACE_EVIDENCE):  # a refused trace keeps no memory
+        for ours in ("group", "reward", *OF_TRACE, *TRACE_EVIDENCE):  # a refused trace keeps no memory
             self.stated.pop((trace_id, ours, ""), None)
 
     def refuse_reused(self, column: str, lines: Mapping[str, int], of_trace: str) -> Iterator[Problem]:
@@ -491,7 +490,7 @@ class _Table:
             if stated is not None and not math.isnan(stated):
                 constant(name, "", stated)
                 getattr(record, family)[of] = stated
-        for name, to in (("system", SYSTEM), ("topology", TOPOLOGY)):
+        for name, to in OF_TRACE.items():
             stated = convert(name, *to)
             if stated is not None:
                 constant(name, "", stated)
@@ -538,7 +537,7 @@ class _Table:
                 place = "out-of-range", self.file, line, column_of["end"], excerpt(value["end"]), expected
                 raise TraceError(Problem(*place, record.trace_id))
             if evidence.get("seconds") is None:
-                evidence["seconds"] = end - time
+                evidence["seconds"] = round(end - time, 6)  # which float64 has of dates
         elif end is not None:
             time = max(end - (evidence.get("seconds") or 0.0), 0.0)
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}

@@ -21,7 +21,7 @@ from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 from graphs.traces.statuses import says_fine
 
-__all__ = ["EVIDENCE", "LISTS", "MOMENT", "REWARD", "SYSTEM", "TEXT", "TOPOLOGY", "TRUTH", "failed", "moment", "truth"]
+__all__ = ["EVIDENCE", "LISTS", "MOMENT", "OF_TRACE", "REWARD", "TEXT", "TRUTH", "failed", "moment", "truth"]
 
 
 _UTC = re.compile(r" UTC$")
@@ -81,7 +81,7 @@ def _text(value: Any) -> str | None:
     return None if isinstance(value, bool | list | dict) else id_text(value)
 
 
-def _system(value: Any) -> str | None:
+def _name(value: Any) -> str | None:
     """A name, and no prompt: each task would be one of its own."""
     text = _text(value)
     return text if text is not None and len(text) <= LONGEST_ID and "\n" not in text else None
@@ -90,15 +90,19 @@ def _system(value: Any) -> str | None:
 LONGEST_ID = 200
 """Characters of an id or a name; a longer text is what a model reads or writes."""
 TEXT: tuple[Callable[[Any], Any], str] = (_text, "a text, or --columns {0}= to leave the column out")
-SYSTEM = (
-    _system,
-    f"a name of the harness, {LONGEST_ID} characters at most, or --columns {{0}}= to leave the column out",
-)
-TOPOLOGY: tuple[Callable[[Any], Any], str] = (
-    lambda value: value if value in STATED_TOPOLOGIES else None,
-    f"one of {', '.join(STATED_TOPOLOGIES)}, or --columns {{0}}= to leave the column out",
-)
-"""How cells of texts, of systems and of topologies are read, and what is expected of them, with the column's name."""
+OF_TRACE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    name: (read, f"{expected}, or --columns {{0}}= to leave the column out")
+    for name, read, expected in (
+        ("system", _name, f"a name of the harness, {LONGEST_ID} characters at most"),
+        ("task_kind", _name, f"a name of the kind of task, {LONGEST_ID} characters at most"),
+        (
+            "topology",
+            lambda value: value if value in STATED_TOPOLOGIES else None,
+            f"one of {', '.join(STATED_TOPOLOGIES)}",
+        ),
+    )
+}
+"""How cells of texts, and of what a trace states once, are read, and what is expected, with the column's name."""
 
 
 def _count(value: Any) -> float | None:

@@ -18,6 +18,7 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
+    "TASK_KIND",
     "TRACE",
     "ambiguous",
     "check_columns",
@@ -33,6 +34,9 @@ __all__ = [
 TRACE = ("trace", "trace_id")
 """Names of the column of traces."""
 
+TASK_KIND = "task_kind"
+"""The column of kinds of tasks, beside groups."""
+
 OF_LABELS = ("rater", "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
 
@@ -45,7 +49,7 @@ def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
     ids = [name for name in columns if name in TRACE]
     ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
-    values = [field] if field in columns else likely_columns(field, columns, ids)
+    values = [field] if field in columns else likely_columns(field, columns, (*ids, TASK_KIND))
     if len(ids) != 1 or len(values) != 1:
         return {}
     return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}

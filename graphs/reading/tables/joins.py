@@ -17,6 +17,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
+    TASK_KIND,
     TRACE,
     ambiguous,
     check_columns,
@@ -73,6 +74,7 @@ class Join:
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
 
     @classmethod
@@ -172,11 +174,16 @@ class Join:
                 self.untold.add(trace)
                 continue
             problem = problem or (unusable(field, value) if outcomes is None else unusable(field, value, OUTCOME_CELL))
+            kind_of_task = row.get(TASK_KIND) if field == "group" else None
+            if problem is None and isinstance(kind_of_task, bool | list | dict):
+                problem = "bad-type", TASK_KIND, kind_of_task, "a text or a number: what kind of task it is"
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = id_text(value) if field == "group" else float(value)
+                if kind_of_task is not None and not is_missing_name(text := id_text(kind_of_task)):
+                    self.kinds[trace] = text.strip()
                 self.places[f"{field}\0{trace}"] = (name, line)
             else:
                 for named in {trace, *ids_of(row)}:  # a row that names two traces voids both
@@ -290,6 +297,7 @@ class Join:
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
         trace.group_id = self.groups.get(name, trace.group_id)
+        trace.task_kind = self.kinds.get(name, trace.task_kind)
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _otherwise_written(self, trace: TraceRecord) -> Problem | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -133,3 +135,17 @@ def test_advantages_of_claims_ask_of_several_versions_what_choose_does(tmp_path:
     call = (*call, "--advantage", "control", "--advantages-to", tmp_path / "b.csv", "-m")
     assert ("versions: not checked: policy_version is several" in run(*call, "coma").stderr) == (versions > 1)
     assert "versions: not" not in run(*call, "rloo").stderr  # the mean of other traces has no bias under any
+
+
+@pytest.mark.parametrize("traced", ["the graph and the reward", "the reward"])
+def test_compose_says_that_it_is_for_the_host(traced: str) -> None:
+    """It died with JAX's TracerArrayConversionError."""
+    graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    calls: dict[str, Callable[[], object]] = {
+        "the reward": lambda: jax.jit(lambda reward: credit.compose(graph, reward, []).increments)(reward),
+        "the graph and the reward": lambda: jax.jit(lambda graph, reward: credit.compose(graph, reward, []).increments)(
+            graph, reward
+        ),
+    }
+    with pytest.raises(CreditError, match=r"compose works on the host .*jax\.jit traces; expected concrete ones"):
+        calls[traced]()

@@ -471,6 +471,10 @@ def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) ->
     assert lines["models"] == CardLine("policies", "models", "", "no trace names its model")
     assert "propensity" in lines["propensity"].missing and not lines["propensity"].value
     assert all(bool(line.value) != bool(line.missing) for line in lines.values())
+    events = [{key: held for key, held in event.items() if key != "content_ref"} for event in DEBATE["events"]]
+    reasons = {line.item: line.missing for line in run_card(native(tmp_path, STAR, DEBATE | {"events": events}))}
+    # Two rows above, the same card said that one trace was a debate.
+    assert reasons["consensus"].split("; ")[0] == "the team is no debate (1)", reasons["consensus"]
 
 
 @pytest.mark.parametrize(("edges", "linked"), [((("u", "x"), ("u", "y")), False), ((("x", "u"), ("u", "y")), True)])

@@ -264,3 +264,22 @@ def test_a_wrong_agent_that_works_longer_is_named_all_the_same(tmp_path: Path) -
         records.append(run(number, steps, float(random.random() > (0.9 if wrong else 0.2)), 6))
     (cause,) = leading_causes(logs(tmp_path, records))
     assert cause.words == "runs that desk hands to tech early" and cause.event == "e0"
+
+
+def test_causes_beyond_chance_come_before_undecided_ones_and_are_three_at_most(tmp_path: Path) -> None:
+    """The two most common were named, and no third one, though the log had it beyond chance: an agent left out."""
+    random, met = np.random.default_rng(0), {"left out": 0, "three": 0}
+    for k in range(8):
+        records = []
+        for number in range(160):
+            down, slow, out = (random.random() < part for part in (0.25, 0.2, 0.2))
+            won = random.random() < 0.85 * (0.15 if down else 1) * (0.5 if slow else 1) * (0.15 if out else 1)
+            calls = [("coder", tool + ": error" * bad) for tool, bad in (("index", down), ("shell", slow))]
+            steps = [("desk", "a question"), *calls, *[("checker", "seen")] * (not out), ("desk", "bye")]
+            records.append(run(number, steps, float(won), 8))
+        causes = leading_causes(logs(tmp_path / str(k), records))
+        sure = [bool(one.beyond_chance) for one in causes]
+        assert sure == sorted(sure, reverse=True) and len(causes) <= 3
+        met["left out"] += any(one.words == "runs in which checker does not act" for one in causes)
+        met["three"] += sure == [True] * 3
+    assert met["left out"] >= 7 and met["three"] >= 3, met

@@ -242,6 +242,23 @@ def test_a_model_that_takes_long_is_no_wait(stated: bool, tmp_path: Path) -> Non
         assert rows["longest event in seconds"] == (302, 13.5) and "longest wait in seconds" not in rows
 
 
+def test_what_failed_comes_before_the_seconds_that_its_time_out_took(tmp_path: Path) -> None:
+    """The seconds of a tool's time-out stood first, and the tool's errors below: more tasks differ in seconds."""
+    lines, rng = [], random.Random(1)
+    for number in range(96):
+        failed = number % 2 == 0
+        down = rng.random() < (0.6 if failed else 0.05)
+        took = 30.0 if down else rng.uniform(2, 3) if failed else rng.uniform(1, 2.5)
+        events = [{"id": "m", "t": 0.0, "type": "message", "agent": "a", "seconds": 1.0},
+                  {"id": "c", "t": 1.0, "type": "tool_call", "agent": "a", "tool": "price", "seconds": took,
+                   "status": "error" if down else "ok"}]  # fmt: skip
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 4}", "events": events, "edges": [],
+                      "rewards": {"team": float(not failed)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    first, *others = [row for row in outcome_differences(read(tmp_path / "log.jsonl")).rows if row.stands_out]
+    assert first.what == "errors" and max(row.chance for row in others if "seconds" in row.what) > first.chance
+
+
 def test_waits_are_the_same_in_long_runs(tmp_path: Path) -> None:
     """Below 1/256 of the wall clock a wait was 0: long runs, which fail, "waited less"."""
     lines, rng = [], random.Random(7)

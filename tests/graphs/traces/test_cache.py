@@ -16,7 +16,7 @@ from graphs.errors import CreditError, NothingReadError
 from graphs.logs import read
 from graphs.padding import bucket
 from graphs.traces.batch import Traces
-from graphs.traces.cache import KEY, is_cache, read_cache, write_cache
+from graphs.traces.cache import KEY, VERSION, is_cache, read_cache, write_cache
 from graphs.traces.limits import Limits
 
 
@@ -166,7 +166,7 @@ def flattened(make: Any) -> Any:
 
 
 def left_out(names: str) -> Any:
-    metadata = {KEY: b'{"version": 3, "problems": [], "ignored": [], "left_out": [%s]}' % names.encode()}
+    metadata = {KEY: b'{"version": %d, "problems": [], "ignored": [], "left_out": [%s]}' % (VERSION, names.encode())}
     return lambda table: table.replace_schema_metadata(metadata)
 
 

@@ -66,7 +66,7 @@ def team(trace_id: str, *, first_time: float = CLOCK, reward: float = 0.75) -> T
     event("person", EventType.HUMAN_INTERVENTION, "lead-1", **{"from": "reviewer"})
     stop = event("stop", EventType.STOP, "lead-1", True, tokens=1)
     record.edge(merge, stop, EdgeType.TEMPORAL)
-    record.rewards = {"team": reward, "style": 0.1}
+    record.rewards, record.task_kind = {"team": reward, "style": 0.1}, "theft"
     record.evidence = {"greedy_reward": 0.3}
     record.costs, record.metrics = {"tokens": 66.0}, {"accuracy": 1 / 3}
     return record
@@ -84,7 +84,7 @@ def expect_the_same(read_back: Traces, given: Traces) -> None:
     for name in ("event", "time", "trusted", *TEXT_COLUMNS):
         assert read_back.events[name].to_pylist() == given.events[name].to_pylist(), name
     assert read_back.agents.to_pylist() == given.agents.to_pylist()
-    for name in ("trace", "group", "topology", "system"):
+    for name in ("trace", "group", "topology", "system", "task_kind"):
         assert read_back.traces[name].to_pylist() == given.traces[name].to_pylist()
 
 

@@ -156,6 +156,28 @@ def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
     assert traces.evidence["rewards.team"].mask[:3].tolist() == [True, False, False]
 
 
+def test_kinds_of_tasks_stand_beside_groups_and_replace_those_of_the_log(tmp_path: Path) -> None:
+    event = {"id": "e", "type": "message", "agent": "x", "t": 0}
+    runs = [{"trace_id": name, "task_id": "q", "task_kind": "own", "events": [event], "edges": []} for name in "abcd"]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    (tmp_path / "groups.csv").write_text("trace,group,task_kind\na,q,theft\nb,q,\nc,q,none\n")
+    traces = read(tmp_path / "log.jsonl", groups=tmp_path / "groups.csv")
+    assert traces.traces["task_kind"].to_pylist() == ["theft", "own", "own", "own"]
+    rows = '{"trace": "a", "group": "q", "task_kind": ["x"]}\n{"trace": "b", "group": "q", "task_kind": 7}\n'
+    (tmp_path / "groups.jsonl").write_text(rows)
+    traces = read(tmp_path / "log.jsonl", groups=tmp_path / "groups.jsonl")
+    assert traces.traces.select(["trace", "task_kind"]).to_pylist() == [
+        {"trace": "b", "task_kind": "7"}, {"trace": "c", "task_kind": "own"}, {"trace": "d", "task_kind": "own"}
+    ]  # fmt: skip
+    assert [(one.kind, one.field) for one in traces.problems if one.is_failure] == [("bad-type", "task_kind")]
+
+
+@pytest.mark.parametrize("header", ["trace,task_id,task_kind", "trace,task,task_kind"])
+def test_a_column_of_kinds_is_not_taken_for_the_tasks(log: Path, tmp_path: Path, header: str) -> None:
+    (tmp_path / "groups.csv").write_text(f"{header}\na,1,x\nb,2,x\nc,1,y\n")
+    assert read(log, groups=tmp_path / "groups.csv").traces["task_kind"].to_pylist() == ["x", "x", "y"]
+
+
 @pytest.mark.parametrize(
     ("text", "kinds", "reward_of_b"),
     [

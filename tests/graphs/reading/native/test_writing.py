@@ -63,6 +63,22 @@ def test_the_extension_survives_a_round_trip(name: str, tmp_path: Path) -> None:
     assert ["schema_version" in line for line in lines] == [True, False, True, False]
 
 
+def test_numbers_are_written_as_the_log_has_them(tmp_path: Path) -> None:
+    """0.015408 became 0.015407999977469444: single precision, with digits that no log had."""
+    event = {"id": "e", "type": "message", "agent": "a", "tokens": 2, "money": 0.015408, "seconds": 9.35}
+    event |= {"token_ids": [1, 2], "token_mask": [True, True], "token_log_probs": [-0.1, -1e-7]}
+    (tmp_path / "in.jsonl").write_text(json.dumps(extended_trace(events=[event], edges=[], rewards={"team": 0.1})))
+    native.write(read(tmp_path / "in.jsonl"), tmp_path / "out.jsonl")
+    (line,) = lines_of(tmp_path / "out.jsonl")
+    assert {key: line["events"][0][key] for key in ("money", "seconds", "token_log_probs")} == {
+        key: event[key] for key in ("money", "seconds", "token_log_probs")
+    }
+    rows = "trace,reward,time,end\nt,1,2026-11-16T08:01:16.930+00:00,2026-11-16T08:01:17.160+00:00\n"
+    (tmp_path / "in.csv").write_text(rows)
+    native.write(read(tmp_path / "in.csv", columns={"end": "end"}), tmp_path / "out.jsonl")
+    assert lines_of(tmp_path / "out.jsonl")[0]["events"][0]["seconds"] == 0.23
+
+
 @pytest.mark.slow
 def test_many_small_traces_are_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables were sliced for each trace, which took two thirds of the writer's time; blocks change no byte."""

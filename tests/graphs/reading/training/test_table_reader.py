@@ -112,7 +112,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
         "token_sums_of_squares": [0.5, 1], "tree": 1, "greedy_reward": 0.5, "policy_version": 2,
         "agent_name": "A", "from": "b", "to": "c", "tool": "ls", "content_ref": "d", "status": "ok", "trusted": False,
-        "stop": False, "system": "S", "topology": "debate",
+        "stop": False, "system": "S", "topology": "debate", "task_kind": "theft", "requested_model": "asked",
     }  # fmt: skip
     assert set(row) == set(KNOWN) - {"end"}  # which has no name of its own
     second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True, "to": None}
@@ -121,8 +121,8 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
     mapped = read(write(as_jsonl(renamed), tmp_path), columns={name: f"their {name}" for name in row})
     for traces in (plain, mapped):
         assert traces.problems == ()
-        assert traces.traces.select(["trace", "group", "model", "system", "topology"]).to_pylist() == [
-            {"trace": "7", "group": "3", "model": "m", "system": "S", "topology": "debate"}
+        assert traces.traces.select(["trace", "group", "model", "system", "topology", "task_kind"]).to_pylist() == [
+            {"trace": "7", "group": "3", "model": "m", "system": "S", "topology": "debate", "task_kind": "theft"}
         ]
         assert traces.agents.select(["agent", "name", "role"]).to_pylist() == [{"agent": "a", "name": "A", "role": "R"}]
         assert traces.events.select(["from", "to", "tool", "content_ref", "status", "trusted"]).to_pylist()[0] == {
@@ -130,6 +130,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         }  # fmt: skip
         assert traces.events["event"].to_pylist() == ["call", "next"]
         assert traces.events["time"].to_pylist() == [2.5, 2.5]
+        assert traces.events["requested_model"].to_pylist() == ["asked", "asked"]
         graph = unpad(traces.graph)
         assert graph.event_type.tolist() == [EventType.TOOL_RESULT, EventType.SPAWN]
         assert graph.action_mask.tolist() == [False, True]  # a tool's result is nobody's action
@@ -733,3 +734,12 @@ def test_rows_that_stood_behind_a_later_one_are_named(column: str, values: str, 
     assert found == ([] if values.endswith("10") else [("sorted-rows", 5, column, "b")])
     assert not said  # the numbers are right
     assert read.sizes.traces == 2
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_a_row_of_no_trace_is_shown_as_a_row(tmp_path: Path) -> None:
+    """The message was "traj_uid is {'agent_id': …": the row in the place of the id."""
+    rows = [{"traj_uid": "a", "agent_id": "x", "reward": 1.0}, {"traj_uid": None, "agent_id": "x", "reward": 1.0}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    (problem,) = (problem for problem in read(tmp_path).problems if problem.kind == "missing-field")
+    assert problem.field == "traj_uid" and "null in the row {" in problem.value

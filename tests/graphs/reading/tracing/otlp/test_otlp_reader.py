@@ -347,6 +347,8 @@ def test_the_version_of_a_gateway_is_no_system_of_the_team_behind_it(tmp_path: P
     assert system((gateway, "9.1.0"), ([route], ""), ([lead], "2.3.1"), worker) == "2.3.1"
     assert system(([lead], "2.3.1"), worker) == "2.3.1"  # whose caller is outside the log
     assert system((gateway, "9.1.0"), ([route, lead], ""), worker) == "9.1.0"
+    guard = ([make.span(8, 2, 2, 3, {"openinference.span.kind": "GUARDRAIL"})], "4.0")
+    assert system((gateway, "9.1.0"), ([route, lead], "2.3.1"), worker, guard) == "2.3.1"
     other = ([make.agent(6, 2, 4, 6, "reviewer"), make.chat(7, 6, 5, 6)], "1.8")
     assert system((gateway, "9.1.0"), ([route, lead], "2.3.1"), other) == "9.1.0"
 

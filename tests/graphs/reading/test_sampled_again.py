@@ -1,0 +1,133 @@
+"""A trace or a row that stands again is named alone, where its tokens or times prove it. Honest policies never are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from credit.tables.columns import built_from_columns
+from graphs.logs.read_logs import read
+from graphs.traces.sampled_again import sampled_again
+from graphs.traces.tokens import Tokens
+
+Table = list[dict[str, Any]]
+
+
+def rollouts(seed: int, *, tokens: int = 6, clock: float = 0.0) -> Table:
+    """Teams of two in five tasks: sampled tokens with their log-probabilities, and a clock with digits of this size."""
+    draw = np.random.default_rng([91, seed])
+    table: Table = []
+    for trace in range(40):
+        score = round(float(draw.normal()), 1)
+        for call in range(5):
+            at = 1000.0 * trace + 7 * call + (np.floor(draw.random() / clock) * clock if clock else 0.0)
+            row = {"traj_uid": f"t{trace}", "uid": f"q{trace // 8}", "agent_id": "ab"[call % 2], "reward": score}
+            row["time"] = float(at)
+            if tokens:
+                row["response_ids"] = draw.integers(0, 30_000, tokens).tolist()
+                row["rollout_log_probs"] = (-draw.exponential(1, tokens)).tolist()
+            table.append(row)
+    return table
+
+
+def of(table: Table, *traces: int) -> Table:
+    return [row for row in table if row["traj_uid"] in {f"t{trace}" for trace in traces}]
+
+
+def named(folder: Path, table: Table) -> list[tuple[str, int | None]]:
+    pq.write_table(pa.Table.from_pylist(table), folder / "log.parquet")
+    return [(note.trace, note.count) for note in read(folder).problems if note.kind == "repeated-rows"]
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("rows", [{"tokens": 8}, {"tokens": 0, "clock": 1e-6}, {"tokens": 2, "clock": 1e-3}])
+@pytest.mark.parametrize("count", [1, 5, 7])
+@pytest.mark.parametrize("beside", [False, True])
+def test_copied_traces_are_named_however_few(tmp_path: Path, rows: dict[str, Any], count: int, beside: bool) -> None:
+    """1, 5 and 7 copies of 40 were silent, with equal tokens, log-probabilities and times."""
+    once = rollouts(count, **rows)
+    again = [row | {"traj_uid": row["traj_uid"] + "-again"} for row in of(once, *range(3, 39, 5)[:count])]
+    assert not named(tmp_path, once)
+    both = sorted(once + again, key=lambda row: int(row["traj_uid"].split("-")[0][1:])) if beside else once + again
+    assert named(tmp_path, both) == [("t3-again", 5 * count)]
+    later = [row | {"time": row["time"] + 0.125, "rollout_log_probs": None} for row in again]
+    assert not named(tmp_path, once + later)
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("rows", [{"tokens": 40}, {"tokens": 8, "clock": 1e-6}])
+@pytest.mark.parametrize("count", [1, 5])
+def test_copied_rows_of_one_trace_are_named(tmp_path: Path, rows: dict[str, Any], count: int) -> None:
+    """A row and a trace whose rows stood twice were silent."""
+    once = rollouts(count, **rows)
+    assert named(tmp_path, once + of(once, 3)[:count]) == [("t3", count)] or count == 5
+    assert sum(number or 0 for _, number in named(tmp_path, once + of(once, 3)[:count])) == count
+
+
+def sampled(draw: np.random.Generator) -> dict[str, Any]:
+    """A batch of one policy: how sharp, how warm, how long its texts are, and what its clock shows, are drawn."""
+    tasks, size, words = int(draw.integers(2, 12)), int(draw.choice([4, 8])), int(draw.choice([3, 8, 40]))
+    warmth, sharp, most = draw.choice([0.0, 0.3, 0.7, 1.0]), draw.choice([0.5, 2.0, 6.0]), int(draw.choice([1, 4, 30]))
+    traces = tasks * size
+    task = np.repeat(np.arange(tasks), size)
+    logits = sharp * draw.normal(size=(tasks, words, words))  # of the next word, by the last
+    last, ids, logs = np.zeros(traces, int), [], []
+    for _ in range(most):
+        scores = logits[task, last]
+        noise = draw.gumbel(size=scores.shape)
+        log = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+        last = np.argmax(scores + warmth * noise, axis=1)
+        ids.append(last)
+        logs.append(log[np.arange(traces), last].astype(np.float32))
+    clock = draw.choice(["none", "of the trace", "of the batch", "of the task"])
+    stamp = {"none": np.full(traces, np.nan), "of the trace": np.full(traces, 0.123456)}
+    stamp |= {"of the batch": np.full(traces, 1.7e9 + 0.123456), "of the task": 1.7e9 + draw.random(tasks)[task]}
+    score = draw.choice([0.0, 1.0], traces) if warmth else draw.choice([0.0, 1.0], tasks)[task]
+    return {"group": task, "ids": np.array(ids).T, "logs": np.array(logs).T, "score": score, "time": stamp[clock]}
+
+
+def judged(batch: dict[str, Any], which: np.ndarray, trace: np.ndarray) -> tuple[Any, Any]:
+    """`sampled_again` of rows of a batch, of these traces, one call a row."""
+    first = np.unique(trace, return_index=True)[1]
+    group, times, score = batch["group"][which], batch["time"][which], batch["score"][which][first][trace]
+    graph = built_from_columns({"group": group, "trace": trace, "reward": score, "agent": ["a"] * len(which)})[0]
+    ids, logs = (batch[name][which] for name in ("ids", "logs"))
+    offsets = np.arange(len(which) + 1) * ids.shape[1]
+    tokens = Tokens(offsets, ids.ravel(), np.ones(ids.size, bool), logs.ravel())
+    return sampled_again(graph, score[first], [], tokens, times)
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def test_no_honest_batch_is_accused(seed: int) -> None:
+    """2,000 batches: greedy, cool and warm policies of short and long texts, whose log-probabilities are of warmth 1.
+
+    Clocks are of the trace, the task or the batch. Each call is a trace, or four calls are.
+    """
+    draw = np.random.default_rng([92, seed])
+    for trial in range(500):
+        batch = sampled(draw)
+        n = len(batch["group"])
+        (copies, _), (rows, _) = judged(batch, np.arange(n), np.arange(n) // (1 + 3 * (trial % 2)))
+        assert not len(copies) and not len(rows), trial
+
+
+def test_a_copy_is_named_where_the_texts_are_unlikely_enough() -> None:
+    """Of warm policies with long texts; and each copied row of a trace."""
+    found = []
+    draw = np.random.default_rng(93)
+    while len(found) < 40:
+        batch = sampled(draw)
+        n = len(batch["group"])
+        surprise = -batch["logs"].sum(1)
+        alike = batch["ids"][:-1, 0] == batch["ids"][1:, 0]
+        if surprise.min() < 60 or alike.mean() > 0.7:
+            continue
+        copied = int(draw.integers(n))
+        (copies, originals), _ = judged(batch, np.append(np.arange(n), copied), np.arange(n + 1))
+        found.append((copies.tolist(), originals.tolist()) == ([n], [copied]))
+    assert np.mean(found) > 0.9
