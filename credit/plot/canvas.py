@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import textwrap
 import warnings
 from collections.abc import Iterable
@@ -89,9 +90,11 @@ def new_figure(width: float, height: float) -> Figure:
       MissingExtraError: matplotlib is not installed.
     """
     try:
-        from credit.plot.shown_figure import ShownFigure
+        importlib.import_module("matplotlib.figure")
     except ModuleNotFoundError as error:
         raise MissingExtraError("matplotlib", extra="plot") from error
+    from credit.plot.shown_figure import ShownFigure
+
     return ShownFigure(figsize=(width, height), layout="constrained")
 
 

@@ -265,15 +265,21 @@ def place(number: Measured) -> tuple[Any, ...]:
 def of_all_sizes(numbers: Sequence[Measured]) -> tuple[Sequence[Measured], list[str]]:
     """The numbers with those of one trace at each size of groups that others have, and a line on methods of one trace.
 
-    What compares with nobody has one number for all sizes.
+    What compares with nobody has one number for all sizes: of those that others have in that world.
     """
-    sizes = sorted({k for number in numbers if (k := number.group_size) is not None and k > 1})
+    sizes: dict[str | None, set[int]] = {}
+    for number in numbers:
+        if number.group_size is not None and number.group_size > 1:
+            sizes.setdefault(number.world, set()).add(number.group_size)
     larger = {number.method for number in numbers if number.group_size != 1}
     alone = list(dict.fromkeys(number.method for number in numbers if number.method not in larger))
     if not sizes or not alone:
         return numbers, []
     of_one = (number for number in numbers if number.method in alone)
-    copies = {(place(number), number.method): [number._replace(group_size=k) for k in sizes] for number in of_one}
+    copies = {
+        (place(number), number.method): [number._replace(group_size=k) for k in sorted(sizes.get(number.world, {1}))]
+        for number in of_one
+    }
     return [one for number in numbers for one in copies.get((place(number), number.method), [number])], [
         f"of one trace, compared with none: {', '.join(alone)}"
     ]

@@ -29,7 +29,7 @@ from credit.cli.benchmarks.bench_train import _about, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
-from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_run, table_of, with_absent
+from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import to_write
 
 
@@ -101,6 +101,15 @@ def test_latex_has_what_compares_with_nobody_at_the_sizes_of_the_others() -> Non
         assert "--" not in text and text.count("0.25") == text.count("0.5 ") == 2 * len(sizes)
         assert "groups of 1" not in text and "of one trace, compared with none: coma" in text
     assert r"\caption{bias (groups of 1)}" in latex(alone, "t")
+
+
+def test_what_compares_with_nobody_has_no_column_that_is_its_alone() -> None:
+    """With another file of larger groups it filled "stop-rewards, groups of 4" by itself."""
+    at = [("stop-rewards", 2), ("relay-and", 2), ("relay-and", 4)]
+    others = [Measured("rloo", "bias", 0.5, world=world, group_size=k) for world, k in at]
+    alone = [Measured("gae", "bias", 0.25, world=world, group_size=1) for world in ("stop-rewards", "relay-and", "own")]
+    of, _ = of_all_sizes([*others, *alone])
+    assert [(n.world, n.group_size) for n in of if n.method == "gae"] == [*at, ("own", 1)]
 
 
 def test_latex_writes_powers_of_ten_and_says_settings_once() -> None:
