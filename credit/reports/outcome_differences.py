@@ -60,7 +60,8 @@ class OneModel(NamedTuple):
     Attributes:
       name: its name.
       failed, traces: how many of its traces failed, and of how many, in the tasks compared.
-      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared.
+      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared,
+        and of all models where no system has two.
       tasks: how many these are.
       p: of the test that it fails as the others of the same tasks, corrected for how many there are.
     """
@@ -165,10 +166,11 @@ class OutcomeDifferences:
       agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
-        (`OneModel`); likewise by system. Empty where none fails more often than another. With `of_task`, by the cut of
-        the task.
+        (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
+        another. With `of_task`, by the cut of the task.
       agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
         its name and `models`, the largest difference first.
+      in_system: whether traces are of several systems, so that models are compared within each.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
@@ -196,6 +198,7 @@ class OutcomeDifferences:
     of_task: bool = False
     apart: bool = False
     systems: Models = ()
+    in_system: bool = False
     failing: str = ""
     words: str = ""
     sided: bool = False
@@ -465,6 +468,11 @@ class OutcomeDifferences:
             if not models:
                 continue
             known = [one for one in models if not math.isnan(one.share)]
+            of = f" of {printable(agent, 60)}" if agent else ""
+            if not known:
+                where = " in one task" if self.within else ""
+                lines.append(f"The model{of} cannot be told apart from the system: no system has two models{where}.")
+                continue
             why = self.rows and (agent or not self.within) and any(one.p < LEVEL for one in known)
             shown = [
                 f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
@@ -474,7 +482,7 @@ class OutcomeDifferences:
             ] + ["…"] * (len(models) > most)
             alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(one.traces for one in models)
             others = f"; {counted(alone, 'other trace')} not among these" if alone else ""
-            of = f" of {printable(agent, 60)}" if agent else ""
+            of += " within a system" if self.in_system and what == "model" else ""
             tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
             failed = (
                 f"{self.kinds[0].capitalize()}{' within their task' if self.of_task and self.apart else ''} by {what}"
@@ -642,24 +650,27 @@ def outcome_differences(
     # A worse half of each group says nothing of the groups. Tasks of which all runs fail do, of a rate.
     below, asked = below_their_own(known, task) if of_task and apart else (failed, told)
     of_any_task, below, stratum = scored[asked], below[asked], judged.stratum[asked]
+    stated: list[list[str | None]] = [traces.traces[name].take(of_any_task).to_pylist() for name in ("model", "system")]
+    one_system = np.zeros(len(of_any_task), np.int64)
+    _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
     models, systems = (
-        _by_model(traces.traces[name].take(of_any_task).to_pylist(), below, stratum, within)
-        for name in ("model", "system")
+        _by_model(names, below, stratum, of, within) for names, of in zip(stated, (system, one_system), strict=True)
     )
     mixed_of: list[tuple[str, Models]] = []
     for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
         took = np.isin(of_any_task, [*used])
         names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
-        if mixed := _by_model(names, below[took], stratum[took], within):
+        if mixed := _by_model(names, below[took], stratum[took], system[took], within):
             mixed_of.append((agent, mixed))
-    mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0])))
+    mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0] or [0.0])))
     parts, parts_within = _by_agent(traces, scored[told], ~failed[told], calls)
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
         agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems,
-        sided=judged.sided, without=traces.sizes.traces - len(scored), mixed=compared.mixed,
+        in_system=bool(system.any()), sided=judged.sided, mixed=compared.mixed,
+        without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
     )  # fmt: skip
@@ -719,32 +730,45 @@ def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[
     return parts[0], parts[1], int(both.sum()), p if least < LEVEL else math.nan
 
 
-def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, within: bool) -> Models:
+def _by_model(
+    models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, system: np.ndarray, within: bool
+) -> Models:
     """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model.
 
-    Within tasks one is compared if it is in half or more of the tasks that have all those of more traces.
+    Within tasks, or else within systems, one is compared if it is in half or more of the tasks, or systems, that have
+    all those of more traces. A task of several systems counts once, with the mean of these.
     """
     stated = np.array([bool(name) for name in models], bool)
     names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
-    _, task = np.unique(task[stated], return_inverse=True)
-    failed = failed[stated]
-    runs, bad = np.zeros((2, task.max(initial=-1) + 1, len(names)))
-    np.add.at(runs, (task, model), 1)
-    np.add.at(bad, (task, model), failed)
-    several = np.ones(len(runs), bool) if not within else (runs > 0).sum(axis=1) > 1
+    failed, task, system = failed[stated], task[stated], system[stated]
+    units, unit = np.unique(np.stack([task, system]), axis=1, return_inverse=True)
+    unit = unit.ravel()
+    runs, bad = np.zeros((2, units.shape[1], len(names)))
+    np.add.at(runs, (unit, model), 1)
+    np.add.at(bad, (unit, model), failed)
+    level = np.arange(len(runs)) if within else units[1]  # what has all models compared
+    has = np.zeros((level.max(initial=-1) + 1, len(names)), bool)
+    np.logical_or.at(has, level, runs > 0)
+    common = has.sum(axis=1) > 1
+    several = common[level]
     order = [i for i in np.argsort(-runs[several].sum(axis=0), kind="stable").tolist() if runs[several, i].any()]
-    taken, common = [] if within else order, several
-    for i in order if within else ():
-        both = common & (runs[:, i] > 0)
+    taken: list[int] = []
+    for i in order:
+        both = common & has[:, i]
         if both.any() and (len(taken) < 2 or 2 * both.sum() >= common.sum()):
             taken, common = [*taken, i], both
     if len(taken) < 2:
-        return ()
-    share = bad / np.where(runs, runs, math.nan)  # a task weighs alike for all, whatever its runs of each
-    shares = {i: float(np.nanmean(share[common, i])) for i in taken}
+        pooled = _by_model(names[model].tolist(), failed, task, np.zeros_like(task), within) if system.any() else ()
+        return tuple(one._replace(share=math.nan, tasks=0, p=1.0) for one in pooled)
+    share, compared = bad / np.where(runs, runs, math.nan), common[level]  # whatever the runs of each
+    group = units[0 if within else 1]  # which weigh alike
+    shares = {}
+    for i in taken:
+        its = compared & (runs[:, i] > 0)
+        shares[i] = _mean(share[its, i], np.flatnonzero(its), group[its])
     if np.ptp([*shares.values()]) < 1e-9:
         return ()
-    rows, cells = common[task] & np.isin(model, taken), np.nonzero(runs)
+    rows, cells = compared[unit] & np.isin(model, taken), np.nonzero(runs * compared[:, None])
     found = []
     for i in order:
         if i not in shares:
@@ -753,15 +777,16 @@ def _by_model(models: Sequence[str | None], failed: np.ndarray, task: np.ndarray
             )
             continue
         if within:  # the sum of these scores is that of the differences of means
-            of, mine = task[rows], model[rows] == i
+            of, mine = unit[rows], model[rows] == i
             every, its = np.bincount(of), np.bincount(of, mine)
-            p = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of], mine, of).p
+            beside = np.bincount(group[compared], minlength=group.max() + 1)[group[of]]
+            p = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of] / beside, mine, of).p
         else:
-            p = dealt(share[cells], cells[1] == i, np.zeros(len(cells[0]), np.int64)).p
+            p = dealt(share[cells], cells[1] == i, units[1][cells[0]]).p
         p = min(p * (1 if len(taken) == 2 else len(taken)), 1.0)
-        where = common & (runs[:, i] > 0)
+        where = compared & (runs[:, i] > 0)
         counts = int(bad[where, i].sum()), int(runs[where, i].sum())
-        found.append(OneModel(str(names[i]), *counts, shares[i], int(where.sum()), p))
+        found.append(OneModel(str(names[i]), *counts, shares[i], len(np.unique(units[0, where])), p))
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ structure.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
 __all__ = [
-    "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "stopped_by", "without_session",
+    "BadAttribute", "Meaning", "graph_node", "meaning", "plain_or_text", "stopped_by", "without_session",
 ]  # fmt: skip
 
 
@@ -115,7 +116,8 @@ class BadAttribute(ValueError):
 class Meaning(msgspec.Struct, frozen=True):
     """What a span says in a dialect; the fields are those of `graphs.formats.common.span_tree.Span`.
 
-    `known` is False for a span of neither dialect; `response_id` is that of a model call.
+    `known` is False for a span of neither dialect; `response_id` is that of a model call. `asked` are
+    digests of the arguments of the tool calls that it asked for, by their ids.
     """
 
     kind: Kind
@@ -128,6 +130,7 @@ class Meaning(msgspec.Struct, frozen=True):
     giver: str = ""
     call_id: str = ""
     emitted: tuple[str, ...] = ()
+    asked: dict[str, str] = {}
     decides: bool = False
     counts: dict[str, int | None] = {}
     unlike_counts: str = ""
@@ -168,6 +171,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             field: [_count(key, attributes.get(key)) for key in keys if key in attributes]
             for field, keys in COUNT_ATTRIBUTES.items()
         }
+        listed = _emitted(attributes) if names is _OPENINFERENCE else _listed(attributes.get("gen_ai.output.messages"))
         counts, model = {field: first_count(*of) for field, of in found.items()}, _text(attributes, names.model)
         return Meaning(
             kind,
@@ -180,9 +184,8 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             model=model,
             requested=_requested(attributes, names, model, any(counts.values())),
             money=_money(attributes),
-            emitted=_emitted(attributes)
-            if names is _OPENINFERENCE
-            else emitted_ids(attributes.get("gen_ai.output.messages")),
+            emitted=tuple(listed),
+            asked={call_id: arguments for call_id, arguments in listed.items() if arguments},
         )
     if names is _OPENINFERENCE and word == "TOOL" and span_name.startswith(_HANDOFF):
         return Meaning(Kind.HANDOFF, target=span_name.removeprefix(_HANDOFF))
@@ -292,30 +295,41 @@ def plain_or_text(value: Any) -> Any:
         return "malformed"
 
 
-def _emitted(attributes: Attributes) -> tuple[str, ...]:
+def _emitted(attributes: Attributes) -> dict[str, str]:
     keys = [key for key in attributes if key.startswith("llm.output_messages.") and _EMITTED.fullmatch(key)]
-    return tuple(_text(attributes, (key,)) for key in sorted(keys))
+    said = (attributes.get(f"{key.removesuffix('id')}function.arguments") for key in sorted(keys))
+    return {_text(attributes, (key,)): _arguments(of) for key, of in zip(sorted(keys), said, strict=True)}
 
 
-def emitted_ids(messages: Any) -> tuple[str, ...]:
-    """Ids of the tool calls in a list of messages: `gen_ai.output.messages`, as JSON text or as a structure.
+def _listed(messages: Any) -> dict[str, str]:
+    """The tool calls in a list of messages, `gen_ai.output.messages`, as JSON text or as a structure: digests by id.
 
     Content is opt-in and often cut off by exporters' length limits; what does not parse counts as not there.
     """
     if messages is None:
-        return ()
+        return {}
     try:
         unpacked = msgspec.json.decode(messages) if is_text(messages) else plain(messages)
     except JSON_ERRORS:
-        return ()
-    return tuple(_ids_in(unpacked))
+        return {}
+    return dict(_calls_in(unpacked))
 
 
-def _ids_in(messages: Any) -> Iterable[str]:
+def _calls_in(messages: Any) -> Iterable[tuple[str, str]]:
     for message in messages if isinstance(messages, list) else ():
         parts = message.get("parts") if isinstance(message, dict) else None
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict) and part.get("type") == "tool_call":
                 call_id = part.get("id")
                 if isinstance(call_id, str) and call_id:
-                    yield call_id
+                    yield call_id, _arguments(part.get("arguments"))
+
+
+def _arguments(stated: Any) -> str:
+    """A digest of arguments, whatever their spelling; "" without any, or where an exporter took them out."""
+    if isinstance(stated, str):
+        with contextlib.suppress(*JSON_ERRORS):
+            stated = msgspec.json.decode(stated)
+    if not isinstance(stated, str | dict) or not stated or stated == "__REDACTED__":
+        return ""
+    return hashlib.blake2b(msgspec.json.encode(stated, order="sorted"), digest_size=16).hexdigest()

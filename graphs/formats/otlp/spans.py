@@ -19,6 +19,7 @@ from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evalua
 from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark, is_of_trace
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
 from graphs.reading.documents import Place
+from graphs.reading.text_keys import ASKED, text_key
 from graphs.text import excerpt
 
 __all__ = ["NOTE", "Marks", "Note", "TracedSpan", "log_evaluation", "make_span", "otlp_span", "trace_id_of"]
@@ -54,6 +55,8 @@ class TracedSpan(Span):
       notes: its events that are events of the graph.
       links: marks of its links that are edges of the graph.
       release: the version of its service; "" without one.
+      asked: of a model call, digests of the arguments of the tool calls that it asked for, by their ids.
+      asks: whether a tool states its own.
     """
 
     known: bool = True
@@ -63,6 +66,8 @@ class TracedSpan(Span):
     notes: tuple[Note, ...] = ()
     links: tuple[Marks, ...] = ()
     release: str = ""
+    asked: dict[str, str] = msgspec.field(default_factory=dict)
+    asks: bool = False
 
 
 def trace_id_of(written: str | None, place: Place) -> str:
@@ -185,6 +190,8 @@ def make_span(
         named=what.named,
         decides=what.decides,
         emitted=what.emitted,
+        asked=what.asked,
+        asks=what.kind is Kind.TOOL and any(value and text_key(key) in ASKED for key, value in attributes.items()),
         call_id=what.call_id,
         stopped=chosen,
         unknown=what.unknown,

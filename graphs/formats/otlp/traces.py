@@ -79,6 +79,7 @@ def build(
         written = _write_stated(record, Tree(trace, list(spans), _FIELDS, Rules.STATED))
         record.repeated = sum(span.again for span in written.tree.spans.values())
     else:
+        _take_arguments(spans)
         for span in spans:
             _take_marks(span)
         if any(span.clock[0] < 0 for span in spans) and len({span.place.file for span in spans}) == 1:
@@ -171,6 +172,24 @@ def _state_edges(record: TraceRecord, tree: Tree) -> None:
 
 
 # By the conventions
+
+
+def _take_arguments(spans: list[TracedSpan]) -> None:
+    """Tell tool calls apart by the arguments with which model calls asked for them, where their own spans have none.
+
+    An id that stands for several arguments, as one that counts anew in each answer, tells nothing, unless one model
+    call beside the tool has it.
+    """
+    of: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
+    for span in spans:
+        for call_id, arguments in span.asked.items():
+            of["", call_id].add(arguments)
+            of[span.parent, call_id].add(arguments)
+    for span in spans if of else ():
+        if span.kind is Kind.TOOL and not span.asks:
+            beside = of.get((span.parent, span.call_id)) or of.get(("", span.call_id), set())
+            if len(beside) == 1:
+                (span.columns["content_ref"],) = beside
 
 
 def _take_marks(span: TracedSpan) -> None:
