@@ -40,17 +40,18 @@ MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
 _Tried = Mapping[EventType, tuple[tuple[str, ...], ...]]
+CAME_BACK = ("output", "outputs", "result", "observation")
+"""Keys of what a call gave, which no call says of itself."""
+_OF_CALLS = tuple(key for key in SAID if key not in (*CAME_BACK, "response", "output_response"))
 TRIED: _Tried = {
-    EventType.TOOL_CALL: (ASKED, SAID),
-    EventType.SPAWN: (ASKED, SAID),
+    EventType.TOOL_CALL: (ASKED, _OF_CALLS),
+    EventType.SPAWN: (ASKED, _OF_CALLS),
     EventType.TOOL_RESULT: (GAVE, SAID),
     EventType.RETURN: (GAVE, SAID),
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
 failed tries `FAILED` first."""
 _ASKED: _Tried = dict.fromkeys(TRIED, (ASKED,))
-CAME_BACK = ("output", "outputs", "result", "observation")
-"""Keys of what a call gave, which no call says of itself."""
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
@@ -71,7 +72,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
 
-    A tool call and a spawn show their arguments, behind `←` where they failed and state it why, a result and a return
+    A tool call and a spawn show their arguments, and no result that is an event, behind `←` where they failed and state it why, a result and a return
     what they gave, other events what they said, and what failed its error. An excerpt is "" where the record
     holds no text, where it holds several messages and names none of them, or where the file is no longer there.
 
@@ -333,7 +334,9 @@ class _Record:
         if errors := [text for text in wrong if text.strip()]:
             return (_error(errors[0]),)
         for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
-            texts = tuple(_below(value, keys, 0))
+            # A row of a table, or a native event, may be a call with what came of it, which is no event of its own.
+            both = keys is _OF_CALLS and (self._is_row or self._events)
+            texts = tuple(_below(value, SAID if both else keys, 0))
             if kind in TRIED and texts:
                 return texts
             if any(text.strip() for text in texts):

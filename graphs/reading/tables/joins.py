@@ -74,6 +74,7 @@ class Join:
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
+    of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
 
@@ -97,6 +98,8 @@ class Join:
             of the log.
         """
         join = cls(channel, {}, {}, ProblemLog(), {}, declared=outcomes or {})
+        files = [Path(table) for table in (rewards, groups) if isinstance(table, (str, os.PathLike))]
+        join.of_both = len(files) == 2 and files[0].absolute() == files[1].absolute()
         join._fill("reward", rewards, join.rewards, limits)
         join._fill("group", groups, join.groups, limits)
         return join
@@ -194,7 +197,9 @@ class Join:
                 self.problems.append(Problem(kind, name, line, column, shown, expected, trace, about=field))
         if columns:
             check_columns(field, name, columns)
-            self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
+            groups = (*near_columns("group", columns), TASK_KIND) if self.of_both else ()
+            others = [column for column in columns if column not in groups]
+            self.problems.extend(unread_columns(name, others) if field == "reward" else ())
         self.words |= outcomes.kept if outcomes is not None else {}
         for mixed in outcomes.problems() if outcomes is not None else ():
             self.problems.append(mixed)

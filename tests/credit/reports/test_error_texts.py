@@ -67,3 +67,25 @@ def test_the_text_of_what_failed_is_the_error(tmp_path: Path, name: str, stated:
 def test_every_format_whose_results_fail_is_tried() -> None:
     failing = {name for name, sample in SAMPLES.items() if "| status error" in sample.meaning}
     assert failing == set(WRITTEN)
+
+
+def test_a_result_is_no_text_of_its_call(tmp_path: Path) -> None:
+    """`ExportError: document lock held ← "lock"` stood there, whose log has no arguments."""
+    said = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "export",
+        "gen_ai.tool.call.result": '["lock"]',
+    }
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in said.items()]
+    span = {
+        "traceId": "0" * 31 + "1",
+        "spanId": "0" * 15 + "2",
+        "name": "execute_tool export",
+        "attributes": attributes,
+    }
+    span |= {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    for status, result in (({"code": 2, "message": SAID}, SAID), ({}, '["lock"]')):
+        log = {"resourceSpans": [{"scopeSpans": [{"spans": [span | {"status": status}]}]}]}
+        (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
+        traces = read(tmp_path / "log.jsonl")
+        assert event_texts(traces, np.arange(2), 200) == ["", result]

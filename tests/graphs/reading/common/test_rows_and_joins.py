@@ -406,6 +406,19 @@ def test_a_table_of_other_columns_is_read_where_one_each_may_be_meant(
     assert note.expected == f"columns `trace` and `{field}`: {said}" and not note.is_failure
 
 
+@pytest.mark.parametrize(("task", "left"), [("task", ""), ("group", ""), ("task", "judge")])
+def test_one_table_of_outcomes_and_tasks_has_no_column_that_the_other_option_reads(
+    task: str, left: str, log: Path, tmp_path: Path
+) -> None:
+    """ "`task` … not read" was told of a table that `--groups` read."""
+    table = tmp_path / "table.csv"
+    table.write_text(f"trace,{task},reward,task_kind{left and ','}{left}\n" + f"a,q,1,hard{left and ',1'}\n")
+    notes = [one.value for one in read(log, rewards=table, groups=table).problems if one.kind == "unread-columns"]
+    assert notes == ([repr(left)] if left else [])
+    (alone,) = [one.value for one in read(log, rewards=table).problems if one.kind == "unread-columns"]
+    assert "task_kind" in alone
+
+
 @pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])
 def test_odd_rewards_of_a_mapping(value: Any, log: Path) -> None:
     traces = read(log, rewards={"b": value})
