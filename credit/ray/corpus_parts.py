@@ -34,7 +34,8 @@ def validate(
     """Count what native logs hold on a Ray cluster, and sort groups into those with and without a training signal.
 
     The survey is that of `credit.reports.corpus.survey` on all traces at once. Its problems are the same, in another
-    order; a row that matches no trace is named without the ids of traces that are left, which only workers know.
+    order; a row that matches no trace is named without the ids of traces that are left, which only workers know, and a
+    note on the batch, as on groups over files, is one on each part.
     Nothing is written, so a run that was killed begins anew.
 
     Args:

@@ -33,6 +33,7 @@ def trace(name: str, task: str, outcome: float | None, length: int, model: str =
     ]
     rewards = {"format": 1.0} if outcome is None else {"team": outcome}
     made = {"trace_id": name, "task_id": task, "model": model, "events": events, "rewards": rewards}
+    made |= {"evidence": {"policy_version": 0}}  # files are of one step
     return json.dumps(made) + "\n"
 
 
@@ -97,6 +98,19 @@ def test_the_command_prints_what_one_process_prints(logs: Path) -> None:
     for plain in (one_json, many_json):
         plain["problems"] = sorted(map(str, plain["problems"]))
     assert many_json == one_json
+
+
+def test_a_note_on_the_batch_is_one_on_each_part(tmp_path: Path) -> None:
+    """The groups of a part are whole, so that each group over files is in the note of one part."""
+    for file in range(2):
+        rows = [trace(f"{group}-{file}-{i}", group, float(i), 2) for group in ("q", "r") for i in range(2)]
+        (tmp_path / f"{file}.jsonl").write_text("".join(rows).replace("policy_version", "cost"))
+    said = {
+        events: sorted(problem.value for problem in credit.ray.validate(tmp_path, events=events).problems)
+        for events in (1, 1_000_000)
+    }
+    end = ", in 2 files, and no step or policy_version is read"
+    assert said == {1: [f"'q'{end}", f"'r'{end}"], 1_000_000: [f"'q' and 1 other group{end}"]}
 
 
 def test_what_stands_in_the_place_of_outcomes_is_said_alike(tmp_path: Path) -> None:
