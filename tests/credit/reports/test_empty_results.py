@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import credit
+from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.leading_causes import leading_causes, told_causes
 from credit.reports.outcome_differences import EMPTY, outcome_differences
 from credit.reports.tool_calls import ToolCalls
+from credit.sides.chosen_sides import Sides
+from credit.sides.compare_sides import compare_sides
 from graphs.traces.batch import Traces
 
 HIT = '[{"case": 7}]'
@@ -103,3 +106,15 @@ def test_of_a_long_log_a_part_is_read_whatever_its_period(tmp_path: Path, monkey
     run = np.array([int(re.sub(r".*\.", "", name)) for name in traces.traces["trace"].to_pylist()])
     assert 22 <= empty.tells.sum() <= 26 and np.bincount(run[empty.tells]).min() >= 4
     assert len(empty.rows) == (run[empty.tells] % 2).sum()
+
+
+def test_a_side_on_which_a_tool_finds_nothing_more_often_is_told(tmp_path: Path) -> None:
+    traces = read(tmp_path, lambda task, run: "[]" if (run > 1 and task) or run == task == 0 else HIT, lambda _, run: 1)
+    side = np.array([int(name[-1] in "23") for name in traces.traces["trace"].to_pylist()])
+    found = compare_sides(traces, Sides(("old", "new"), side, ("old", "new")), trace_metrics(traces))
+    (one,) = found.empty
+    assert (one.tool, one.failed, one.calls, one.share.stands_out) == ("search", (1, 22), (24, 24), True)
+    assert "empty results per call of search" in found.changed()
+    assert found.by_tool().startswith(
+        "empty results per call, which have a test of their own: search 1 of 24 (4 %) to "
+    )
