@@ -31,7 +31,17 @@ from graphs.text import printable
 from graphs.traces.batch import Traces
 from graphs.traces.statuses import says_error, status_text
 
-__all__ = ["DEPTH", "REDACTED", "call_arguments", "command_of", "event_texts", "executed", "native_texts", "record_at"]
+__all__ = [
+    "DEPTH",
+    "REDACTED",
+    "call_arguments",
+    "command_of",
+    "event_texts",
+    "executed",
+    "native_texts",
+    "record_at",
+    "result_texts",
+]
 
 WINDOW = 1 << 24  # bytes of a file in which the record of one event must end, for an excerpt of it
 # Tried in turn: most records are short, and a line may hold those of many events.
@@ -51,6 +61,7 @@ TRIED: _Tried = {
 }
 """Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
 failed tries `FAILED` first."""
+_GAVE: _Tried = {EventType.TOOL_RESULT: (GAVE,)}
 _ASKED: _Tried = dict.fromkeys(TRIED, (ASKED,))
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage", "status"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
@@ -125,6 +136,11 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str | N
     said = list(_texts_of(traces, rows, limit, _ASKED))
     of_text = {text: None if text is None else executed(text) for text in set(said)}
     return [of_text[text] for text in said]
+
+
+def result_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str | None]:
+    """What results of tools gave, by their rows; None where the log does not say; "" or `[]` for nothing."""
+    return list(_texts_of(traces, rows, limit, _GAVE))
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str | None]:
@@ -453,7 +469,9 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
             for text in _strings(words[key], inside, depth + 1) if key in words else ():
                 found = True
                 yield text
-        if not found:
+        if not found and keys is GAVE and any(words.get(key) in ([], {}) for key in keys):
+            yield "[]"
+        elif not found:
             for word, inner in words.items():
                 if word not in ASIDE and word not in keys and isinstance(inner, dict | list):
                     yield from _below(_attributes(inner), keys, depth + 1)

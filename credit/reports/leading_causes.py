@@ -45,8 +45,8 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its loops
-        of other calls, its cut answers, how runs end, or who takes part.
+      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its empty
+        results, its loops of other calls, its cut answers, how runs end, or who takes part.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -183,7 +183,7 @@ def leading_causes(
     judged = judged_traces(traces, success_at)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     kinds = compared_kinds(traces, judged) if judged.both else None
-    every = list(_candidates(traces, calls))
+    every = list(_candidates(traces, calls, with_empty=judged.both))  # which alone are no sign of anything
     if kinds is not None and kinds.within:  # who takes part differs between tasks because these do
         every += _of_teams(traces, calls, lambda number: kinds.test(number[judged.rows])[3] < LEVEL)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
@@ -358,7 +358,7 @@ def _beyond_chance(
     return found, near
 
 
-def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
+def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterator[_Candidate]:
     """Causes that some trace has."""
     agent = np.asarray(traces.graph.agent_ids)[: traces.sizes.events]
     names: list[str] = traces.agents["name"].to_pylist()
@@ -384,6 +384,7 @@ def _candidates(traces: Traces, calls: ToolCalls) -> Iterator[_Candidate]:
         ("errors of model calls", "", alone[of_models], failing, none),
         ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
+        *([("empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
     )
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}

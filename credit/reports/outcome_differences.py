@@ -44,10 +44,13 @@ UNMENDED = "failed calls that never succeeded"
 OWNED = ("errors", UNMENDED, "retries", "loops")
 """What numbers are called of which it is asked whose they are."""
 
+EMPTY = "empty results"
+"""Of tools, as of a search that finds nothing."""
+
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
-FIRST = (*OWNED, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
+FIRST = (*OWNED, EMPTY, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
 
 MOSTLY = 0.8
@@ -584,7 +587,7 @@ def outcome_differences(
     found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
     left: list[tuple[str, tuple[int, int]]] = []
-    of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True))
+    of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True)) | {EMPTY: calls.empty.rows}
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     whole = kept & ~lacking[scored]
     form = traces.traces["format"].combine_chunks().dictionary_encode().indices.fill_null(-1)
@@ -825,6 +828,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
         yield "loops", calls.loop_counts()
+    if len(calls.empty.rows):
+        yield EMPTY, np.where(calls.empty.tells, count(calls.empty.rows), np.nan)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             yield what, np.where(tells, at >= 0, np.nan)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from credit.reports.call_loops import Loop, Steps, anew, covered, repeated
+from credit.reports.empty_results import EmptyResults, empty_results
 from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.outside_team import outside_team
@@ -146,6 +147,13 @@ class ToolCalls:
         """Calls after an error of their tool that may be retries, but for arguments that the log lacks."""
         found: list[int] = self.rows[self._retries[1]].tolist()
         return found
+
+    @functools.cached_property
+    def empty(self) -> EmptyResults:
+        """Results without an error that hold nothing."""
+        worked = ~(self.errors[self.results] | self.errors[self.calls])
+        results, of = np.unique(self.results[worked], return_index=True)
+        return empty_results(self._traces, results, self.tools[self.calls[worked][of]])
 
     def retry_counts(self) -> np.ndarray:
         """Retries of each trace, NaN where calls lack the arguments to tell: float [traces]."""

@@ -33,7 +33,7 @@ from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
 from credit.sides.task_kind_changes import task_kind_changes
-from credit.sides.tool_failures import tool_failures
+from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.traces.batch import Traces
@@ -118,6 +118,7 @@ def compare_sides(
         failures=failures,
         paid_elsewhere=paid_elsewhere,
         failing=failing,
+        empty=tuple(emptier_tools(traces, sides.side, calls, untold)),
         verdicts=verdicts,
         apart_in=apart_in,
         not_told=not_told,

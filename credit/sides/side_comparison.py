@@ -68,7 +68,7 @@ class SideComparison:
       not_told: of `apart`, why what models did cannot be told; "" where it can.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
-      failing: of each tool that both sides call, how many calls failed.
+      failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
       verdicts: how often each verdict is wrong.
       failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
@@ -95,6 +95,7 @@ class SideComparison:
     not_told: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
+    empty: tuple[ToolFailures, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
@@ -128,7 +129,8 @@ class SideComparison:
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
         told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
-        told["tools"] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in self.failing]
+        for name, of in (("tools", self.failing), ("empty_results", self.empty)):
+            told[name] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in of]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
         told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
         told |= {"hints": self.hints()}
@@ -172,6 +174,8 @@ class SideComparison:
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
+            wrong += [f"empty results per call of {printable(one.tool, 60)}"
+                      for one in self.empty if one.share.stands_out and one.share.rises == up]  # fmt: skip
             misled = [one for one in self.verdicts if one.stands_out]
             others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
             wrong += [one.name for one in misled
@@ -216,8 +220,8 @@ class SideComparison:
         return told
 
     def by_tool(self) -> str:
-        """Which tools fail more, or less, often beyond chance, with their counts; "" without any."""
-        return failing_tools(self.failing)
+        """Which tools fail, or give nothing, more or less often beyond chance, with their counts; "" without any."""
+        return "; ".join(filter(None, [failing_tools(self.failing), failing_tools(self.empty, "empty results")]))
 
     def by_verdict(self, *, certain: bool = False) -> str:
         """Which failures verdicts pass, and which successes they fail, or those that changed beyond chance; "" without

@@ -1,4 +1,4 @@
-"""Which tools fail more, or less, often on one side than on the other, whatever the sum of all errors does."""
+"""Which tools fail, or find nothing, more or less often on one side than on the other, whatever the sum of all does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from graphs.task_means import holm
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["ToolFailures", "failing_tools", "tool_failures"]
+__all__ = ["ToolFailures", "emptier_tools", "failing_tools", "tool_failures"]
 
 
 @dataclasses.dataclass(frozen=True)
 class ToolFailures:
-    """Calls of a tool that failed, of those that ended.
+    """Calls of a tool that failed, of those that ended; or that gave nothing, of those that worked.
 
     Attributes:
       tool: its name.
@@ -65,13 +65,36 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
       >>> [(one.tool, one.failed, one.calls) for one in found]
       [('web', (0, 1), (2, 2))]
     """
-    count, tools = traces.sizes.traces, traces.events["tool"]
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     failed = np.zeros(len(trace), bool)
     failed[calls.owners[calls.counted]] = True
     rows = calls.rows[(~calls.open | failed)[calls.rows] & has_statuses(traces)[trace[calls.rows]]]
+    return _of_tools(traces, side, calls, untold, rows, failed)
+
+
+def emptier_tools(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:
+    """The same of empty results, of tools that have some.
+
+    Args:
+      traces: what was read.
+      side, calls, untold: as of `tool_failures`.
+    """
+    trace, events = np.asarray(traces.graph.trace_ids), traces.sizes.events
+    empty, wrong = np.zeros(events, bool), np.zeros(events, bool)
+    empty[calls.owners[calls.empty.rows]] = True
+    wrong[calls.owners[calls.errors]] = True
+    rows = np.unique(calls.calls)
+    rows = rows[~wrong[rows] & calls.empty.tells[trace[rows]] & np.isin(calls.tools[rows], calls.tools[empty])]
+    return _of_tools(traces, side, calls, untold, rows, empty)
+
+
+def _of_tools(
+    traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray, rows: np.ndarray, failed: np.ndarray
+) -> list[ToolFailures]:
+    """`ToolFailures` of these calls, by which of all events `failed`."""
+    count, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)
     rows = rows[(side[trace[rows]] >= 0) & (calls.tools[rows] >= 0)]
-    names, tool = ranked(tools.take(rows).to_pylist())
+    names, tool = ranked(traces.events["tool"].take(rows).to_pylist())
     task, found = task_ids(traces), []
     for number, name in enumerate(names):
         of = rows[tool == number]
@@ -93,8 +116,9 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
     return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
 
 
-def failing_tools(found: Sequence[ToolFailures]) -> str:
-    """The tools whose share of failed calls differs beyond chance, with their counts; "" without any.
+def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
+    """The tools whose share of failed calls, or of empty results, differs beyond chance, with their counts; "" without
+    any.
 
     The shares by task, which are tested, stand beside counts that do not go their way.
     """
@@ -108,4 +132,4 @@ def failing_tools(found: Sequence[ToolFailures]) -> str:
             unlike = (after - before) * one.share.difference <= 0
             told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return f"failures per call, which have a test of their own: {'; '.join(told)}" if told else ""
+    return f"{what} per call, which have a test of their own: {'; '.join(told)}" if told else ""
