@@ -72,9 +72,10 @@ _TRACEBACK = "Traceback (most recent call last)"
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
 
-    A tool call and a spawn show their arguments, and no result that is an event, behind `←` where they failed and state it why, a result and a return
-    what they gave, other events what they said, and what failed its error. An excerpt is "" where the record
-    holds no text, where it holds several messages and names none of them, or where the file is no longer there.
+    A tool call and a spawn show their arguments, and no result that is an event of its own, behind `←` where they
+    failed and state it why, a result and a return what they gave, other events what they said, and what failed its
+    error. An excerpt is "" where the record holds no text, where it holds several messages and names none of them, or
+    where the file is no longer there.
 
     Examples:
       >>> import numpy as np
