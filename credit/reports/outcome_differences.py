@@ -129,7 +129,8 @@ class Difference:
         """What one failed trace has of it, beside the means; `kinds` are the names of failed and succeeded traces."""
         (bad, good), (first, second) = kinds, self.means()
         own = ("no", "yes")[value > 0] if self.what.startswith("traces ") else amount(value)
-        return f"{self.what[0].upper()}{self.what[1:]}: {own} in this {bad} trace, on average {first} in {bad} and {second} in {good} ones"
+        what = f"{self.what[0].upper()}{self.what[1:]}"
+        return f"{what}: {own} in this {bad} trace, on average {first} in {bad} and {second} in {good} ones"
 
     @property
     def worth_telling(self) -> bool:
@@ -666,7 +667,7 @@ def outcome_differences(
             if worst.p < LEVEL and not example[1]:
                 has = np.array([name == worst.name for name in names]) & below[took]
                 example = (
-                    f"{judged.kinds[0].capitalize()} trace with the model {printable(worst.name, 60)} of {printable(agent, 60)}",
+                    f"A {judged.kinds[0]} trace in which {printable(agent, 60)} has {printable(worst.name, 60)}",
                     every_id[int(of_any_task[took][has][0])],
                 )
     mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0])))
