@@ -97,6 +97,7 @@ def page(
     head = {"title": printable(title, 200), "overview": told, "explorer": explorer}
     room = max(LARGEST - len(_filled(head, []).encode()), ROOM)
     named = [one["trace"] for one in (*told["triage"]["endings"], *told["triage"]["suspects"])]
+    named.insert(0, told["differences"]["example"][1])
     rows, first = _in_order(findings.traces, [one["trace"] for one in told["traces"]], named)
     views = _views(findings, room, EXCERPTS if findings.text else (0,), rows, first, watch)
     explorer["held"] = sorted(views)
@@ -204,7 +205,9 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
         said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
         said |= {"Where it comes from:": f"{sides['origin']}."} if sides["origin"] else {}
         said |= {"But:": sides["caveats"]} if sides["caveats"] else {}
-    said |= {"Look first:": first} if (first := overview["triage"]["first"]) else {}
+    what, trace = overview["differences"]["example"] if overview["triage"]["unsure"] else ("", "")
+    first = " ".join(filter(None, [overview["triage"]["first"], trace and f"{what} ({trace})."]))
+    said |= {"Look first:": first} if first else {}
     said |= {f"{overview['differences']['name']}:": differing} if differing else {}
     lines = "".join(f"<p><b>{escape(name)}</b>{_told(text)}" for name, text in said.items())
     columns = ("trace", "outcome", "event", "agent", "why")

@@ -63,6 +63,7 @@ TOLD = {
     "lines",
     "comparison",
     "first",
+    "example",
 }
 SENTENCES = 4000
 """Characters of what is told of differences: a reader takes a sentence that ends in the middle for a whole one."""

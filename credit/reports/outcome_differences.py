@@ -129,6 +129,13 @@ class Difference:
         part = self.what.startswith("traces ")
         return apart((self.failed, self.succeeded), percent if part else amount, 0 if part else 3)
 
+    def example(self, value: float, kinds: tuple[str, str]) -> str:
+        """What one failed trace has of it, beside the means; `kinds` are the names of failed and succeeded traces."""
+        (bad, good), (first, second) = kinds, self.means()
+        own = ("no", "yes")[value > 0] if self.what.startswith("traces ") else amount(value)
+        what = f"{self.what[0].upper()}{self.what[1:]}"
+        return f"{what}: {own} in this {bad} trace, on average {first} in {bad} and {second} in {good} ones"
+
     @property
     def worth_telling(self) -> bool:
         """Whether it does, and by more than the digits of a sentence round away."""
@@ -155,6 +162,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
+      example: what a failed trace has of the first number that differs beyond chance, or else which model an agent has
+        in it that fails beyond chance more often, in words; and the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -211,6 +220,7 @@ class OutcomeDifferences:
     wider: tuple[int, int] = (0, 0)
     between: tuple[tuple[str, float, float], ...] = ()
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
+    example: tuple[str, str] = ("", "")
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -660,13 +670,26 @@ def outcome_differences(
         _by_model(names, below, stratum, of, within) for names, of in zip(stated, (system, one_system), strict=True)
     )
     mixed_of: list[tuple[str, Models]] = []
+    example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
         took = np.isin(of_any_task, [*used])
         names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
         if mixed := _by_model(names, below[took], stratum[took], system[took], within):
             mixed_of.append((agent, mixed))
+            worst = max((one for one in mixed if one.share >= 0), key=lambda one: one.share, default=None)
+            if worst and worst.p < LEVEL and not example[1]:
+                has = np.array([name == worst.name for name in names]) & below[took]
+                example = (
+                    f"A {judged.kinds[0]} trace in which {printable(agent, 60)} has {printable(worst.name, 60)}",
+                    every_id[int(of_any_task[took][has][0])],
+                )
     mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0] or [0.0])))
     parts, parts_within = _by_agent(traces, scored[told], ~failed[told], calls)
+    clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
+    for row in clear[:1]:
+        value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
+        at = int(np.nanargmax(value))
+        example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
@@ -676,6 +699,7 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
+        example=example,
     )  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def owners(
         ]
 
     def most(left: np.ndarray) -> list[Owner]:
-        if not ((second - first) * left).sum():
+        if abs(((second - first) * left).sum()) <= ROUNDING * ((first + second) * left).sum():
             return []
         pairs = found(left, True, True) if by_tool and by_agent else []
         return pairs or [

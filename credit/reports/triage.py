@@ -126,6 +126,11 @@ class Suspect:
     succeeded: int | None = None
     of_sides: tuple[int, ...] = ()
 
+    @property
+    def of_many(self) -> bool:
+        """Whether several traces have one of the same cause, also where each event is named."""
+        return max(self.traces, (self.failed or 0) + (self.succeeded or 0)) > 1
+
 
 class Leading(Protocol):
     """What went wrong most: the fields of `LeadingCause` that are as those of a `Suspect`, whose `why` is `words`."""
@@ -174,8 +179,8 @@ class Triage:
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
     called as `kinds`; None where these are not of both. `sure`: behind so many events none is of a cause that is surely
-    more common in failed ones. `within`: they are compared within tasks. `sides` are how many traces each side has;
-    empty without sides.
+    more common in failed ones. `unsure`: none of any is, nor is another cause known. `within`: they are compared within
+    tasks. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -189,18 +194,23 @@ class Triage:
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
     sure: int = 0
+    unsure: bool = False
     within: bool = False
     sides: tuple[int, ...] = ()
 
     def look_first(self) -> str:
-        """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early."""
+        """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
+        surely more common in failed traces, where none is."""
         if self.quiet and not self.endings:
             return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
-        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet]) if self.quiet else ""
+        none = f"o error, loop or end is more common in {self.kinds[0]} traces than chance allows."
+        if not self.quiet:
+            return f"n{none}" if self.unsure else ""
+        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[f"N{none}"] * self.unsure])
 
     def commonness(self) -> str:
         """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
-        if not any(one.traces > 1 for one in self.suspects) or self.quiet.endswith(TOKENS):
+        if not any(one.of_many for one in self.suspects) or self.quiet.endswith(TOKENS):
             return ""
         if self.failed is None:
             return "The more serious causes come first, however many traces have them"
@@ -293,6 +303,7 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sure=sure,
+        unsure=bool(suspects) and suspects[0].failed is not None and not (sure or leading),
         within=judged.both and compared.within,
         sides=of_sides(np.arange(traces.sizes.traces), side),
     )

@@ -7,8 +7,9 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "STARRED_SIDES", "same_in_all"]
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "STARRED_SIDES", "WALL_CLOCK", "same_in_all"]
 
+WALL_CLOCK = "wall_clock"
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
 ASKED = {
@@ -20,7 +21,7 @@ ASKED = {
     "input_tokens": "tokens read",
     "errors": "errors",
     "ended_early": "early ends",
-    "wall_clock": "seconds of wall clock",
+    WALL_CLOCK: "seconds of wall clock",
 }
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
 OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")

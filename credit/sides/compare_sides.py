@@ -12,10 +12,10 @@ from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_metrics import OF_CREDIT
 from credit.reports.owners import owned_events, owners
 from credit.reports.tasks import task_ids
-from credit.reports.tool_calls import ToolCalls
+from credit.reports.tool_calls import ToolCalls, call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, same_in_all
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
 from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
@@ -39,8 +39,6 @@ from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_sides"]
-
-WALL_CLOCK = "wall_clock"
 
 
 def compare_sides(
@@ -80,7 +78,7 @@ def compare_sides(
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
     known = np.isfinite(success)
-    events, seconds = owned_events(calls), np.zeros(0)
+    events, seconds = owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}, np.zeros(0)
     if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
         seconds = TeamFacts(traces).durations.event
         events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))

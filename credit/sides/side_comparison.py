@@ -15,7 +15,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES, WALL_CLOCK
 from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -36,7 +36,8 @@ MOST_WORDS = 25
 CAVEATS = 3
 """Caveats beside that answer; all of them stand with the sides."""
 LEAST_SHARE = 0.05
-"""Share of a difference from which an agent's part of it is told."""
+"""Share of a difference from which an agent's part of it is told, and of a mean from which a lead is told whose its
+change is."""
 LEAST_CACHED = 0.1
 """By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 MOST_TASKS = 3
@@ -293,7 +294,10 @@ class SideComparison:
         chance = "" if row.worth_telling else f", {row.in_short()}"
         head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
         split: set[int] = set()
-        told = sorted((place for place in range(named) if _why(parts[place])), key=lambda at: not parts[at].of_models)
+        told = sorted(
+            (place for place in range(named) if _why(parts[place])),
+            key=lambda at: (not parts[at].stands_out, not parts[at].of_models),
+        )
         for place in told:
             for fewer in range(named, max(place, *split, 0), -1):  # what another model does, before the least agents
                 if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
@@ -314,11 +318,19 @@ class SideComparison:
             of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(rest), whole)}")
         return ", ".join(of)
 
-    def by_owner(self) -> str:
-        """Whose errors, loops and seconds changed beyond chance, with the means of the owner; "" for nobody."""
+    def by_owner(self, *, of_seconds: bool | None = None, least: float = 0.0) -> str:
+        """Whose errors, loops, calls and seconds changed beyond chance, with the means of the owner; "" for nobody.
+
+        `of_seconds`: of seconds alone, or of all others; None for all. `least`: by which part of its mean a number has
+        changed where it is told.
+        """
         told: dict[tuple[str, bool], str] = {}
         more: dict[tuple[str, bool], list[str]] = {}
         for row in self.rows:
+            if of_seconds not in (None, row.metric == WALL_CLOCK):
+                continue
+            if abs(row.difference) < least * max(abs(row.first), abs(row.second)):
+                continue
             key = (whose := row.owners.told()), row.metric in OWNED
             name = _name(row.metric)
             if key in told:
@@ -332,13 +344,14 @@ class SideComparison:
 
     def origin(self) -> str:
         """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
-        a lead, or why not of money; "" without any."""
+        a lead, or why not of money; seconds last; "" without any."""
         name, why = self._uncosted()
+        owned = self.by_owner(of_seconds=False, least=LEAST_SHARE)
         return "; ".join(
             [
-                *filter(None, [self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(certain=True)]),
+                *filter(None, [self.by_team(), owned, self.by_tool(), self.by_verdict(certain=True)]),
                 *([f"{name.replace('_', ' ')} is not told, as {why}"] if name else []),
-                *filter(None, [self.by_agent(certain=True)]),
+                *filter(None, [self.by_agent(certain=True), self.by_owner(of_seconds=True, least=LEAST_SHARE)]),
             ]
         )
 
@@ -418,7 +431,8 @@ class SideComparison:
         said += [f"{bound[0].upper()}{bound[1:]}." for bound in bounds if bound]
         alone = f": {alone}" if (alone := self._alone()) else ""
         parts = [f"{word} ({printable(name, 60)})" for word, name in self.apart_in.items()][:MOST_TOLD]
-        said += [f"The sides differ in {' and '.join(parts)}, too{alone}."] * bool(parts)
+        within = [f"; {one}" for one in self.apart if self.judged and one.startswith(f"{self.judged} within each ")]
+        said += [f"The sides differ in {' and '.join(parts)}, too{alone}{''.join(within[:1])}."] * bool(parts)
         said += [f"{whole[0].upper()}{whole[1:]}."] if (whole := self._whole()) else []
         unread = sum(row.traces for row in self.unread)
         said += [f"{counted(unread, 'trace')} with an outcome {'were' if unread > 1 else 'was'} not read."] * bool(

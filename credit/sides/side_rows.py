@@ -100,7 +100,7 @@ class SideDifference:
       same_as: the first metric whose numbers are these on a straight line (`fact_of`), so that both are one test;
         "" without.
       untold: how many traces of each side are of no known task (`untold_tasks`); they are in `asked` and `refused`.
-      owners: of errors and loops that stand out, whose the difference is, in these means.
+      owners: of errors, loops, tool calls and seconds that stand out, whose the difference is, in these means.
       least_rest, most_rest: of `FIRST`, both means if all traces without an outcome had the least or the greatest of
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.

@@ -201,10 +201,12 @@ def summary(
         of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
         of_verdicts += [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
         print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
+        what, example = differences.example if differences and result.unsure else ("", "")
         if not result.quiet:
-            _print_first(console, result, given_inputs(ctx), ids)
+            _print_first(console, result, given_inputs(ctx), ids, example)
         if differences is not None:
-            _print_differences(console, differences)
+            show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
+            _print_differences(console, differences, [f"{what}:", f"run: {show}"] if example else [])
         if shown:
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
@@ -214,7 +216,7 @@ def summary(
         costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids))])
         if result.quiet:
-            _print_first(console, result, given_inputs(ctx), ids)
+            _print_first(console, result, given_inputs(ctx), ids, example)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [TO_LABEL] if unscored else []
@@ -271,7 +273,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     return table
 
 
-def _print_differences(console: Console, found: OutcomeDifferences) -> None:
+def _print_differences(console: Console, found: OutcomeDifferences, example: list[str]) -> None:
     lines = found.comparison()
     if not lines:
         return
@@ -295,6 +297,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     for line in found.same():
         console.print(words(line), soft_wrap=True)
     explain(console, table, *found.terms())
+    for line in example:
+        console.print(words(line), soft_wrap=True)
     console.print()
 
 
@@ -330,14 +334,14 @@ def _print_suspects(
     from rich.cells import cell_len
     from rich.text import Text
 
-    many = any(suspect.traces > 1 for suspect in suspects)
+    several, many = (any(count) for count in zip(*((one.traces > 1, one.of_many) for one in suspects), strict=True))
     single = len({suspect.trace for suspect in suspects}) == 1 and not many  # its id is in the command below
     scored = any(suspect.outcome is not None for suspect in suspects)
     places = [("trace", 14), ("##", 5), ("agent", 16)][single:]
     if scored and not single:
         places.insert(1, ("#outcome", 7))
     if many:
-        places.append(("#traces", 6))
+        places += [("#traces", 6)] * several
         places += [(f"#{name}", len(name)) for name in kinds] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
@@ -347,7 +351,14 @@ def _print_suspects(
         of_trace = [] if single else [trace, outcome] if scored else [trace]
         tool = suspect.tool  # cut where its name is long, so that the reason fits
         why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
-        rows.append([*of_trace, str(suspect.position), suspect.agent, *(_common(suspect, counts) if many else [])])
+        rows.append(
+            [
+                *of_trace,
+                str(suspect.position),
+                suspect.agent,
+                *(_common(suspect, counts)[not several :] if many else []),
+            ]
+        )
         texts.append((why, suspect.text))
     # Cut again, an id would be that of several.
     wide = [max(map(cell_len, (name.strip("#"), *cells))) for (name, _), *cells in zip(places, *rows, strict=True)]
@@ -380,8 +391,9 @@ def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 
-def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str]) -> None:
-    """Print the events to look at first, and the command that shows them."""
+def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str], example: str = "") -> None:
+    """Print the events to look at first, and the command that shows them; none where no cause is sure, and a trace is
+    an `example` of what is."""
     if result.quiet or result.suspects:
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
@@ -391,6 +403,7 @@ def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[
         if result.commonness():
             console.print(words(result.commonness(), "dim"), soft_wrap=True)
         first = result.suspects[0]
+    if result.suspects and not (result.unsure and example):
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"The first one, event {first.event} of trace {first.trace}:"), soft_wrap=True)
         console.print(words(f"run: {command}"), soft_wrap=True)

@@ -84,7 +84,7 @@
   const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
     some ? [tokens.total == null ? null : `${sum(tokens)} tokens generated`, read.total == null ? null : `${sum(read)}${tokens.total == null ? " tokens" : ""} read`].filter(Boolean).join(" and ") : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const [worst] = triage.suspects, { causes } = triage, [opening, differing] = differences.opening;
+  const [worst] = triage.suspects, { causes } = triage, [what_differs, example] = differences.example, [opening, differing] = differences.opening;
   const told_above = causes.length && worst && worst.trace === causes[0].trace && worst.event === causes[0].event;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   document.getElementById("lead").append(...[
@@ -95,8 +95,8 @@
     sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
     ...listed("But:", sides ? sides.caveats : []),
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, asked.again && ` ${sentence(asked.again)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
-    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
+    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(triage.unsure ? (example ? [`${ended(what_differs)} `, opener(example, undefined, "Show it")] : []) : worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}${worst.failed || worst.succeeded ? `: ${triage.kinds.map((kind, i) => `${[worst.failed, worst.succeeded][i]} of ${[triage.failed, triage.succeeded][i]} ${kind}`).join(" and ")} ones` : ""}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
     ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,

@@ -613,7 +613,9 @@ def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     read = " ".join(printed.split())  # rich 13 has a column less than rich 15, and breaks lines elsewhere
     assert read.count(error) == 4 and "error of execute_b" in read
     head, row = printed.splitlines()[1:3]
-    assert columns == "50" or (head.split()[:5] == ["trace", "outcome", "#", "agent", "why"] and row.split()[2] == "2")
+    assert columns == "50" or (
+        head.split()[:5] == ["trace", "outcome", "#", "agent", "failed"] and row.split()[2] == "2"
+    )
 
 
 @pytest.mark.parametrize("columns", [50, 80, 120, 200])

@@ -292,6 +292,22 @@ def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Pa
     assert "cached_part" not in {row["metric"] for row in sides["differences"]}
 
 
+def test_why_an_agent_s_money_changed_beyond_chance_is_told_before_that_of_others() -> None:
+    """`coordinator +0.158*` had no reason, as a model of another that hardly moved money took the room."""
+    amounts = {"lead": 0.158, "extractor": -0.017, "analyst": -0.003, "redliner": -0.002, "qa": -0.001}
+    parts = [AgentDifference(name, 0.2, 0.2 + amount, amount, ([], [])) for name, amount in amounts.items()]
+    parts[0] = dataclasses.replace(parts[0], cached=(0.8, 0.0), stands_out=True)
+    parts[1] = dataclasses.replace(parts[1], models=(["large"], ["large", "mini"]), of_models=-0.0175, of_tokens=0.0005)
+    row = SideDifference("money", 1.0, 1.135, 0.135, None, None, 0.9, 0.001, None, 9, (9, 9), True, 9, {}, (9, 9))
+    sides = Sides(("x", "y"), np.array([0, 1]), ("x", "y"))
+    within = "success within each model (extractor: large 0.781 to 0.683 in 35 tasks, within chance)"
+    apart_in = {"the model of an agent": "extractor: mini"}
+    found = SideComparison(sides, [row], [], [], np.zeros(2), agents={"money": tuple(parts)}, judged="success",
+                           apart=(within,), apart_in=apart_in)  # fmt: skip
+    assert "lead +0.158* (80 % to 0 % of reads cached), extractor -0.017" in found.origin()
+    assert f"The sides differ in the model of an agent (extractor: mini), too; {within}." in found.caveats()
+
+
 def test_an_agent_that_did_not_act_in_killed_runs_has_the_same_model(tmp_path: Path) -> None:
     """Killed runs of the new side had no reviewer, and the sides were said to differ in its model."""
     lines, sides = [], ["trace,side"]

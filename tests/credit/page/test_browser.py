@@ -689,7 +689,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "success).",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock. "
         "9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
-        "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
+        "Look first: no error, loop or end is more common in failed traces than chance allows.",
         "What differs: Within tasks, failed and succeeded traces have the same length, agents, errors, tools and ends: "
         "nothing to compare there.",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -142,3 +143,22 @@ def test_where_seconds_went_is_told(tmp_path: Path) -> None:
     after = timed(tmp_path, lambda side, agent: (12 * side if agent == "west" else 0, 10))
     assert "up: seconds of wall clock" in after.changed()
     assert "seconds" not in after.by_owner(), "one search after the other takes no longer, all together"
+
+
+def test_a_lead_reads_which_calls_are_gone_and_not_of_seconds_that_hardly_changed(tmp_path: Path) -> None:
+    """`Where it comes from` began with 1.3 s of 74 s, and did not have the tool that nobody called any more."""
+    lines, rng = [], np.random.default_rng(0)
+    for i in range(40):
+        end, events = 100 - 2 * (i % 2) + rng.uniform(0, 0.1), []
+        for at, tool in enumerate(("search", "lookup")[: 2 - i % 2]):
+            call = {"type": "tool_call", "agent": "lead", "tool": tool, "status": "ok"}
+            events += [call | {"id": f"{tool}c", "t": at}, call | {"id": f"{tool}r", "type": "tool_result", "t": at}]
+        events += [{"id": "end", "type": "message", "agent": "writer", "t": end}]
+        edges = [{"src": one["id"], "dst": two["id"], "type": "causal"} for one, two in itertools.pairwise(events)]
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": events, "edges": edges, "rewards": {}})
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = credit.read(log)
+    side = Sides(("v1", "v2"), np.arange(40) % 2, ("v1", "v2"))
+    found = compare_sides(traces, side, with_costs(traces, trace_metrics(traces)))
+    assert found.origin() == "tool calls of a trace 2 to 1, mostly of tool lookup by lead (1 to 0)"
+    assert any(line.startswith("Seconds of wall clock of a trace 100 to 98") for line in found.lines())

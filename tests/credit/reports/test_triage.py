@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.page.findings import Findings
+from credit.page.html import page as page_of
+from credit.page.overview import overview
 from credit.reports.leading_causes import leading_causes
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -295,3 +300,31 @@ def test_a_few_pairs_do_not_turn_the_order_of_causes(tmp_path: Path) -> None:
         map(json.loads, causes_log([(1, 0.0, "rare", False), (1, 1.0, "rare", False)]).splitlines()))]  # fmt: skip
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert [one.tool for one in triage(read(log)).suspects] == ["often", "rare"]
+
+
+def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path) -> None:
+    """An error of 33 % of failed and 33 % of succeeded traces stood first, and the skipped tool had no example."""
+    log, lines = tmp_path / "log.jsonl", []
+    for i in range(48):
+        won, skipped = float(i % 2), i % 8 == 0 or i % 8 == 2
+        line = json.loads(causes_log([(1, won, "docs" if i % 6 < 2 else "", False)]))
+        if not skipped:
+            line["events"][:0] = [{"id": "d", "type": "tool_call", "t": 0, "tool": "lookup", "agent": "a"}]
+        lines.append(line | {"trace_id": f"t{i}", "task_id": f"q{i // 8}"})
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = read(log)
+    found, differing = triage(traces), outcome_differences(traces)
+    assert (found.unsure, found.sure, found.suspects[0].failed, found.suspects[0].succeeded) == (True, 0, 8, 8)
+    assert found.look_first() == "no error, loop or end is more common in failed traces than chance allows."
+    assert differing.example == (
+        "Calls of lookup: 0 in this failed trace, on average 0.5 in failed and 1 in succeeded ones", "t0"
+    )  # fmt: skip
+    for more in ((), ("--all",)):
+        printed = CliRunner().invoke(cli, ["summary", str(log), *more]).output
+        assert "The first one" not in printed and "33 %" in printed
+        assert f"succeeded ones:\nrun: credit show {log} --trace t0\n" in printed
+        assert re.search(r"agent +(traces +)?failed +succeeded +why", printed)
+    told = overview(Findings.of(traces, {}))
+    assert told["triage"]["unsure"] and told["differences"]["example"] == [*differing.example]
+    assert "<b>Look first:</b> no error, loop or end is more" in (page := page_of(Findings.of(traces, {}))[0])
+    assert f"{differing.example[0]} (t0).</p>" in page
