@@ -303,7 +303,7 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sure=sure,
-        unsure=bool(suspects) and suspects[0].failed is not None and not (sure or leading),
+        unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
         within=judged.both and compared.within,
         sides=of_sides(np.arange(traces.sizes.traces), side),
     )

@@ -92,7 +92,7 @@
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
     ...listed("What went wrong most:", causes.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
-    sides && sides.origin ? said("Where it comes from:", ended(sides.origin)) : null,
+    sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, asked.again && ` ${sentence(asked.again)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
     triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(triage.unsure ? (example ? [`${ended(what_differs)} `, opener(example, undefined, "Show it")] : []) : worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,

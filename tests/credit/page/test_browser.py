@@ -693,6 +693,10 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What differs: Within tasks, failed and succeeded traces have the same length, agents, errors, tools and ends: "
         "nothing to compare there.",
     ]
+    won = [one | {"status": "ok"} if "status" in one else one for one in records[1]["events"]]
+    sure = read(tmp_path, [records[0], records[1] | {"events": won}, records[2]])
+    (look,) = (one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(sure, {})) if "Look" in one)
+    assert look.endswith("({}). It happened in 2 traces: 2 of 2 failed and 0 of 1 succeeded ones. Show it")
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",

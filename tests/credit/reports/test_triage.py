@@ -328,3 +328,17 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     assert told["triage"]["unsure"] and told["differences"]["example"] == [*differing.example]
     assert "<b>Look first:</b> no error, loop or end is more" in (page := page_of(Findings.of(traces, {}))[0])
     assert f"{differing.example[0]} (t0).</p>" in page
+
+
+def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else_differs(tmp_path: Path) -> None:
+    """Nothing stood out, and no command showed a trace with the model of an agent that failed in nearly all of them."""
+    lines = []
+    for i in range(96):
+        small = i % 4 == 3
+        models = {"lead": "big", "worker": "small" if small else "big"}
+        events = [{"id": name, "type": "message", "agent": name, "t": 0, "model": of} for name, of in models.items()]
+        rewards = {"team": float(i % 3 > 0 and not small)}
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [], "rewards": rewards})
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    printed = CliRunner().invoke(cli, ["summary", str(log)]).output
+    assert f"A failed trace in which worker has small:\nrun: credit show {log} --trace t3\n" in printed
