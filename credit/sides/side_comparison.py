@@ -558,8 +558,10 @@ class SideComparison:
         twice = f"×2: {second} has twice what {first} has"
         few = f"fewer than {LEAST_TASKS} shared tasks, or traces of a side in these"
         few = few if any(row.paired for row in self.rows) else f"fewer than {LEAST_TASKS} tasks of a side"
+        some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
         return [
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
+            *[(f"tasks: {some}", f"{some}: these differ, and typical × is of these alone")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
             ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),

@@ -231,6 +231,11 @@ class SideDifference:
         few = self.differing is not None and self.differing < LEAST_TASKS
         return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
 
+    @property
+    def is_of_some(self) -> bool:
+        """Whether its ratio is of the tasks that differ, and others are alike."""
+        return self.ratio is not None and self.differing is not None and self.differing < self.tasks
+
     def told(self) -> str:
         """Both means, and why they say less than they seem to."""
         why = self.why()
@@ -240,6 +245,8 @@ class SideDifference:
             # A few large tasks move means.
             but = "" if alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
             place = "in the typical task" if self.paired else "by geometric means over tasks"
+            if self.is_of_some:
+                place = f"in the typical one of {self.differing} tasks that differ, of {self.tasks}"
             times = f" ({but}×{short(self.ratio.value)} {place})"
         return f"{first_to_second(self.first, self.second)}{times}" + (f": {why}" if why else "")
 
@@ -273,7 +280,8 @@ class SideDifference:
                 return f"not sure, since {self._missing} are missing"
             if self.low is None or self.high is None:
                 return self.why()
-            return f"undecided ({self.low:+z.3g} to {self.high:+z.3g})"
+            corrected = " after correction" if self.low > 0 or self.high < 0 else ""
+            return f"undecided{corrected} ({self.low:+z.3g} to {self.high:+z.3g})"
         return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
 
     @property

@@ -241,11 +241,12 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         elif row.ratio is not None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             interval = f"{of} ×{ratio} ({low} to {high})"
-        seen = amount(row.seen) if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
+        seen = "" if row.seen is None else amount(row.seen)
+        seen = seen if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
         numbers = [*apart((row.first, row.second), amount, 3), _signed(row.difference), interval]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
-        tasks = f"{row.tasks}{' shared' if row.paired else ''}"
+        tasks = f"{f'{row.differing} of ' if row.is_of_some else ''}{row.tasks}{' shared' if row.paired else ''}"
         table.add_row(words(row.name), *numbers, row.mark, seen, tasks)
 
     shown = found.shown()
