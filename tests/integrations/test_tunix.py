@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,9 +25,10 @@ from tunix.rl.grpo import grpo_learner
 from tunix.rl.rollout import base_rollout
 from tunix.tests import test_common
 
-from credit.integrations import RowAdvantages
+from credit.integrations import MissingColumnWarning, RowAdvantages
 from credit.integrations.tunix import (
     HOOKS,
+    NAMES,
     TRAINER,
     CreditAgenticLearner,
     estimator,
@@ -189,6 +191,9 @@ def test_a_team_gets_advantages_for_each_turn() -> None:
     assert got[0].tolist() == pytest.approx([2 / 3 / planner] * 2 + [0, 0.5 / worker, 0, 0], abs=TOLERANCE)
     assert got[1].tolist() == pytest.approx([-1 / 3 / planner, 0, -0.5 / worker, -0.5 / worker, 0, 0], abs=TOLERANCE)
     assert got[2].tolist() == pytest.approx([-1 / 3 / planner] * 2 + [0] * 4, abs=TOLERANCE)
+    unnamed = [trajectory(float(i), [1, 0, 1]) for i in range(2)]
+    with pytest.warns(MissingColumnWarning, match=f"needs the column 'agent'.*{re.escape(NAMES)}"):
+        team_learner("dr_mas")._process_results(unnamed, mode=rl_cluster.Mode.TRAIN, expected_step=0)
 
 
 def test_prompts_of_one_micro_batch_are_groups_of_their_own() -> None:

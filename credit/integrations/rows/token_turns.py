@@ -38,8 +38,10 @@ def named_turns(wrote: np.ndarray, messages: Sequence[Mapping[str, Any]]) -> tup
 
 def rows_of_turns(
     turns: Sequence[tuple[np.ndarray, list[str]]], width: int
-) -> tuple[np.ndarray, list[str], list[int], np.ndarray]:
+) -> tuple[np.ndarray, list[str] | None, list[int], np.ndarray]:
     """Rows of conversations: of each its conversation, agent and turn; and the row of each token, the last for none.
+
+    Agents are None where no turn has a name: a column would say that all are one agent's.
 
     Args:
       turns: of each conversation, as of `named_turns`.
@@ -64,4 +66,5 @@ def rows_of_turns(
         sample += [i] * count
         names += agents or [""]
         number += range(count)
-    return np.array(sample, np.int64), [name or "agent" for name in names], number, of_token
+    of_rows = [name or "agent" for name in names] if any(named) else None
+    return np.array(sample, np.int64), of_rows, number, of_token
