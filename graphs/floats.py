@@ -263,4 +263,8 @@ def shortest(numbers: np.ndarray) -> np.ndarray:
       >>> float(number), shortest(np.array([number])).tolist()
       (0.015407999977469444, [0.015408])
     """
-    return numbers.astype(str).astype(np.float64) if numbers.dtype == np.float32 else numbers
+    if numbers.dtype != np.float32:
+        return numbers
+    short = numbers.astype(str).astype(np.float64)
+    # The shortest decimal of the largest number lies above it, where a reader would find none of single precision.
+    return np.where(np.abs(short) > np.finfo(np.float32).max, numbers.astype(np.float64), short)
