@@ -19,8 +19,8 @@ ERRORS = (
 FINE = ("ok", "okay", "success", "successful", "succeeded", "passed", "complete", "completed", "done", "finished", "0")
 """Statuses behind which nothing is an error, as in `ok: 0 errors`, such as HTTP's codes below 400."""
 
-# "err" counts as a word alone, since "deferred" has it.
-_WRONG = "(?:" + "|".join(word.replace(" ", ".?") for word in ERRORS) + "|(?<![a-z])err(?![a-z]))"
+# "err" and "fail" count as words alone, since "deferred" and "failover" have them.
+_WRONG = "(?:" + "|".join(word.replace(" ", ".?") for word in ERRORS) + "|(?<![a-z])(?:err|fail)(?![a-z]))"
 _ERROR = re.compile(rf"{_WRONG}[\w-]*", re.IGNORECASE)
 _BEFORE = re.compile(r"\A.*[^\w-]", re.DOTALL)
 _NONE = re.compile(

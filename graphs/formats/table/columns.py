@@ -71,14 +71,16 @@ def is_named(ours: str) -> bool:
 
 
 def text_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """Of `columns` those of texts, which the reader leaves in the file and `Traces.text_columns` keeps the names of.
+    """Of `columns` those of texts, which the reader leaves in the file and `Traces.text_columns` keeps the names of;
+    and those that are called as a text is and are none, as an outcome in `result`.
 
     Examples:
-      >>> text_columns({"trace": "run", "arguments": "tool_params"})
-      {'arguments': 'tool_params'}
+      >>> text_columns({"trace": "run", "arguments": "tool_params", "reward": "result"})
+      {'arguments': 'tool_params', 'reward': 'result'}
     """
     others = {ours: theirs for ours, theirs in columns.items() if ours not in KNOWN and not is_named(ours)}
-    return {text_key(ours): theirs for ours, theirs in others.items() if is_text_key(ours)}
+    none = {ours: theirs for ours, theirs in columns.items() if ours not in others and theirs and is_text_key(theirs)}
+    return {text_key(ours): theirs for ours, theirs in others.items() if is_text_key(ours)} | none
 
 
 def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

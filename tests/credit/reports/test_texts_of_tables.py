@@ -90,3 +90,17 @@ def test_a_column_of_errors_is_the_text_of_what_failed(name: str, tmp_path: Path
         for status in ("error", "ok")
     ]
     assert event_texts(read(table(tmp_path, "csv", rows)), np.arange(2), 200) == [WHY, ""]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["result", "output", "message"])
+def test_an_outcome_is_no_text_of_its_rows_whatever_its_column_is_called(name: str, form: str, tmp_path: Path) -> None:
+    """An outcome in a column `result` stood as what each agent had said, so that all of them repeated one another."""
+    rows: list[dict[str, object]] = [
+        {"trace": f"t{i}", "group": "q", "type": kind, name: float(i), "text": "hello"}
+        for i in range(2)
+        for kind in ("message", "tool_result")
+    ]
+    traces = read(table(tmp_path, form, rows), columns={"reward": name})
+    assert traces.reward[:2].tolist() == [0.0, 1.0]
+    assert not {"0.0", "1.0"} & {*event_texts(traces, np.arange(4), 200)}

@@ -14,11 +14,11 @@ from graphs.traces.statuses import ERRORS, FINE, says_error, says_fine, status_t
 _WRONG = """HTTP 429: Too Many Requests|429 Too Many Requests|HTTP 500|http_503|HTTP/1.1 502 Bad Gateway|rate_limited
 status_code=503|status: 404|503|503: upstream|throttled|ThrottlingException|canceled|CANCELLED|aborted|killed|OOMKilled
 quota exceeded|RESOURCE_EXHAUSTED|DEADLINE_EXCEEDED|Rate limited|failed: 0 errors|3 errors, 0 failed|10 errors
-error: no errors found|timed out|timed_out|err|tool err: 5|usage_limit_exceeded|no answer: timeout
+error: no errors found|timed out|timed_out|err|fail|tool err: 5|usage_limit_exceeded|no answer: timeout
 error: column cust_id does not exist"""
 _FINE = """ok|OK|200|HTTP 200|201 Created|status_code=204|completed without errors|no error|no_error|no errors
 0 errors|0 errors, 0 failed|zero failures|not rejected|without any errors|NO_ERROR|success|completed|0"""
-_NEITHER = "running|deferred|declined|not found|450 rows|fetched 500 rows|took 500 ms|1404|500ms"
+_NEITHER = "running|deferred|failover|declined|not found|450 rows|fetched 500 rows|took 500 ms|1404|500ms"
 WRONG, FINE_ONES, NEITHER = (listed.replace("\n", "|").split("|") for listed in (_WRONG, _FINE, _NEITHER))
 
 
