@@ -92,7 +92,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """The finding in a word or two. "not found" is said of no fault that single traces show."""
+        """The finding in a word or two; of a fault that only single traces show, the number of these traces."""
         if self.found is None:
             return "cannot tell"
         single = f"in {counted(self.alone, 'trace')}" if self.alone else "not found"

@@ -351,7 +351,7 @@ class _Record:
         if errors := [text for text in wrong if text.strip()]:
             return (_error(errors[0]),)
         for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
-            # A row of a table, or a native event, may be a call with what came of it, which is no event of its own.
+            # A row of a table and a native event may hold a call and its result. The result is then no event.
             both = keys is _OF_CALLS and (self._is_row or self._events)
             texts = tuple(_below(value, SAID if both else keys, 0))
             if kind in TRIED and texts:
@@ -361,14 +361,14 @@ class _Record:
         return ()
 
     def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str | None:
-        """What the record says of an event, why it failed first; None where it says nothing of its own."""
+        """The text of an event. Why it failed stands first. None: the record has no text of this event."""
         said, why = self.said(event, kind, shared, failed)
         if why and self._tried is TRIED:
             return " ← ".join(filter(None, (why, said if said != why else "")))
         return said
 
     def said(self, event: str, kind: EventType, shared: bool, failed: bool) -> tuple[str | None, str]:
-        """What the record says of an event, None where that is nothing of its own; and why a call failed."""
+        """The text of an event, None where the record has none of it; and why a call failed."""
         base = _PART.sub("", event)
         part = self._part(event, base)
         texts = () if part is None else self._texts(part, kind, failed)

@@ -99,8 +99,8 @@ def summary(
 ) -> None:
     """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    Then come who matters, each agent, role, turn, tool or type against the rest of its own traces, the errors, retries,
-    loops, tokens and time of agents or tools, and what all cost.
+    A table then sets each agent, role, turn, tool or type against the rest of its own traces. Another counts errors,
+    retries, loops, tokens and time. The last lines say what all traces cost.
     """
     import numpy as np
 
