@@ -116,7 +116,7 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike")
+        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike", "is_of_some")
         rows, kinds = (
             [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
             for some in (self.rows, self.kinds)
@@ -448,7 +448,7 @@ class SideComparison:
         """How many traces of each side failed, and in tasks that both sides ran where these are fewer; "" without any
         outcome of a side."""
         of_all, of_both = self.failures[:2], self.failures[2:]
-        if not all(count for _, count in of_all):
+        if not of_all or not all(count for _, count in of_all):
             return ""
         told = [f"{head} {failed} of {count} ({percent(failed / count)})"
                 for head, (failed, count) in zip(self.sides.heads, of_all, strict=True)]  # fmt: skip

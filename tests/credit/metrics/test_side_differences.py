@@ -650,6 +650,18 @@ def test_a_ratio_of_means_outside_the_interval_is_said() -> None:
     assert row.stands_out and row.told().endswith("(but ×1.1 in the typical task)")
 
 
+def test_a_ratio_of_the_tasks_that_differ_says_how_many_these_are() -> None:
+    """91 of 100 tasks were alike, and "×0.25 in the typical task" was that of the nine others."""
+    side, value = np.tile([0, 1], 100), np.full(200, 4.0)
+    value[1:18:2] = np.linspace(1.0, 1.2, 9)
+    traces, task = traces_of([f"q{i // 2}" for i in range(200)]), np.arange(200) // 2
+    rows = side_differences(traces, {"tool_calls": numbered(value)}, side)
+    assert rows[0].told().endswith(" in the typical one of 9 tasks that differ, of 100)")
+    found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
+    assert [row["is_of_some"] for row in found.as_json()["differences"]] == [True]
+    assert ("tasks: 9 of 100 shared", "9 of 100 shared: these differ, and typical × is of these alone") in found.terms()
+
+
 def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
     """`median ×1.1` stood beside `×1.3`, of geometric means."""
     rng, event = np.random.default_rng(0), {"id": "e", "type": "message", "agent": "a", "t": 0}
