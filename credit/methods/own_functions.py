@@ -129,12 +129,16 @@ def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit
 def place_and_text(error: BaseException, file: str | None) -> str:
     """Where an exception was raised, in `file` if it passed there, and what it says, on one line.
 
-    A file below the working folder is named from there: captions have room for what it says.
+    A file below the working folder is named from there, another one by its folder and name: captions have room for
+    what it says, and a published one names no path of somebody's machine.
     """
     frames = traceback.extract_tb(error.__traceback__)
     place = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
     text = " ".join(str(error).split())
-    named = place.filename.removeprefix(f"{os.getcwd()}{os.sep}")
+    here = f"{os.getcwd()}{os.sep}"
+    named = place.filename.removeprefix(here)
+    if named == place.filename:
+        named = os.sep.join(named.split(os.sep)[-2:])
     return f"{named}:{place.lineno}: {type(error).__name__}: {text}"
 
 

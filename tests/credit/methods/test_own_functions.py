@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import re
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,16 @@ def test_a_module_lists_what_it_defines_and_no_option_is_any(tmp_path: Path, mon
             load_named("mine_with_imports:zzz", kind)
     options = [text for name in METHODS for text in method_page(name).options.values()]
     assert "default 1e-05; float" in options and not any("Any" in text or "str or str" in text for text in options)
+
+
+def test_a_published_fault_names_no_path_of_somebodys_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caption cut what went wrong, behind the whole path of a module that stood outside of the working folder."""
+    (folder / "helpers").mkdir()
+    (folder / "elsewhere").mkdir()
+    (folder / "helpers" / "broken_outside.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(folder / "helpers")
+    monkeypatch.chdir(folder / "elsewhere")
+    _, _, rows = credit.from_columns(group=["q", "q"], trace=[0, 1], reward=[1.0, 0.0])
+    place = re.escape(str(Path("helpers", "broken_outside.py")))
+    with pytest.raises(CreditError, match=rf"^method 'broken_outside:centred' failed at {place}:5: AttributeError: "):
+        credit.run(rows, "broken_outside:centred")
