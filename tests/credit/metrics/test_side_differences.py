@@ -1245,7 +1245,7 @@ def test_success_is_found_in_eight_tasks_whatever_number_of_other_metrics(tmp_pa
     assert found["m0"].why() == "too few tasks differ to tell"  # 2 / 2⁸ times 12
     # As failed and succeeded traces of one task are.
     one = side_differences(traces_of(["q"] * 80), {"success": numbered(good)}, side)[0]
-    assert one.stands_out and one.differing == 1 and one.low is None and one.without == "few tasks"
+    assert one.stands_out and one.differing == 1 and one.low is None and one.without == "rose 1, fell 0"
     untested = side_differences(traces_of(["q"] * 14), {"success": numbered(good[:14])}, side[:14])[0]
     assert untested.p is None and untested.why() == "too few tasks differ to tell"
 
