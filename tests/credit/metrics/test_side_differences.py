@@ -32,6 +32,8 @@ from graphs.task_means import mean_interval, ratio_interval
 from graphs.text import signed
 from tests.credit.cli.logs import run, trace, write
 
+UNTOLD = "changed with the side, so what it did to success cannot be told from the rest"
+
 
 def traces_of(tasks: list[str]) -> credit.Traces:
     _, _, rows = credit.from_columns(group=tasks, trace=[f"t{i}" for i in range(len(tasks))], reward=[0.0] * len(tasks))
