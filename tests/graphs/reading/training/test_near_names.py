@@ -128,6 +128,13 @@ def test_a_status_says_what_failed_before_an_error_does(tmp_path: Path) -> None:
     assert error_mask(traces).tolist() == [False, True, True, False, False, True]
 
 
+@pytest.mark.parametrize(("cell", "is_proposed"), [("no such file", True), ("True", False), ("", False)])
+def test_what_failed_has_the_text_of_a_column_beside_its_status(tmp_path: Path, cell: str, is_proposed: bool) -> None:
+    """Why a call failed stood in `failure_reason`, and no note said how to have it shown."""
+    row = {"trace": "a", "reward": 1, "status": "failed", "failure_reason": cell}
+    assert ("error=failure_reason" in note(read(written(tmp_path / "x.csv", [row]))).expected) == is_proposed
+
+
 def test_a_hint_keeps_the_columns_that_are_mapped(tmp_path: Path) -> None:
     """Who typed the option as it stood lost the traces."""
     path = written(tmp_path / "x.csv", [{"run": run, "task": "q", "Agent": "x", "reward": 1} for run in "ab"])
