@@ -168,7 +168,8 @@ class SideComparison:
         sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
         sure.sort(key=lambda row: -abs(row.difference))
         of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
-        told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
+        of += ["…"] * (len(sure) > MOST_HIDDEN)
+        told += [f"for {(' and ' if len(of) < MOST_HIDDEN + 1 else ', ').join(of)}, beyond chance"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in (*asked, *self._next())
@@ -299,9 +300,13 @@ class SideComparison:
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:
-        """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
+        """Which agents differences of money and of tokens come from, those beyond chance where any is; "" without any.
+
+        `certain`: of no others.
+        """
         own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
-        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric] or not certain)]
+        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
+        rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
@@ -517,7 +522,7 @@ class SideComparison:
         lines += [f"But {but}." for but in self.but()]
         for of in (self.by_kind(), self.costs_by_kind(), self.of_tasks()):
             lines += [f"{of[0].upper()}{of[1:]}."] if of else []
-        lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         return lines
@@ -572,7 +577,7 @@ class SideComparison:
             line += f"; {alone[0]} and {alone[1]} tasks are on one side only" if any(alone) else ""
             lost = f"; the tasks of {untold[0]} and {untold[1]}, which were cut short, are not known"
             line += lost if any(untold) else ""
-        selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
+        selected = f"; of fewer, which may differ in more than the side: {_by_reason(fewer)}"
         return f"traces: {line}" + (selected if fewer else "")
 
     def terms(self) -> list[tuple[str, str]]:
@@ -584,7 +589,7 @@ class SideComparison:
         some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
         return [
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
-            *[(f"tasks: {some}", f"{some}: these differ, and typical × is of these alone")] * bool(some),
+            *[(f"tasks: {some}", f"{some}: so many differ, and typical × is of these")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
             ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
@@ -592,7 +597,7 @@ class SideComparison:
             ("–", f"–: not tested: {few}"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
-            ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
+            ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
             starred(STARRED_SIDES),
             MARKS[1],
         ]
@@ -601,14 +606,14 @@ class SideComparison:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}
-        none: dict[tuple[str, str], list[str]] = {}
+        none: dict[str, dict[str, list[str]]] = {}
         for one in sorted(self.lost, key=lambda one: -len(one.sides)):
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            none.setdefault((_place(one.sides, self.sides.names), one.reason), []).append(one.metric)
+            none.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-        return lines + [f"no number on {place}: {', '.join(names)} ({why})" for (place, why), names in none.items()]
+        return lines + [f"no number on {place}: {_by_reason(of)}" for place, of in none.items()]
 
 
 def _name(metric: str) -> str:
@@ -631,10 +636,16 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
 
 def _why(one: AgentDifference) -> str:
     """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
-    cache; "" where neither changed."""
+    cache, or which of its tokens changed; "" where none did."""
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
-        return f"{percent(first)} to {percent(second)} of reads cached" if abs(second - first) >= LEAST_CACHED else ""
+        if abs(second - first) >= LEAST_CACHED:
+            return f"{percent(first)} to {percent(second)} of reads cached"
+        tokens, read = one.of_tokens or 0.0, one.of_read or 0.0
+        if not one.stands_out or abs(tokens) <= abs(one.of_tools or 0.0):
+            return ""
+        name, counts = ("read", one.read) if abs(read) >= abs(tokens - read) else ("generated", one.generated)
+        return f"tokens {name} {first_to_second(*counts)}"
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}

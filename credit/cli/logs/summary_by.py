@@ -120,6 +120,7 @@ def summary(
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
     from credit.sides.changed_teams import teams_by_system
+    from credit.sides.chosen_sides import systems_hint
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
@@ -219,7 +220,7 @@ def summary(
             _print_first(console, result, given_inputs(ctx), ids, example)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
-        hints += [TO_LABEL] if unscored else []
+        hints += [*filter(None, [systems_hint(traces)]), *[TO_LABEL] * bool(unscored)]
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 

@@ -288,8 +288,11 @@ def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Pa
     for line in lines:
         for event in line["events"]:
             del event["cached_tokens"]
-    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--json").stdout)
+        line["events"][1]["input_tokens"] *= 1 + 2 * (line["system"] == "2")
+    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert "cached_part" not in {row["metric"] for row in sides["differences"]}
+    assert "policy +0.04* (tokens read 10,000 to 30,000)" in sides["by_agent"], "why it cost more stood nowhere"
+    assert "tokens generated of a trace" not in sides["by_agent"], "what is within chance stood beside what is not"
 
 
 def test_why_an_agent_s_money_changed_beyond_chance_is_told_before_that_of_others() -> None:
@@ -408,7 +411,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; rose most: q0 "
         "0 to 1, q1 0 to 1, q2 0 to 1; single tasks are not tested.\n"
-        "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
+        "Means of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
         "(×1.05 in the typical task); tool calls 1 to 3 (×3 in the typical task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
     )
@@ -659,7 +662,7 @@ def test_a_ratio_of_the_tasks_that_differ_says_how_many_these_are() -> None:
     assert rows[0].told().endswith(" in the typical one of 9 tasks that differ, of 100)")
     found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
     assert [row["is_of_some"] for row in found.as_json()["differences"]] == [True]
-    assert ("tasks: 9 of 100 shared", "9 of 100 shared: these differ, and typical × is of these alone") in found.terms()
+    assert ("tasks: 9 of 100 shared", "9 of 100 shared: so many differ, and typical × is of these") in found.terms()
 
 
 def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
@@ -919,7 +922,7 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
     assert (
         "money (1 and 1: mostly an action has no count of tokens, read or generated, or its task has none on" in shown
-        and "traces: 4 and 4; a selection of them" in shown
+        and "traces: 4 and 4; of fewer, which may differ in more than the side" in shown
     )
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
@@ -996,8 +999,8 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     assert lost["tokens"] == ([str(new)], "an action has no count of tokens")
     assert not lost.keys() & {row["metric"] for row in told["differences"]}
     lines = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
-    assert "no number on either side: success (the trace has no outcome)" in lines
-    assert f"no number on {new}: tokens, protocol_overhead (an action has no count of tokens)" in lines
+    assert len(lines) == 2 and lines[0].startswith("no number on either side: success (the trace has no outcome), ")
+    assert lines[1] == f"no number on {new}: tokens, protocol_overhead (an action has no count of tokens)"
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
@@ -1415,7 +1418,8 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
         assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; * beyond chance.")
         rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
-        assert f"by agent: reviewer {agents[0]['difference']:+.3g}*, 2 others together {rest};" in line
+        why = " (tokens generated 0 to 804)" * (metric == "money")
+        assert f"by agent: reviewer {agents[0]['difference']:+.3g}*{why}, 2 others together {rest};" in line
 
 
 @pytest.mark.parametrize("turned", [False, True])
