@@ -22,7 +22,7 @@ from graphs.traces.event_models import event_models
 
 __all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs", "side_weights"]
 
-BY_AGENT = (("money", "logged_money"), ("tokens",))
+BY_AGENT = (("money", "logged_money", "input_tokens"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
 model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 LEAST_PART = 0.05

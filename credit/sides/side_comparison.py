@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, short, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, alike
 from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
@@ -528,12 +527,8 @@ class SideComparison:
         return lines
 
     def of_rows(self) -> list[str]:
-        """Of which traces the rows are, and what too few tasks tell apart, in sentences."""
+        """Of which traces the rows are, and which metrics are alike, in sentences."""
         lines = [self._compared_traces()] if self.rows else []
-        few: dict[str, list[str]] = {}
-        for row in self.rows:
-            if row.differing and row.few:
-                few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
         equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
@@ -544,12 +539,7 @@ class SideComparison:
         lines += [f"one test, since their numbers rise as one: {'; '.join(map(', '.join, alike.values()))}"] * bool(
             alike
         )
-        if not few:
-            return lines
-        rows = max((row.rows for row in self.rows), default=1)
-        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
-        least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
-        return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+        return lines
 
     def hints(self) -> list[str]:
         """What other commands and options would do."""
@@ -619,11 +609,6 @@ class SideComparison:
 def _name(metric: str) -> str:
     """What a sentence calls a metric."""
     return ASKED.get(metric, metric.replace("_", " "))
-
-
-def _least_tasks(rows: int) -> int:
-    """Tasks that must differ, all the same way, for a p below 0.05 in one of so many rows: 2 / 2ⁿ is the least p."""
-    return math.floor(math.log2(2 * rows / LEVEL)) + 1
 
 
 def _place(sides: Sequence[int], names: Sequence[str]) -> str:
