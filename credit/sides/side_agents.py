@@ -42,7 +42,7 @@ class AgentDifference:
         difference, which is their sum; None of another cost, and where a number of tokens is not known.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       of_read: what tokens read have of `of_tokens`; None where that is.
-      read, generated: of money, tokens of a trace on each side, in the same means.
+      read: of money, tokens read in a trace on each side, in the same means.
       test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
         alone; None of one that has too little of the cost to be told.
       stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
@@ -59,7 +59,6 @@ class AgentDifference:
     cached: tuple[float, float] | None = None
     of_read: float | None = None
     read: tuple[float, float] = (0.0, 0.0)
-    generated: tuple[float, float] = (0.0, 0.0)
     test: SideDifference | None = None
     stands_out: bool = False
 
@@ -148,7 +147,7 @@ def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.nd
 
 
 def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
-    """What models, tokens and tools add for each agent, and what it read and generated, in the order of the fields,
+    """What models, tokens and tools add for each agent, and what it read, in the order of the fields,
     from numbers and money of each kind, the tools' last: float [10, agents] of each side."""
     (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,19 +158,16 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
     of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
     of_kinds = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2))
     of_tokens, of_read, of_tools = of_kinds.sum(axis=0), of_kinds[[0, 2, 3]].sum(axis=0), second[9] - first[9]
-    read, generated = (
-        np.stack([n1[[0, 2, 3]].sum(axis=0), n2[[0, 2, 3]].sum(axis=0)], axis=1),
-        np.stack([n1[1], n2[1]], axis=1),
-    )
+    read = np.stack([n[[0, 2, 3]].sum(axis=0) for n in (n1, n2)], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         cached = np.stack([n1[2], n2[2]], axis=1) / read
-    columns = (of.tolist() for of in (of_models, of_tokens, of_tools, cached, of_read, read, generated))
-    return [
-        (models, tokens, tools, None if math.isnan(sum(part)) else tuple(part), reads, *map(tuple, counts))
-        if not math.isnan(models + tokens)
-        else (None, None, None, None if math.isnan(sum(part)) else tuple(part))
-        for models, tokens, tools, part, reads, *counts in zip(*columns, strict=True)
-    ]
+    found: list[tuple[Any, ...]] = []
+    for *of, part, reads, count in zip(
+        *(each.tolist() for each in (of_models, of_tokens, of_tools, cached, of_read, read)), strict=True
+    ):
+        cache = None if math.isnan(sum(part)) else tuple(part)
+        found.append((None, None, None, cache) if math.isnan(sum(of[:2])) else (*of, cache, reads, tuple(count)))
+    return found
 
 
 def agents_of_costs(

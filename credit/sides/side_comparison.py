@@ -621,16 +621,14 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
 
 def _why(one: AgentDifference) -> str:
     """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
-    cache, or which of its tokens changed; "" where none did."""
+    cache, or how many it read; "" where neither did it."""
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
         if abs(second - first) >= LEAST_CACHED:
             return f"{percent(first)} to {percent(second)} of reads cached"
-        tokens, read = one.of_tokens or 0.0, one.of_read or 0.0
-        if not one.stands_out or abs(tokens) <= abs(one.of_tools or 0.0):
-            return ""
-        name, counts = ("read", one.read) if abs(read) >= abs(tokens - read) else ("generated", one.generated)
-        return f"tokens {name} {first_to_second(*counts)}"
+        read = abs(one.of_read or 0.0)  # those generated have a sentence of their own
+        by_reads = one.stands_out and read > abs(one.of_tools or 0.0) and read >= abs((one.of_tokens or 0.0) - read)
+        return f"tokens read {first_to_second(*one.read)}" if by_reads else ""
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
