@@ -140,6 +140,7 @@ def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> No
     event = {"id": "e", "type": "message", "agent": "x", "t": 0}
     runs = [{"trace_id": f"t{i}", "task_id": f"t{i}", "rewards": {"team": i % 3 % 2}, "costs": {}, "events": [event],
              "edges": []} for i in range(12)]  # fmt: skip
+    runs += [{**runs[0], "trace_id": "t12", "task_id": "t0", "rewards": {}}]  # one without an outcome ended in an error
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
     table = "trace,group,task_kind\n" + "".join(f"t{i},q{i // 2},{'auto' if i < 8 else 'theft'}\n" for i in range(12))
     (tmp_path / "tasks.csv").write_text(table)
