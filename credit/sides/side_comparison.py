@@ -261,33 +261,31 @@ class SideComparison:
                 f"{'*' * row.worth_telling}"
                 for row in rows
             ]
-            told.append(f"{_name(name)} by kind of task: {', '.join(each)}")
-        end = ["* beyond chance"] * bool(told)
-        return "; ".join([*told, *[f"{', '.join(quiet)} by kind of task: none beyond chance"] * bool(quiet), *end])
+            told.append(f"{_name(name)} of {', '.join(each)}")
+        told += [f"none beyond chance in {', '.join(quiet)}"] * bool(quiet) + ["* beyond chance"] * bool(told)
+        return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
         told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        others = [row for row in self.rows if row.worth_telling and row.is_other]
+        others = [_name(row.metric) for row in self.rows if row.worth_telling and row.is_other]
         next_ = [row for row in self._next() if row.worth_telling]
-        of_others: list[str] = []
         said_before = self._partial()  # by `but`
-        for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
+        for row in [*self._asked(), *next_]:
             if row.metric in FIRST:
                 continue
             name = _name(row.metric)
             if row.worth_telling:
-                (of_others if row.is_other else told).append(f"{name} {row.told()}")
+                told.append(f"{name} {row.told()}")
                 if row not in said_before:
                     parts.setdefault(row.part(), []).append(name)
             else:
                 quiet.setdefault(row.why(), []).append(name)
         told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
-        told += [f"other metrics: {', '.join(of_others)}"] if of_others else []
-        rest = len(others) - MOST_TOLD
-        told += [f"{counted(rest, 'other metric')} of the table changed"] if rest > 0 else []
+        others[MOST_TOLD:] = ["…"] * (len(others) > MOST_TOLD)
+        told += [f"other metrics changed: {', '.join(others)}"] if others else []
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []
@@ -391,6 +389,8 @@ class SideComparison:
             of_part.setdefault(row.part(), []).append(ASKED[row.metric])
         for part, names in of_part.items():
             whose = ", ".join([*names[:-2], " and ".join(names[-2:])])
+            if any(row.metric == whose and not row.elsewhere and row.bound(self.sides.heads) for row in asked):
+                continue  # that says so
             said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
