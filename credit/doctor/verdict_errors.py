@@ -99,7 +99,7 @@ class VerdictErrors:
     def told(self) -> str:
         """The sentences on it."""
         few = "; these traces are too few to tell" * (self._alone is None)
-        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage points')}"
+        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
         alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
         few = ", too few to tell" * (self.found is None)
@@ -121,9 +121,9 @@ class VerdictErrors:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
         numbers = [100 * (1 - share) for share in (self.both.share, self.both.high, self.both.low)]
         if math.isnan(numbers[0]):
-            return f"at most {numbers[2]:.0f}{unit}"
+            return f"at most {numbers[2]:.0f}{unit}{'s' * bool(unit)}"
         share, *ends = apart([numbers[0], *(min(max(end, -100.0), 100.0) for end in numbers[1:])], _whole, 0)
-        return f"{share}{unit} ({' to '.join(ends)})"
+        return f"{share}{unit}{'s' * (unit != '' and share not in ('1', '-1'))} ({' to '.join(ends)})"
 
     def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
         """Plain data for programs; `by_side` has the counts of each side.

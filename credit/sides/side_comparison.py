@@ -15,7 +15,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES, WALL_CLOCK
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, OF_TEAM_SIZE, STARRED_SIDES, WALL_CLOCK
 from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -121,6 +121,7 @@ class SideComparison:
             [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
             for some in (self.rows, self.kinds)
         )
+        rows = [row | {"is_repeated": self._repeats(of)} for row, of in zip(rows, self.rows, strict=True)]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
@@ -139,10 +140,16 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def shown(self) -> list[SideDifference]:
-        """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
-        rows = [row for row in self.rows if not (row.is_other and row.is_alike)]
+        """The rows of a table: all but those that nobody asks for and that are alike, or repeat a row, which `lines`
+        names."""
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
         place = next((i for i, row in enumerate(rows, 1) if row.metric == self.judged), 0)
         return [*rows[:place], *self.kinds, *rows[place:]]
+
+    def _repeats(self, row: SideDifference) -> bool:
+        """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
+        numbers = [(one.first, one.second) for one in self.rows if one.metric == row.same_as and row.p is not None]
+        return row.is_other and numbers == [(row.first, row.second)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -247,7 +254,9 @@ class SideComparison:
         told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        others = [row for row in self.rows if row.worth_telling and row.is_other]
+        others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
+        size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
+        others = [row for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         next_ = [row for row in self._next() if row.worth_telling]
         of_others: list[str] = []
         said_before = self._partial()  # by `but`
