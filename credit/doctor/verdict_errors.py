@@ -96,6 +96,13 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
+    def in_short(self) -> str:
+        """That its verdicts say little, of the system in which they do where it is not all traces."""
+        one = self if self._alone else self.worst
+        system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
+        told = f"{self.name}'s verdicts{system} say little: it {one.passes()}, a difference of "
+        return f"{told}{one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
+
     def told(self) -> str:
         """The sentences on it."""
         few = "; these traces are too few to tell" * (self._alone is None)

@@ -23,7 +23,7 @@ from credit.sides.side_agents import BY_AGENT, AgentDifference
 from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
 from credit.sides.side_rows import SideDifference
-from credit.sides.side_words import MOST_TOLD, first_to_second, signed
+from credit.sides.side_words import MOST_TOLD, first_to_second, short, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
@@ -205,6 +205,35 @@ class SideComparison:
                     break
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def in_short(self) -> str:
+        """For which kinds of tasks the second side is better or worse, and at what price; "" where neither is told."""
+        first, second = self.sides.heads
+        judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
+        sure = sorted(sure, key=lambda row: -abs(row.difference))
+        told = []
+        for word, rises in (("better", True), ("worse", False)):
+            of = [f"{printable(row.kind, 40)} ({row.metric} {first_to_second(row.first, row.second)})"
+                  for row in sure if row.rises == rises]  # fmt: skip
+            kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
+            told += [f"{word} for {kinds}"] if of else []
+        if judged is not None and not told:
+            word = ("better" if judged.rises else "worse") if judged.worth_telling else "not surely better or worse"
+            why = "" if judged.worth_telling else f", {judged.in_short()}"
+            told = [f"{word} than {first} ({judged.metric} {first_to_second(judged.first, judged.second)}{why})"]
+        said = [f"{second} is {' and '.join(told)}"] if told else []
+        cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
+        if cost is not None and cost.worth_telling:
+            name = "money" if cost.metric == "money" else _name(cost.metric)
+            change = f"{name} {first_to_second(cost.first, cost.second)}"
+            if cost.ratio is not None:
+                times = f"{short(cost.ratio.value)} times the {name}"
+                change = f"{times} {'in the typical task' if cost.paired else 'by geometric means over tasks'}"
+            said += [f"at {change}" if said else f"{second} takes {change}"]
+        elif cost is not None and told:
+            said = [f"{said[0]}; {_name(cost.metric)}: {cost.why()}"]
+        return f"{', '.join(said)}." if said else ""
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
