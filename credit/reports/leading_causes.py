@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from credit.reports.trace_list import has_statuses
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
 from graphs.task_means import LEVEL, fact_of, holm
-from graphs.text import counted, printable
+from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["LeadingCause", "leading_causes", "told_causes"]
@@ -96,8 +95,7 @@ class LeadingCause:
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
-        words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
-        said = f" (such as: {self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
         more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""

@@ -79,8 +79,8 @@ def test_models_that_are_on_both_sides_are_compared_in_the_tasks_that_have_them(
         side.append(one)
     said = compared(read(runs), side).as_json()["but"]
     assert (
-        "the model of planner (small to big) changed with the side, so what it did to success cannot be told from the rest"
-        in said
+        "the model of planner (small to big) changed with the side, "
+        "so what it did to success cannot be told from the rest" in said
     )
     within = re.search(r"among other traces, success within each model \((.*?)\)$", said)
     assert within is not None
