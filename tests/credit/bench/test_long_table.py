@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import to_write
-from credit.methods.own_functions import function_of, named
+from credit.methods.own_functions import function_of, own_name
 
 
 @pytest.mark.slow
@@ -810,11 +810,11 @@ def test_one_name_of_a_function_of_ones_own_stands_in_all_outputs(tmp_path: Path
 def test_a_name_of_ones_own_is_none_of_the_library() -> None:
     """A call also takes each name once: two functions under one would be one curve."""
     for methods, why in (
-        (["Dr. MAS=estimators:rloo"], "method 'Dr. MAS=estimators:rloo': expected a NAME before '='"),
+        (["dr_mas=estimators:rloo"], "method 'dr_mas=estimators:rloo': expected a NAME before '='"),
         (["=estimators:rloo"], "method '=estimators:rloo': expected a NAME before '='"),
         (["a=estimators:rloo", "a=estimators:grpo"], "'a' is given twice"),
     ):
         refused = CliRunner().invoke(cli, ["bench", "bias", *(x for name in methods for x in ("-m", name))])
         assert refused.exit_code in (1, 2) and why in refused.stderr, refused.output
-    again = pickle.loads(pickle.dumps(named("a=estimators:rloo")))
+    again = pickle.loads(pickle.dumps(own_name("a=estimators:rloo")))
     assert (again, function_of(again)) == ("a", "estimators:rloo")
