@@ -30,7 +30,7 @@ from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
@@ -415,8 +415,3 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
         for one in causes
     )
     return [f"{one[0].upper()}{one[1:]}" for one in told]
-
-
-def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
-    """What other options would decide about the causes."""
-    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

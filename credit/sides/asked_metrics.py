@@ -28,7 +28,9 @@ OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
-STARRED_SIDES = "the rows of its part: success, kinds of task, what follows it, other metrics, tools, verdicts, agents"
+STARRED_SIDES = (
+    "the rows of its part: success, kinds of task, their costs, what follows it, other metrics, tools, verdicts, agents"
+)
 """Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 
 

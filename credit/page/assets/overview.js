@@ -25,6 +25,7 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
+  const ends = (row) => apart([row.low, row.high], signs, 4).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
@@ -90,7 +91,7 @@
   document.getElementById("lead").append(...[
     said(`What failed${of_log}:`, ...prose(scored.length ? opening + (sides?.failed ? ` ${sides.failed}.` : "") + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`)),
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    ...listed("What went wrong most:", causes.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
+    ...listed("What went wrong most:", causes.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
@@ -222,11 +223,11 @@
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
     const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
-    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "not compared");
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const place = 1 + sides.differences.findIndex((row) => row.metric === sides.kinds[0]?.metric);
-    const rows = [...sides.differences.slice(0, place), ...sides.kinds, ...sides.differences.slice(place)].filter((row) => !(row.is_other && row.is_alike)).concat(bounds), others = rows.filter((row) => row.is_other);
+    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => row.mark === "*").map((row) => row.metric)]);
+    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike)).concat(bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : r.seen == null ? "" : number(r.seen)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
@@ -259,7 +260,7 @@
         xAxis: { type: "value", ...axis({ more: { name: `against the rest, by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${ends(row)}`) +
             `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, of which ${row.signal} differ`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
@@ -277,7 +278,7 @@
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : ends(r)) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(!units().length ? [] : [table(columns, units(), "Means by unit", 15), ...(apart ? [explained(columns, units(), ...overview.unit_terms[method][by])] : [])]));
     };
