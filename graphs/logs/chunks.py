@@ -83,7 +83,7 @@ class Chunks:
         channels: dict[str, None] = {}
         for number in range(len(self)):
             traces, problems = self.part(number)
-            self.problems.extend(problems)
+            self.problems.add_part(problems)
             if traces is not None:
                 some = True
                 self.sources.add(traces)
