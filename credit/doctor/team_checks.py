@@ -163,8 +163,8 @@ CHECKS: Mapping[str, Check] = {
         "let another model judge, without the name of the author",
     ),
     "verdict_disagreement": Check(
-        "failed traces that the verdict passes / failed traces + succeeded ones that it fails / succeeded ones, at the "
-        "least; 1 where a verdict passes all, fails all or throws a coin",
+        "1 less by how much more of the succeeded traces than of the failed ones the verdict passes, at the least; 1 "
+        "where it passes all, fails all or throws a coin",
         MOST_WRONG,
         "find out which of the two is right in the traces named, before acting or training on either",
     ),

@@ -10,7 +10,7 @@ from credit.reports.owners import Owners
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.side_words import first_to_second, short
 from graphs.task_means import LEAST_TASKS, LEVEL, alike
-from graphs.text import rounds_away
+from graphs.text import interval, rounds_away
 
 __all__ = ["Needed", "SideDifference", "SideRatio"]
 
@@ -217,7 +217,7 @@ class SideDifference:
         who = f"with the missing outcomes ({', '.join(lost)}) as"
         if all(self.lacking):
             least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
-            return f"{who} {as_least} or {as_most}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
+            return f"{who} {as_least} or {as_most}, {self.metric} differs by {interval(least, most)}"
         ends = [f"{first_to_second(first, second)}" for first, second in (self.least_rest, self.most_rest)]
         return f"{who} {as_least}, {self.metric} is {ends[0]}; as {as_most}, {ends[1]}"
 
@@ -280,8 +280,8 @@ class SideDifference:
                 return f"not sure, since {self._missing} are missing"
             if self.low is None or self.high is None:
                 return self.why()
-            corrected = " after correction" if self.low > 0 or self.high < 0 else ""
-            return f"undecided{corrected} ({self.low:+z.3g} to {self.high:+z.3g})"
+            alone = f" before correction for {self.rows} tests" if self.low > 0 or self.high < 0 else ""
+            return f"undecided ({interval(self.low, self.high)}{alone})"
         return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
 
     @property

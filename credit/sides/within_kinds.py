@@ -14,7 +14,7 @@ from credit.sides.same_models import ONE, SameModels
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, first_to_second
 from graphs.task_means import ROUNDING, alike, holm, task_mean
-from graphs.text import counted, printable
+from graphs.text import counted, printable, signed
 
 __all__ = ["MOST_NAMES", "within_kinds", "within_models"]
 
@@ -91,7 +91,7 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
     chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
     why = "too few tasks differ to tell" if math.isnan(found.p) else chance
     mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
-    return [f"together {mean:+z.3g} in {counted(len(tasks), 'task')}, {why}"]
+    return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {why}"]
 
 
 def within_models(same: SameModels, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric) -> tuple[str, str]:

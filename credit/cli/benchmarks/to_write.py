@@ -18,6 +18,7 @@ from credit.cli.benchmarks.measured import (
     unbounded,
 )
 from credit.cli.shared.answers import stdout, words
+from credit.methods.own_functions import is_own
 
 __all__ = ["of_release", "print_to_write", "to_write"]
 
@@ -75,7 +76,7 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
         about += [of_release(most.bench)]
         return f"{subject} is {values} ({'; '.join(filter(None, about))})"
 
-    return [sentence(name) for name in [name for name in names[1:] if ":" in name] or names[-1:]]
+    return [sentence(name) for name in [name for name in names[1:] if is_own(name)] or names[-1:]]
 
 
 def of_release(bench: str) -> str:

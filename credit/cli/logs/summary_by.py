@@ -25,7 +25,7 @@ from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
 from credit.reports.triage_legend import TRIAGE
-from graphs.text import amount, apart, at_least, counted, cut_id, percent, printable
+from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -237,8 +237,8 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
         "#tasks that differ",
     )  # fmt: skip
     for unit in units if all_ else units[:ROWS]:
-        (advantage,) = apart((unit.advantage,), _signed, 3, beside=0.0)
-        difference, low, high = apart((unit.difference, unit.low, unit.high), _signed, 3, beside=0.0)
+        (advantage,) = apart((unit.advantage,), decimals, 3, beside=0.0)
+        difference, low, high = apart((unit.difference, unit.low, unit.high), decimals, 3, beside=0.0)
         interval = f"{low} to {high}" if math.isfinite(unit.low) else "–"
         counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
         star = "*" if unit.stands_out else ""
@@ -247,10 +247,6 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, all_: boo
     _print_rest(console, len(units), by, all_)
     explain(console, table, *unit_terms(units, method))
     console.print()
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+z.{digits}f}"
 
 
 def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:

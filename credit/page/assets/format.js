@@ -32,7 +32,7 @@ const page = (() => {
     const told = (n) => known.every((number, i) => !i || number - known[i - 1] <= dust || write(number, n) !== write(known[i - 1], n));
     let n = digits;
     while (n < 12 && !told(n)) n += 1;
-    return numbers.map((number) => (number == null ? "–" : write(number, n < 12 ? n : digits)));
+    return numbers.map((number) => (number == null ? "–" : write(Math.abs(number) > dust ? number : 0, n < 12 ? n : digits)));
   };
 
   const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);

@@ -25,6 +25,7 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
+  const ends = (row) => apart([row.low, row.high], signs, 4).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
   /* The same in words: that nothing was found in a part is no bound. */
   const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
@@ -222,7 +223,7 @@
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
     const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
-    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "not compared");
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const place = 1 + sides.differences.findIndex((row) => row.metric === sides.kinds[0]?.metric);
@@ -259,7 +260,7 @@
         xAxis: { type: "value", ...axis({ more: { name: `against the rest, by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${ends(row)}`) +
             `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, of which ${row.signal} differ`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
@@ -277,7 +278,7 @@
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : ends(r)) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(!units().length ? [] : [table(columns, units(), "Means by unit", 15), ...(apart ? [explained(columns, units(), ...overview.unit_terms[method][by])] : [])]));
     };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import to_write
+from credit.methods.own_functions import function_of, named
 
 
 @pytest.mark.slow
@@ -770,3 +772,43 @@ def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:
         paths = [str(tmp_path / file) for file in files.split()]
         refused = CliRunner().invoke(cli, ["bench", "table", *paths])
         assert refused.exit_code == 1 and words in refused.stderr, refused.output
+
+
+@pytest.mark.slow
+def test_one_name_of_a_function_of_ones_own_stands_in_all_outputs(tmp_path: Path) -> None:
+    """Tables and figures had "module:function" alone, and a paper's name was written into each of them by hand."""
+    name, calls = "Q75 (ours)", {
+        "bias": "--world relay-and --group-size 2",
+        "truth": "--world pivotal --events 30 --traces 80",
+        "snr": f"--quick --lengths 10,30 -o {tmp_path}/snr",
+        "train": "--tasks additive --seeds 1 --steps 2 --learning-rates 0.2",
+    }  # fmt: skip
+    for bench, call in calls.items():
+        of = ["bench", bench, "-m", "rloo", "-m", f"{name}=estimators:dr_grpo", *call.split()]
+        plain = CliRunner().invoke(cli, [*of, "--json"])
+        assert plain.exit_code == 0, plain.output
+        (sentence,) = json.loads(plain.stdout)["to_write"][:1]
+        assert f"for {name}" in sentence
+        for suffix in ("csv", "tex"):
+            more = ["--table", str(tmp_path / f"{bench}.{suffix}"), "--plot", str(tmp_path / f"{bench}.svg")]
+            shown = CliRunner().invoke(cli, [*of, *more])
+            assert name in shown.stdout and "estimators:" not in shown.stdout.replace("-m estimators:dr_grpo", "")
+        texts = [(tmp_path / f"{bench}.{suffix}").read_text() for suffix in ("csv", "tex", "svg")]
+        assert all(name in text and "estimators:" not in text.replace("-m estimators:", "") for text in texts), bench
+    file, own = str(tmp_path / "plain.csv"), "estimators:dr_grpo"
+    CliRunner().invoke(cli, ["bench", "bias", "-m", own, "--world", "relay-and", "-o", file])
+    of_files = CliRunner().invoke(cli, ["bench", "table", file, "-m", f"{name}={own}"])
+    assert name in of_files.stdout, of_files.output
+
+
+def test_a_name_of_ones_own_is_none_of_the_library() -> None:
+    """A call also takes each name once: two functions under one would be one curve."""
+    for methods, why in (
+        (["Dr. MAS=estimators:rloo"], "method 'Dr. MAS=estimators:rloo': expected a NAME before '='"),
+        (["=estimators:rloo"], "method '=estimators:rloo': expected a NAME before '='"),
+        (["a=estimators:rloo", "a=estimators:grpo"], "'a' is given twice"),
+    ):
+        refused = CliRunner().invoke(cli, ["bench", "bias", *(x for name in methods for x in ("-m", name))])
+        assert refused.exit_code in (1, 2) and why in refused.stderr, refused.output
+    again = pickle.loads(pickle.dumps(named("a=estimators:rloo")))
+    assert (again, function_of(again)) == ("a", "estimators:rloo")

@@ -29,6 +29,7 @@ from credit.sides.side_differences import Uncompared, side_differences, uncompar
 from credit.sides.side_rows import SideDifference
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
+from graphs.text import signed
 from tests.credit.cli.logs import run, trace, write
 
 
@@ -743,7 +744,7 @@ def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path:
         passed = np.array([float(line["rewards"]["team"]) for line in lines]).reshape(12, 2, 5)
         big = passed[:, 1, 1:].mean(1) - passed[:, 0, 0]
         small = passed[:, 1, 0] - passed[:, 0, 1:].mean(1)
-        assert told[2] == f"together {(big + small).mean() / 2:+z.3g} {in_tasks}"
+        assert told[2] == f"together {signed((big + small).mean() / 2)} {in_tasks}"
     even = [(i % 10 in (0, 6, 7, 1, 2)) ^ (i // 10 % 2) for i in range(120)]  # the same mix on both sides
     table.write_text("trace,side\n" + "".join(f"t{i},{('old', 'new')[side]}\n" for i, side in enumerate(even)))
     assert "the sides differ" not in run("metrics", log, "--sides", table).stdout
@@ -1379,6 +1380,7 @@ def test_an_end_of_an_interval_that_was_moved_has_a_mark(tmp_path: Path) -> None
     }
     assert rows["success"]["moved"] and rows["success"]["low"] == 0 and rows["success"]["p"] > 0.05
     printed = run("metrics", log, "--sides", "model").stdout
+    assert ": success 0.1 to 0.45, undecided (0 to +0.664)." in printed  # an end of "+0" looked as if it were above 0
     assert re.search(r"\nsuccess .* 0 to \+0\.664 +†", printed) and "† an end of the interval was moved" in printed
     lines[18], lines[19] = (line | {"rewards": {"team": float(i)}} for i, line in enumerate(lines[18:20]))
     lines[20], lines[21] = (line | {"rewards": {"team": float(i)}} for i, line in enumerate(lines[20:22]))
