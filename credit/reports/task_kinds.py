@@ -47,7 +47,7 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
 
 
 def failed_by_kind(traces: Traces, judged: JudgedTraces) -> str:
-    """How many traces of each kind of task failed, of those that did or succeeded; "" without kinds.
+    """How many traces of each kind of task failed, of those with an outcome; "" without kinds.
 
     Args:
       traces: what was read.
@@ -56,7 +56,7 @@ def failed_by_kind(traces: Traces, judged: JudgedTraces) -> str:
     names, kind = task_kinds(traces)
     told = []
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
-        of_kind = judged.failed[(judged.failed | judged.succeeded) & (kind == i)]
+        of_kind = judged.failed[judged.rows][kind[judged.rows] == i]
         if len(of_kind):
             told.append(f"{printable(name, 60)} {of_kind.sum()} of {len(of_kind)} ({percent(of_kind.mean())})")
     return f"{judged.kinds[0].capitalize()} by kind of task: {', '.join(told)}." if told else ""

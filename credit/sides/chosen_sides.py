@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,11 +15,11 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
-from graphs.text import WITHOUT_ROW, excerpt, natural_key, near_names, printable
+from graphs.text import WITHOUT_ROW, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import first_models
 
-__all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides", "systems_hint"]
+__all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
 
 STATED = ("system", "model")
 AT_ONCE = 0.25
@@ -190,16 +189,6 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
         hint = f". Of several models: {', '.join(several)}" if several else ""
         raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}")
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
-
-
-def systems_hint(traces: Traces) -> str:
-    """What compares the systems that a log states; "" for fewer than two."""
-    names = sorted({name for name in traces.traces["system"].to_pylist() if name}, key=natural_key)
-    if len(names) < 2:
-        return ""
-    first, second = (printable(name, 60) for name in names[:2])
-    asked = "system" if len(names) == 2 else shlex.quote(f"system={first},{second}")
-    return f"`credit metrics --sides {asked}` compares {first} with {second}: success, costs, kinds of task."
 
 
 def _is_stated(word: str) -> bool:

@@ -14,7 +14,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES, WALL_CLOCK
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, OF_TEAM_SIZE, STARRED_SIDES, WALL_CLOCK
 from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -120,6 +120,7 @@ class SideComparison:
             [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
             for some in (self.rows, self.kinds)
         )
+        rows = [row | {"is_repeated": self._repeats(of)} for row, of in zip(rows, self.rows, strict=True)]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
@@ -140,11 +141,16 @@ class SideComparison:
 
     def shown(self) -> list[SideDifference]:
         """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
-        those that nobody asks for and that are alike, which `lines` names."""
-        rows = [row for row in self.rows if not (row.is_other and row.is_alike)]
+        those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
         told = {self.judged, *(row.metric for row in self.kinds if row.worth_telling)}
         kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
         return [one for row in rows for one in (row, *kinds[row.metric])]
+
+    def _repeats(self, row: SideDifference) -> bool:
+        """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
+        numbers = [(one.first, one.second) for one in self.rows if one.metric == row.same_as and row.p is not None]
+        return row.is_other and numbers == [(row.first, row.second)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -201,6 +207,35 @@ class SideComparison:
                     break
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def in_short(self) -> str:
+        """For which kinds of tasks the second side is better or worse, and at what price; "" where neither is told."""
+        first, second = self.sides.heads
+        judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
+        sure = sorted(sure, key=lambda row: -abs(row.difference))
+        told = []
+        for word, rises in (("better", True), ("worse", False)):
+            of = [f"{printable(row.kind, 40)} ({row.metric} {first_to_second(row.first, row.second)})"
+                  for row in sure if row.rises == rises]  # fmt: skip
+            kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
+            told += [f"{word} for {kinds}"] if of else []
+        if judged is not None and not told:
+            word = ("better" if judged.rises else "worse") if judged.worth_telling else "not surely better or worse"
+            why = "" if judged.worth_telling else f", {judged.in_short()}"
+            told = [f"{word} than {first} ({judged.metric} {first_to_second(judged.first, judged.second)}{why})"]
+        said = [f"{second} is {' and '.join(told)}"] if told else []
+        cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
+        if cost is not None and cost.worth_telling:
+            name = "money" if cost.metric == "money" else _name(cost.metric)
+            change = f"{name} {first_to_second(cost.first, cost.second)}"
+            if cost.ratio is not None:
+                times = f"{short(cost.ratio.value)} times the {name}"
+                change = f"{times} {'in the typical task' if cost.paired else 'by geometric means over tasks'}"
+            said += [f"at {change}" if said else f"{second} takes {change}"]
+        elif cost is not None and told:
+            said = [f"{said[0]}; {_name(cost.metric)}: {cost.why()}"]
+        return f"{', '.join(said)}." if said else ""
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
@@ -270,7 +305,9 @@ class SideComparison:
         told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        others = [_name(row.metric) for row in self.rows if row.worth_telling and row.is_other]
+        others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
+        size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
+        more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         next_ = [row for row in self._next() if row.worth_telling]
         said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_]:
@@ -284,8 +321,8 @@ class SideComparison:
             else:
                 quiet.setdefault(row.why(), []).append(name)
         told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
-        others[MOST_TOLD:] = ["…"] * (len(others) > MOST_TOLD)
-        told += [f"other metrics changed: {', '.join(others)}"] if others else []
+        more[MOST_TOLD:] = ["…"] * (len(more) > MOST_TOLD)
+        told += [f"other metrics changed: {', '.join(more)}"] if more else []
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []

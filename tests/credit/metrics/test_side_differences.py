@@ -458,6 +458,22 @@ def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
     )
 
 
+def test_the_size_of_a_team_is_told_once() -> None:
+    """Births, deaths, peak and mean stood side by side, and births and deaths with one number each in the table."""
+    side, task, more = np.tile([0, 1], 12), np.arange(24) // 2, np.arange(24) // 2 % 3
+    traces = traces_of([f"q{t}" for t in task])
+    metrics = {"team_peak": numbered(2.0 + side + more % 2), "team_mean": numbered(1.5 + 0.4 * side + 0.1 * more)}
+    metrics |= dict.fromkeys(("team_births", "team_deaths"), numbered(1.0 + 2 * side + more))
+    metrics["speed_up"] = numbered(1.0 + side * (1 + more))
+    rows = side_differences(traces, metrics, side)
+    compared = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
+    assert all(row.worth_telling for row in rows)
+    assert compared.numbers() == "other metrics changed: team peak, speed up"
+    assert [row.metric for row in compared.shown()] == ["team_peak", "team_mean", "team_births", "speed_up"]
+    assert [row["is_repeated"] for row in compared.as_json()["differences"]] == [False, False, False, True, False]
+    assert "team_births, team_deaths" in " ".join(compared.of_rows())
+
+
 def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
     """It was one paragraph of up to 4,000 characters, which said what may be behind it once for each side."""
     side, task = np.tile([0, 1], 40), np.arange(80) // 4

@@ -136,11 +136,22 @@ def test_few_kinds_are_shown_and_a_kind_is_one_of_a_task() -> None:
     assert names == ["several kinds", "x"] and kind.tolist() == [1, 1, 0, 0, -1]
 
 
+def test_a_trace_without_an_outcome_is_of_no_kind_that_failed(tmp_path: Path) -> None:
+    """Rows of outcomes stood for traces: every summary of such a log ended with an error."""
+    event = {"id": "e", "type": "message", "agent": "x", "t": 0}
+    runs = [{"trace_id": f"t{i}", "task_id": f"q{i // 2}", "task_kind": "auto" if i < 4 else "theft", "events": [event],
+             "rewards": {"team": i % 3 % 2} if i else {}, "costs": {}, "edges": []} for i in range(8)]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
+    assert (
+        "Failed by kind of task: auto 2 of 3 (67 %), theft 2 of 4 (50 %)."
+        in run("summary", tmp_path / "log.jsonl").stdout
+    )
+
+
 def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> None:
     event = {"id": "e", "type": "message", "agent": "x", "t": 0}
     runs = [{"trace_id": f"t{i}", "task_id": f"t{i}", "rewards": {"team": i % 3 % 2}, "costs": {}, "events": [event],
              "edges": []} for i in range(12)]  # fmt: skip
-    runs += [{**runs[0], "trace_id": "t12", "task_id": "t0", "rewards": {}}]  # one without an outcome ended in an error
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
     table = "trace,group,task_kind\n" + "".join(f"t{i},q{i // 2},{'auto' if i < 8 else 'theft'}\n" for i in range(12))
     (tmp_path / "tasks.csv").write_text(table)
