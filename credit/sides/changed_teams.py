@@ -7,18 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.metrics.trace_metrics import success_of_traces
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
-from credit.sides.chosen_sides import Sides
 from credit.sides.side_words import first_to_second
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["SomeTasks", "TeamChange", "team_changes", "teams_by_system", "told_team_changes"]
+__all__ = ["SomeTasks", "TeamChange", "team_changes", "told_team_changes"]
 
 MOST = 2
 """Agents that are named."""
@@ -167,20 +165,3 @@ def told_team_changes(changes: Sequence[TeamChange], heads: tuple[str, str], jud
             f"of {counted(one.rest.tasks, 'other task')}: {one.rest.told()}"
         )
     return "; ".join([*told, "beyond chance; what went wrong before may be why"]) if told else ""
-
-
-def teams_by_system(traces: Traces, success_at: float | None, calls: ToolCalls) -> str:
-    """`told_team_changes` of the systems that the log states where these are two; "" without.
-
-    Args:
-      traces: what was read.
-      success_at: the least outcome of a success; None where outcomes are 0 or 1.
-      calls: of these traces.
-    """
-    if len({name or "" for name in traces.traces["system"].to_pylist()} - {""}) != 2:
-        return ""
-    _, sides = Sides.joined("system", traces)
-    if sides is None:
-        return ""
-    changes = team_changes(traces, success_of_traces(traces, success_at).value, sides.side, calls)
-    return told_team_changes(changes, sides.heads, "success")
