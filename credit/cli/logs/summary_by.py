@@ -124,7 +124,6 @@ def summary(
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.sides.changed_teams import teams_by_system
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.verdict_changes import verdicts_by_system
 
@@ -170,11 +169,12 @@ def summary(
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
-    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
+    systems = verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
+    teams = "" if compared is None else compared.by_team()
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
