@@ -169,12 +169,13 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
     systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
+    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
