@@ -100,10 +100,12 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    A table then sets each agent, role, turn, tool or type against the rest of its own traces. Another counts errors,
-    retries, loops, tokens and time. The last lines say what all traces cost.
+    The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
+    wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
+    the rest of its own traces. Another counts errors, retries, loops, tokens and time. The last lines say what all
+    traces cost.
     """
     import numpy as np
 
