@@ -23,7 +23,7 @@ from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_causes import LeadingCause, hints_of_causes, leading_causes
+from credit.reports.leading_causes import LeadingCause, leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls
@@ -149,7 +149,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
-        "hints": [*differing.hints(), *hints_of_causes(causes)],
+        "hints": differing.hints(),
         "sides": None,
         "ledger": None,
         "comparison": None,

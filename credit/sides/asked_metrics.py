@@ -30,7 +30,9 @@ ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
 """Numbers of how large a team is: a sentence has the first of those that change one way."""
-STARRED_SIDES = "the rows of its part: success, kinds of task, what follows it, other metrics, tools, verdicts, agents"
+STARRED_SIDES = (
+    "the rows of its part: success, kinds of task, their costs, what follows it, other metrics, tools, verdicts, agents"
+)
 """Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 
 

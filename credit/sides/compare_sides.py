@@ -12,6 +12,7 @@ from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
 from credit.reports.owners import owned_events, owners
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls, call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
@@ -33,7 +34,7 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
-from credit.sides.task_kind_changes import task_kind_changes
+from credit.sides.task_kind_changes import BY_KIND, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
@@ -103,8 +104,11 @@ def compare_sides(
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
-    known_tasks = () if judged is None else (judged, whole[judged], untold)
-    kinds = tuple(task_kind_changes(traces, sides.side, *known_tasks)) if known_tasks else ()
+    known_of = {row.metric for row in rows}
+    costs = [name for of in BY_KIND for name in [one for one in of if one in known_of][:1]]
+    families = ({name: whole[name] for name in names} for names in ([judged] if judged else [], costs))
+    of = task_kinds(traces), sides.side, task
+    kinds = [row for family in families for row in task_kind_changes(*of, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(
@@ -124,7 +128,7 @@ def compare_sides(
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,
-        kinds=kinds,
+        kinds=tuple(kinds),
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)

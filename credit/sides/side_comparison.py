@@ -75,7 +75,7 @@ class SideComparison:
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
-      kinds: the same outcomes within each kind of tasks (`task_kind_changes`).
+      kinds: the same outcomes, and costs, within each kind of tasks (`task_kind_changes`).
     """
 
     sides: Sides
@@ -127,6 +127,7 @@ class SideComparison:
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds, "by_kind": self.by_kind()}
+        told["costs_by_kind"] = self.costs_by_kind()
         told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
@@ -140,11 +141,12 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def shown(self) -> list[SideDifference]:
-        """The rows of a table: all but those that nobody asks for and that are alike, or repeat a row, which `lines`
-        names."""
+        """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
+        those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
         rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
-        place = next((i for i, row in enumerate(rows, 1) if row.metric == self.judged), 0)
-        return [*rows[:place], *self.kinds, *rows[place:]]
+        told = {self.judged, *(row.metric for row in self.kinds if row.worth_telling)}
+        kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
+        return [one for row in rows for one in (row, *kinds[row.metric])]
 
     def _repeats(self, row: SideDifference) -> bool:
         """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
@@ -169,7 +171,7 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        sure = [row for row in self.kinds if row.worth_telling]
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
         sure.sort(key=lambda row: -abs(row.difference))
         of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
         told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
@@ -273,10 +275,30 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{row.in_short()}"
+            f"{f'{row.ways}: too few to tell' if row.few and row.ways else row.in_short()}"
             for row in self.kinds
+            if row.metric == self.judged
         ]
         return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
+
+    def costs_by_kind(self) -> str:
+        """What costs did in each kind of tasks, where one did so beyond chance; "" without kinds."""
+        told: list[str] = []
+        quiet: list[str] = []
+        for name in dict.fromkeys(row.metric for row in self.kinds if row.metric != self.judged):
+            rows = [row for row in self.kinds if row.metric == name]
+            if not any(row.worth_telling for row in rows):
+                quiet.append(_name(name))
+                continue
+            each = [
+                f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
+                f"{f' (×{short(row.ratio.value)})' if row.ratio else f' ({row.ways})' if row.ways else ''}"
+                f"{'*' * row.worth_telling}"
+                for row in rows
+            ]
+            told.append(f"{_name(name)} by kind of task: {', '.join(each)}")
+        end = ["* beyond chance"] * bool(told)
+        return "; ".join([*told, *[f"{', '.join(quiet)} by kind of task: none beyond chance"] * bool(quiet), *end])
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -530,7 +552,7 @@ class SideComparison:
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
-        for of in (self.by_kind(), self.of_tasks()):
+        for of in (self.by_kind(), self.costs_by_kind(), self.of_tasks()):
             lines += [f"{of[0].upper()}{of[1:]}."] if of else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
@@ -601,7 +623,7 @@ class SideComparison:
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
             *[(f"tasks: {some}", f"{some}: these differ, and typical × is of these alone")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
-            ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ"),
+            ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),

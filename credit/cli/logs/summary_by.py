@@ -119,7 +119,7 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import hints_of_causes, leading_causes, told_causes
+    from credit.reports.leading_causes import leading_causes, told_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
@@ -163,7 +163,7 @@ def summary(
                 shown = units
             unsaid = "" if place[1:] in note else place
             last = [note, unsaid, *precision_notes(traces)] if units else empty_notes(traces, credit, method)
-            hints = credit_hints(traces, [*differences.hints(), *hints_of_causes(causes)], told=bool(shown))
+            hints = credit_hints(traces, differences.hints(), told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)

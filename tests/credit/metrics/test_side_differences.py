@@ -32,6 +32,8 @@ from graphs.task_means import mean_interval, ratio_interval
 from graphs.text import signed
 from tests.credit.cli.logs import run, trace, write
 
+UNTOLD = "changed with the side, so what it did to success cannot be told from the rest"
+
 
 def traces_of(tasks: list[str]) -> credit.Traces:
     _, _, rows = credit.from_columns(group=tasks, trace=[f"t{i}" for i in range(len(tasks))], reward=[0.0] * len(tasks))
@@ -227,11 +229,10 @@ def test_a_model_that_one_agent_changed_is_named(tmp_path: Path) -> None:
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
     table.write_text("\n".join(sides))
     sides = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
-    changed = sides["but"]
-    assert changed.startswith("the sides differ in the model of an agent, too (reviewer: big in 0 % ")
-    why = "he model of reviewer changed with the side, so what it did to success cannot be told from the rest"
-    assert sides["caveats"] == [f"T{why}."] and changed.endswith(f"of traces in which it acts); t{why}")
-    assert "lead" not in changed and "differ in model" not in changed
+    why = (
+        "he model of reviewer (small to big) changed with the side, so what it did to success cannot be told from the "
+    )
+    assert sides["caveats"] == [f"T{why}rest."] and sides["but"] == f"t{why}rest", "two sentences said it"
 
 
 @pytest.mark.parametrize("swapped", ["lead", "reviewer"])
@@ -248,12 +249,10 @@ def test_a_model_of_any_agent_that_was_swapped_is_told_alike(tmp_path: Path, swa
     (prices := tmp_path / "prices.csv").write_text("model,input,output\nmid,1,5\nbig,2,10\n")
     log = write(tmp_path / "x.jsonl", lines)
     sides = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
-    assert sides["but"].startswith(
-        f"the sides differ in the model of an agent, too ({swapped}: big in 100 % against 0 %"
+    why = (
+        f"he model of {swapped} (big to mid) changed with the side, so what it did to success cannot be told from the "
     )
-    assert "no model has" not in sides["but"] and "within each model" not in sides["but"]
-    why = f"The model of {swapped} changed with the side, so what it did to success cannot be told from the rest."
-    assert sides["caveats"] == [why]
+    assert sides["caveats"] == [f"T{why}rest."] and sides["but"] == f"t{why}rest"
     assert f"{swapped} -0.00455* (big to mid -0.0053, tokens +0.00075)" in sides["by_agent"]
 
 
@@ -1262,7 +1261,7 @@ def test_success_is_found_in_eight_tasks_whatever_number_of_other_metrics(tmp_pa
     assert found["m0"].why() == "too few tasks differ to tell"  # 2 / 2⁸ times 12
     # As failed and succeeded traces of one task are.
     one = side_differences(traces_of(["q"] * 80), {"success": numbered(good)}, side)[0]
-    assert one.stands_out and one.differing == 1 and one.low is None and one.without == "few tasks"
+    assert one.stands_out and one.differing == 1 and one.low is None and one.without == "rose 1, fell 0"
     untested = side_differences(traces_of(["q"] * 14), {"success": numbered(good[:14])}, side[:14])[0]
     assert untested.p is None and untested.why() == "too few tasks differ to tell"
 
@@ -1725,7 +1724,7 @@ def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
     assert told["sides"] == ["a", "b"] and [row["first"], row["second"]] == pytest.approx(means) and row["stands_out"]
     none = "6 traces without a side, where no model of reviewer is stated"
     assert none in told["lines"] and f"{none}." in told["caveats"]
-    others = "the sides differ in the model of an agent, too (coder: m in 100 % against 0 %, coder: n in 0 % against"
+    others = "the sides differ in the model of an agent, too (coder: m to n)"
     assert told["but"].startswith(others) if both else told["but"] == ""
     assert json.loads(run("metrics", log, "--sides", "model:reviewer=b,a", "--json").stdout)["sides"] == ["b", "a"]
     assert "model of the traces that were read: 'l'" in (wrong := run("metrics", log, "--sides", "model").stderr)
