@@ -156,8 +156,13 @@ def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> No
     table = "trace,group,task_kind\n" + "".join(f"t{i},q{i // 2},{'auto' if i < 8 else 'theft'}\n" for i in range(12))
     (tmp_path / "tasks.csv").write_text(table)
     asked = ("summary", tmp_path / "log.jsonl", "--groups", tmp_path / "tasks.csv")
-    line = "Failed by kind of task: auto 5 of 8 (63 %), theft 3 of 4 (75 %)."
+    line = "Failed by kind of task: theft 3 of 4 (75 %), auto 5 of 8 (63 %)."
     assert line in run(*asked).stdout and json.loads(run(*asked, "--json").stdout)["failed_by_kind"] == line
+    for i, one in enumerate(runs):  # a trace without an outcome, of which there was an error, and two systems
+        one |= {"rewards": {} if i == 1 else one["rewards"], "system": f"v{i % 2}"}
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
+    line = "theft 3 of 4 (75 %; v0 50 %, v1 100 %), auto 5 of 7 (71 %; v0 75 %, v1 67 %)."
+    assert f"Failed by kind of task: {line}" in run(*asked).stdout
 
 
 SHARES = ((1.0,), (0.7, 0.3), (0.55, 0.25, 0.12, 0.08))
