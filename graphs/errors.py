@@ -33,7 +33,7 @@ _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header", "repeated-lines",
      "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files",
      "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans", "cut-short", "outside-caller",
-     "time-unit", "times-of-ends", "made-calls",
+     "time-unit", "times-of-ends", "cache-beside", "made-calls",
      "lone-subagent", "missing-subagent", "near-key", "unread-columns", "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
