@@ -25,7 +25,7 @@ from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
 from graphs.traces.cache_conventions import SHOWN, with_one_convention
-from graphs.traces.clock_units import begins_of_ends, time_notes
+from graphs.traces.clock_units import begins_of_ends, time_notes, units_of_seconds
 from graphs.traces.copies import without_copies
 from graphs.traces.event_models import with_answered_models, with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
@@ -195,9 +195,9 @@ def _join(
     tasks = [heading.group_id for heading in headings]
     stated = columns.pop("evidence")
     shown = [of.pop(SHOWN, None) for of in stated]
-    evidence, of_ends = evidence_of_events(stated, lengths, to.events), list[Problem]()
-    if (took := evidence.get("seconds")) is not None:
-        times, of_ends = begins_of_ends(headings, times, event_counts, took.array[: n.events])
+    evidence = evidence_of_events(stated, lengths, to.events)
+    took = evidence["seconds"].array[: n.events] if "seconds" in evidence else np.full(n.events, np.nan)
+    times, of_ends = begins_of_ends(headings, times, event_counts, took)
     events = _event_table(columns, times, event_counts, lengths)
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
@@ -233,6 +233,7 @@ def _join(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens, times)),
             *time_notes(headings, times, event_counts),
+            *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,
             *of_caches,
         ),

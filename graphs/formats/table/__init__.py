@@ -35,6 +35,7 @@ from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
+from graphs.formats.table.time_units import TimeUnits
 from graphs.formats.table.type_words import TYPES_OPTION
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
@@ -150,6 +151,7 @@ def _read(
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
             column_of, names = find_columns(source, columns)
+            table.units = TimeUnits(columns, column_of)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             version = column_of.get("policy_version", "")
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns}, version)
@@ -179,6 +181,7 @@ def _read(
             yield unreadable(source, error)
         else:
             yield from texts_of.notes(source.name)
+            yield from table.units.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -319,6 +322,7 @@ class _Table:
 
     file: str
     types: Mapping[str, int]
+    units: TimeUnits = dataclasses.field(default_factory=lambda: TimeUnits({}, {}))
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
@@ -343,6 +347,7 @@ class _Table:
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
         value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
+        self.units.in_seconds(value)
         for name in _NAMES & value.keys():
             if value[name] != value[name]:  # pandas writes NaN where a name is missing
                 value[name] = None
