@@ -120,10 +120,9 @@ class Problem:
 
 
 def condensed(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, with one in the place of those that differ in their traces alone, as of one record that is lost.
+    """The problems, with one in the place of those of a file that differ in their traces and lines alone.
 
-    So it stands for those of a file that one option mends, whatever their lines. A note stands for all that expect the
-    same, wherever they are.
+    A note stands for all that expect the same, wherever they are.
 
     Examples:
       >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
@@ -132,11 +131,9 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """
     alike: dict[Problem, list[Problem]] = {}
     for problem in problems:
-        kind = dataclasses.replace(problem, trace="", count=1)
-        if "--" in problem.expected:
-            kind = dataclasses.replace(kind, line=0)
+        kind = dataclasses.replace(problem, trace="", line=0, count=1)
         if not problem.is_failure:
-            kind = dataclasses.replace(kind, file="", line=0, value="")
+            kind = dataclasses.replace(kind, file="", value="")
         alike.setdefault(kind, []).append(problem)
     return [dataclasses.replace(found[0], count=sum(one.count for one in found)) for found in alike.values()]
 

@@ -474,15 +474,18 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        outcome = value.get("reward")
-        word = outcome.strip() if isinstance(outcome, str) and number(outcome) is None else ""
-        reward: Any = word.lower() or convert("reward", *REWARD)
-        if reward is not None:
-            constant("reward", "", reward)
-        if word:
-            record.words.setdefault("team", Word(word, column_of["reward"], (self.file, line, -1)))
-        elif reward is not None:
-            record.rewards["team"] = reward
+        for name in ("reward", *(name for name in column_of if is_named(name))):
+            family, _, of = name.partition(".")
+            outcome = value.get(name) if family in ("reward", "rewards") else None
+            word = outcome.strip() if isinstance(outcome, str) and number(outcome) is None else ""
+            stated: Any = word.lower() or convert(name, *REWARD)
+            if stated is None or (of and stated != stated):
+                continue
+            constant(name, "", stated)
+            if word:
+                record.words.setdefault(of or "team", Word(word, column_of[name], (self.file, line, -1)))
+            else:
+                getattr(record, family if of else "rewards")[of or "team"] = stated
         for name in TRACE_EVIDENCE:
             stated = convert(name, *EVIDENCE[name])
             if stated is not None:
@@ -491,12 +494,6 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
-        for name in filter(is_named, column_of):
-            family, _, of = name.partition(".")
-            stated = convert(name, *REWARD)
-            if stated is not None and not math.isnan(stated):
-                constant(name, "", stated)
-                getattr(record, family)[of] = stated
         for name, to in OF_TRACE.items():
             stated = convert(name, *to)
             if stated is not None:

@@ -65,11 +65,14 @@ def test_what_the_user_stated_is_told_in_full_by_validate_alone(tmp_path: Path) 
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:
-    loops = [CYCLE | {"trace_id": f"loop{i}"} for i in range(23)]
+    text = json.dumps(CYCLE)
+    loops = [json.loads(text.replace('"e0"', f'"e{i}-0"')) | {"trace_id": f"loop{i}"} for i in range(23)]
     path = write(tmp_path / "many.jsonl", [*GOOD, *loops])
     few, every = run("validate", path), run("validate", "--all", path)
     assert few.stdout.count("[cycle]") == 20 and "… and 3 more" in few.stdout
     assert every.stdout.count("[cycle]") == 23 and "more;" not in every.stdout
+    path = write(path, [*GOOD, *(CYCLE | {"trace_id": f"loop{i}"} for i in range(23))])
+    assert run("validate", path).stdout.count("[cycle], and 22 more like it") == 1
 
 
 def test_validate_for_programs(bad: Path) -> None:
@@ -300,7 +303,7 @@ def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_
 def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> None:
     lines = [trace(f"t{i:02d}", f"q{i:02d}", 1.0) for i in range(30)]
     log = write(tmp_path / "x.jsonl", lines)
-    (tmp_path / "x.jsonl").write_text(log.read_text() + '{"trace_id": 1}\n' * 1040)
+    (tmp_path / "x.jsonl").write_text(log.read_text() + "".join(f'{{"trace_id": {i}}}\n' for i in range(1040)))
     short, every = (run("validate", log, *option).output for option in ((), ("--all",)))
     assert "… and 10 more; --all lists them" in short and "q29" not in short
     assert "q29" in every and "--all" not in every
