@@ -19,7 +19,7 @@ import numpy as np
 from credit.reports.judged_traces import JudgedTraces, enough_within
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
-from graphs.dealing import dealt
+from graphs.dealing import dealt, flipped
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
 from graphs.traces.batch import Traces
 
@@ -124,6 +124,24 @@ class ComparedKinds(NamedTuple):
         rows = np.isfinite(value) & self.kept
         failed, unit, task, model = (of[rows] for of in (self.failed, self.unit, self.task, self.model))
         return _compared(value[rows], failed, unit, task, model, self.within)
+
+    def over_tasks(self, has: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
+        """p and the least p of the test that failed traces have something no more often than others, of any task.
+
+        The p is the larger of two: what if it had been dealt to other traces that are alike, and if what each task adds
+        had the other sign. By the first alone, what all runs of a task have was found in a tenth of logs of chance.
+
+        Args:
+          has: as of `counts`.
+          beside: of each of these traces, which others it is like: int [n].
+        """
+        known = np.isfinite(has) & self.told
+        failed, some = self.failed[known].astype(np.float64), has[known] > 0
+        _, of = np.unique(beside[known], return_inverse=True)
+        size = np.maximum(np.bincount(of), 1)
+        off = (failed - (np.bincount(of, failed) / size)[of]) * (some - (np.bincount(of, some) / size)[of])
+        adds, (p, least) = np.bincount(self.task[known], off).round(9), dealt(failed, some, of)
+        return (max(p, flipped(adds[adds != 0]).p) if adds.sum() > 0 else 1.0), least
 
 
 def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.compared_kinds import models_and_systems
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.shown_example import surely_above
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -22,8 +24,8 @@ __all__ = ["Handoff", "handoffs"]
 MOST, OF_TEAM = 10, 100
 """Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
 traces. One with a name of its own in each trace says nothing of two."""
-NAME = 40
-"""Length of a name in a sentence."""
+NAME, WHOM = 40, 3
+"""Length of a name in a sentence, and how many agents one names that other runs have, or lack."""
 
 
 class Handoff(NamedTuple):
@@ -35,6 +37,9 @@ class Handoff(NamedTuple):
       tells: of which traces the log tells whether they are among these: bool [traces].
       quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
       of_agent: whether that is one agent, which acts or does not.
+      beside: of each trace, which runs of other tasks it is like but for an agent that was left out: int [traces]. They
+        have the same system and model, and the same agents of those that act in its place. None of other kinds of runs,
+        and of an agent that most runs of the log lack: who is called where a task is hard does no harm.
     """
 
     words: str
@@ -42,9 +47,12 @@ class Handoff(NamedTuple):
     tells: np.ndarray
     quotes: bool = True
     of_agent: bool = True
+    beside: np.ndarray | None = None
 
 
-def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool]) -> Iterator[Handoff]:
+def handoffs(
+    traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool], failed: np.ndarray
+) -> Iterator[Handoff]:
     """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
 
     More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
@@ -62,14 +70,17 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
       traces: what was read.
       calls: its tool calls.
       differs: whether a number of each trace differs between failed and succeeded ones.
+      failed: whether each trace failed: bool [traces]. Of the agents that other runs of the task have, or lack, those
+        of the most failed runs above the average are named first.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(
       ...     group=["q"] * 8, trace=["a", "a", "b", "b", "c", "c", "d", "d"], agent=["x", "y"] * 3 + ["x", "z"],
       ...     reward=[1.0] * 6 + [0.0] * 2)
-      >>> [(one.words, one.rows.tolist()) for one in handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False)]
-      [('runs with other agents than most runs of their task', [7])]
+      >>> found = handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False, np.arange(4) > 2)
+      >>> [(one.words, one.rows.tolist()) for one in found]
+      [('runs with other agents than most runs of their task (1 without y)', [7])]
     """
     every, acts, tells = taking_part(traces, calls)
     some, none = ((of & tells).sum(axis=1) for of in (acts, ~acts))
@@ -93,6 +104,8 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
     looked = [i for i in np.argsort(-fewer, kind="stable").tolist() if fewer[i] >= LEAST_TASKS][:MOST]
     any_longer = differs(count)
     longer = {i: any_longer and differs(count - own[i]) for i in looked}
+    formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
+    version = _coded(np.stack([models_and_systems(traces), formats]))
     for i in looked:
         having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
         by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
@@ -101,26 +114,42 @@ def handoffs(traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], b
         yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell)
     for i in looked:
         if not longer[i]:
-            lacking, tell = ~acts[i] & tells[i] & whole, tells[i] & (acts[i] | whole)
-            yield Handoff(f"runs in which {printable(names[i], NAME)} does not act", last[lacking], tell, False)
+            of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
+            tell = tells[i] & (acts[i] | whole) & of_version
+            without, words = tell & ~acts[i], f"runs in which {printable(names[i], NAME)} does not act"
+            beside = _in_its_place(acts, without, tell & acts[i], version)
+            yield Handoff(words, last[without], tell, False, beside=beside)
     acting = acts & (early | (not any_longer))
-    unlike, fewest, others = _unlike(traces, acting, whole, task)
+    unlike, fewest, others = _unlike(traces, formats, acting, whole, task)
     rows = last.copy()
     for i in range(len(names)):  # the first agent that most of the others lack
         extra = acting[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
-    if unlike.any():
-        yield Handoff(
-            "runs with other agents than most runs of their task", rows[unlike], whole & (others > 0), False, False
-        )
+    if not unlike.any():
+        return
+    each = [(how, printable(name, NAME), runs[i] & unlike) for i, name in enumerate(names)
+            for how, runs in (("with", acting & fewest), ("without", ~acts & ~fewest))]  # fmt: skip
+    each = sorted((one for one in each if one[2].any()), key=lambda one: float((failed.mean() - failed)[one[2]].sum()))
+    whom = ", ".join([f"{runs.sum()} {how} {name}" for how, name, runs in each[:WHOM]] + ["…"] * (len(each) > WHOM))
+    words = f"runs with other agents than most runs of their task{f' ({whom})' * bool(whom)}"
+    others_first = ~each[0][2][unlike] if each else rows[unlike]
+    yield Handoff(words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False)
+
+
+def _in_its_place(acts: np.ndarray, without: np.ndarray, having: np.ndarray, version: np.ndarray) -> np.ndarray | None:
+    """`Handoff.beside`: agents that surely act in more of the runs without an agent are in its place."""
+    none, some = int(without.sum()), int(having.sum())
+    if not none or some < none:
+        return None
+    instead = [of for of in acts if surely_above((of & without).sum(), none, (of & having).sum(), some) > 0]
+    return _coded(np.vstack([version, *instead]))
 
 
 def _unlike(
-    traces: Traces, acting: np.ndarray, whole: np.ndarray, task: np.ndarray
+    traces: Traces, formats: np.ndarray, acting: np.ndarray, whole: np.ndarray, task: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which runs have other agents than most others, bool [traces], whether half of these or more lack each agent, bool
     [names, traces], and how many they are, int [traces]."""
-    formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
     team = _coded(np.vstack([np.zeros(len(task), np.int64), acting]))
     found = []
     for of in (np.asarray(traces.graph.group_ids)[: traces.sizes.traces], task):

@@ -105,6 +105,7 @@ class SideDifference:
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.
       kind: of tasks, which alone are compared; "" of all.
+      rose: in how many of these tasks the second side has more; None where tasks are not paired.
     """
 
     metric: str
@@ -135,6 +136,7 @@ class SideDifference:
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
     kind: str = ""
+    rose: int | None = None
 
     def corrected(self, p: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p is NaN where there is none."""
@@ -226,10 +228,18 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
+        if self.ways:
+            return f"{self.ways}, not tested" if self.p is None else self.ways
         if self.p is None:
-            return "–"
-        few = self.differing is not None and self.differing < LEAST_TASKS
-        return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
+            return "no task differs" if self.differing == 0 else "–"
+        return "has zeros" if self.has_zeros else "no spread"
+
+    @property
+    def ways(self) -> str:
+        """In how many tasks it rose and fell, where too few differ for an interval; "" elsewhere."""
+        if self.rose is None or not self.differing or self.differing >= LEAST_TASKS:
+            return ""
+        return f"rose {self.rose}, fell {self.differing - self.rose}"
 
     @property
     def is_of_some(self) -> bool:

@@ -81,7 +81,12 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             metavar="WORD=TYPE,...",
             help="What words of a table's types mean, as llm=message,tool=tool_call.",
         ),
-        click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
+        click.option(
+            "--groups",
+            type=_FILE,
+            metavar="FILE",
+            help="Table of tasks: columns `trace` and `group`, also with `task_kind`; or `group` and `task_kind`.",
+        ),
         click.option(
             "--group-by",
             callback=_keys,
