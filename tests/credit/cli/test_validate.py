@@ -114,10 +114,21 @@ def test_validate_does_not_call_outcomes_equal_that_differ_in_the_log(tmp_path: 
     assert list(found["unresolved"]) == ["fine", "wide"] and list(found["equal"]) == ["fine", "wide", "same"]
 
 
+@pytest.mark.parametrize("command", ["validate", "summary", "metrics", "doctor", "costs", "traces", "show"])
+def test_each_command_names_the_channel_that_may_be_the_outcome(command: str, tmp_path: Path) -> None:
+    """Validate alone named it, and the others said that no trace has an outcome, and that `credit label` writes one."""
+    path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
+    said = "1 of 2 traces has the reward 'tests': --reward-channel tests makes it the outcome"
+    result = run(command, path)
+    assert f"No trace has an outcome: {said}\n" in result.stderr and "credit label" not in result.output
+    assert said not in run(command, path, "--reward-channel", "tests").output
+    hints = overview(Findings.of(credit.read(path), {}))
+    assert f"{said}." in hints["hints"] and said in hints["findings"][0]["told"]
+
+
 def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
     told = run("validate", path).stdout
-    assert "No trace has an outcome 'team': pass --reward-channel with one of tests" in told
     assert "Every group has one trace" in told and "--groups FILE" in told
     plain = write(tmp_path / "y.jsonl", [trace("a", "q", None)])
     assert "pass --rewards FILE" in run("validate", plain).stdout
@@ -211,7 +222,10 @@ EVENT = {"id": "e", "type": "message", "agent": "solver"}
             {"events": [EVENT | {"reward": 1}], "edges": []},
             "; found key 'reward' of an event: a native log states rewards.team of",
         ),
-        ({"rewards": {"Team": 1}}, "; found channel 'Team': --reward-channel Team reads it; expected"),
+        (
+            {"rewards": {"Team": 1}},
+            "2 of 2 traces have the reward 'Team': --reward-channel Team makes it the outcome; expected",
+        ),
         ({}, "so no action has credit; expected rewards in the log"),
     ],
 )
