@@ -111,6 +111,7 @@ def summary(
 
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
@@ -233,7 +234,7 @@ def summary(
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
-        hints += [TO_LABEL] if unscored else []
+        hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
