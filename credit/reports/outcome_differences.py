@@ -180,8 +180,8 @@ class OutcomeDifferences:
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
         another. With `of_task`, by the cut of the task.
-      agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts:
-        its name and `models`, the largest difference first.
+      agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first
+        acts: its name and `models`, the largest difference first.
       in_system: whether traces are of several systems, so that models are compared within each.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
@@ -673,7 +673,7 @@ def outcome_differences(
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
         took = np.isin(of_any_task, [*used])
-        names = [" + ".join(sorted(filter(None, used[row]))) for row in of_any_task[took].tolist()]
+        names = [used[row] for row in of_any_task[took].tolist()]
         if mixed := _by_model(names, below[took], stratum[took], system[took], within):
             mixed_of.append((agent, mixed))
             worst = max((one for one in mixed if one.share >= 0), key=lambda one: one.share, default=None)
