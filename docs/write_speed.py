@@ -35,7 +35,7 @@ doubles it at least.
 `python benchmarks/methods.py`: 512 traces of 4,000 events and 300 agents, groups of 8. The unit is one `segment_sum` of
 a float per event into traces, timed right before and after each call: {unit:.0f} ns an event.
 
-[data: speed](../benchmarks/results/methods.json)
+[table: speed](../benchmarks/results/methods.json)
 
 Each of {count} methods takes at most {most} segment sums; {over} take more than 60 ns an event, which was the aim.
 Those that number turns sort the events by agent instance. `c3` passes 66 times over nodes in no order. `gae` along the
@@ -53,7 +53,7 @@ causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times 
 `python benchmarks/waits.py`: seconds of a process. `report` is of 100 traces of 500 events, the others of 80 traces of
 30. "Cold" is with an empty cache of compiled functions.
 
-[data: speed of commands](../benchmarks/results/waits.json)
+[table: speed of commands](../benchmarks/results/waits.json)
 
 Commands keep compiled functions in the user's cache folder, if it is the user's alone;
 `JAX_ENABLE_COMPILATION_CACHE=false` switches that off.
@@ -65,7 +65,7 @@ Commands keep compiled functions in the user's cache folder, if it is the user's
 `python benchmarks/waits.py`: columns of 8,192 rows to `dr_mas` advantages, beside the same formula in NumPy without
 checks or metrics, in milliseconds, the least in brackets.
 
-[data: speed of steps](../benchmarks/results/waits.json)
+[table: speed of steps](../benchmarks/results/waits.json)
 
 The aim of 1.5 times NumPy is missed: the compiled step alone takes longer than NumPy's on integers, and to number
 texts in lists takes a quarter of theirs. Nothing compiles after `warmup`. A loop with dictionaries
@@ -76,7 +76,7 @@ takes {objects:.0f} to {categorical:.0f} times as long, by the type of the ids (
 `python benchmarks/reading.py`: 5 MB. "Typed" is decoding by msgspec into structs, "plain" into Python's objects.
 "Others'" logs have shuffled and unknown keys, escaped texts and nested objects.
 
-[data: speed of reading](../benchmarks/results/reading.json)
+[table: speed of reading](../benchmarks/results/reading.json)
 
 The aim of 0.4 of typed decoding is missed: our own form had 0.32 to 0.42. A short
 trace costs 35 microseconds. The Parquet cache reads in a sixth of the time.
@@ -86,7 +86,7 @@ trace costs 35 microseconds. The Parquet cache reads in a sixth of the time.
 `python benchmarks/formats.py`: reading 5 MB over plain decoding. Logs from `otlp` on have traces of three lines.
 "Messy" logs have shuffled and unknown keys, escaped texts and objects; "indented" ones are messy in one list.
 
-[data: speed of formats](../benchmarks/results/formats.json)
+[table: speed of formats](../benchmarks/results/formats.json)
 
 {larger}
 The aim of four times decoding is missed where lines are short, which take {lines} microseconds.
@@ -103,7 +103,7 @@ Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 
 another, and on many of three events. A cell has seconds, gigabytes, and the exponents of both over the last factor of
 ten; in brackets without the kernel's time.
 
-[data: growth](../benchmarks/results/growth_million.json)
+[table: growth](../benchmarks/results/growth_million.json)
 
 No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one trace of 1,000,000 events takes 11 GB.
 
@@ -111,7 +111,7 @@ No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one 
 
 `python benchmarks/beside.py FOLDER` runs this checkout and an earlier one, here {before}, turn about.
 
-[data: speed of beside](../benchmarks/results/beside.json)
+[table: speed of beside](../benchmarks/results/beside.json)
 
 ## Folders larger than memory
 

@@ -11,6 +11,7 @@ from graphs.text import excerpt
 QUOTES = "\"'"
 
 __all__ = [
+    "DUPLICATE_TRACE",
     "RUN_ERROR",
     "RUN_LIMIT",
     "ArrayTypeError",
@@ -29,6 +30,8 @@ __all__ = [
 
 RUN_ERROR, RUN_LIMIT = "run-error", "run-limit"
 """Kinds of notes on runs that ended in an error, and of those that ended at a limit by one: the value is its words."""
+DUPLICATE_TRACE = "duplicate-trace"
+"""The kind of each trace that shares its id with one that differs."""
 _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header", "repeated-lines",
      "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files",
@@ -123,7 +126,7 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with one in the place of those that differ in their traces alone, as of one record that is lost.
 
     So it stands for those of a file that one option mends, whatever their lines. A note stands for all that expect the
-    same, wherever they are.
+    same, wherever they are, and one problem for all traces of an id that is to be one's.
 
     Examples:
       >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
@@ -135,6 +138,8 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
         kind = dataclasses.replace(problem, trace="", count=1)
         if "--" in problem.expected:
             kind = dataclasses.replace(kind, line=0)
+        if problem.kind == DUPLICATE_TRACE:
+            kind = dataclasses.replace(kind, file="", line=0, value="", trace=problem.trace)
         if not problem.is_failure:
             kind = dataclasses.replace(kind, file="", line=0, value="")
         alike.setdefault(kind, []).append(problem)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "WITHOUT_ROW", "amount", "apart", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "natural_key",
-    "near_names", "one_of", "percent", "printable",
+    "WITHOUT_ROW", "amount", "apart", "at_least", "begin_of", "counted", "cut_id", "decimals", "excerpt", "ids_cut_so",
+    "interval", "natural_key", "near_names", "one_of", "percent", "printable", "signed",
 ]  # fmt: skip
 
 
@@ -40,6 +40,18 @@ def printable(text: str, limit: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in text)
+
+
+def begin_of(text: str, limit: int) -> str:
+    """A text cut between words, without a mark of its own before the dots.
+
+    Examples:
+      >>> begin_of("The key was denied. Ask for another one.", 24)
+      'The key was denied …'
+    """
+    if len(text) <= limit:
+        return text
+    return re.sub(r"\s+\S*$", "", text[:limit]).rstrip(" .,:;…") + " …"
 
 
 def ids_cut_so(cut: str, known: Iterable[str]) -> list[int]:
@@ -114,7 +126,42 @@ def amount(value: float | None, digits: int = 3) -> str:
     """
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z,.{digits}g}"
+    return f"{value:z,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z,.{digits}g}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference as `amount` writes it, with its sign; 0 has none.
+
+    Examples:
+      >>> signed(2298.4), signed(-0.4567), signed(-0.0)
+      ('+2,298', '-0.457', '0')
+    """
+    return f"{'+' if value > 0 else ''}{amount(value, digits)}"
+
+
+def decimals(value: float, digits: int = 3) -> str:
+    """A difference with so many digits behind the point, and with its sign; what they round to 0 has none.
+
+    Examples:
+      >>> decimals(0.4567), decimals(-0.0001)
+      ('+0.457', '0.000')
+    """
+    return f"{value:+z.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
+
+
+def interval(low: float, high: float, write: Callable[[float, int], str] = signed, digits: int = 3) -> str:
+    """The interval of a difference: an end is written as 0 where it is 0, and only there, so that each tells its side.
+
+    Args:
+      low, high: its ends.
+      write: `signed` or `decimals`.
+      digits: the least.
+
+    Examples:
+      >>> interval(0.0, 0.4), interval(1e-17, 0.4), interval(-0.00002, 0.4, decimals)
+      ('0 to +0.4', '0 to +0.4', '-0.00002 to +0.40000')
+    """
+    return " to ".join(apart((low, high), write, digits, beside=0.0))
 
 
 def apart(
@@ -122,7 +169,7 @@ def apart(
 ) -> list[str]:
     """Texts of numbers that stand together, with as few digits as tell different ones apart; "–" of NaN.
 
-    Numbers that differ by less than `DUST` of the largest are rounded alike and count as equal.
+    Numbers that differ by less than `DUST` of the largest are rounded alike and count as equal, and such a part as 0.
 
     Args:
       numbers: of one sentence or one row.
@@ -142,7 +189,8 @@ def apart(
     pairs = [(low, high) for low, high in itertools.pairwise(known) if high - low > size]
     enough = (n for n in range(digits, MOST_DIGITS) if all(write(low, n) != write(high, n) for low, high in pairs))
     digits = next(enough, digits)
-    return [write(number, digits) if math.isfinite(number) else "–" for number in numbers]
+    plain = [0.0 if abs(number) <= size else number for number in numbers]
+    return [write(number, digits) if math.isfinite(number) else "–" for number in plain]
 
 
 def rounds_away(part: float, whole: float, digits: int = 3) -> bool:

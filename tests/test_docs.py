@@ -88,12 +88,14 @@ def test_the_citations_are_of_this_version() -> None:
 def test_the_site_fills_each_mark_once() -> None:
     """A mark that no page has, or that a page spells otherwise, would leave a page without its table.
 
-    Comments were the marks, of which the readers of a checkout saw nothing: a mark links to what its table is made of.
+    Comments were the marks, of which the readers of a checkout saw nothing: a mark links to what its table is made of,
+    and says that it stands for one. As "data: bias" or "laws" it read as a placeholder.
     """
     docs, found = ROOT / "docs", list[str]()
     for path in docs.rglob("*.md"):
         for mark, target in hooks().MARK.findall(path.read_text()):
             found.append(mark)
+            assert mark.startswith(("table: ", "options ")), (path, mark)
             assert (path.parent / target).is_file(), (path, mark, target)
             text = page(path.relative_to(docs).with_suffix("").as_posix())
             assert text.split(f"<!-- {mark} -->")[1].split("<!-- end -->")[0].count("\n|") > 2, mark

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import estimators
 from credit.bench.enumeration import DECISIONS
 from credit.bench.given_values import values_given
-from credit.methods.own_functions import load_function, own_method
+from credit.methods.own_functions import is_own, load_function, own_method
 from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import PUBLISHED, find_method, home_of, is_named
 from credit.methods.registry import METHODS
@@ -195,7 +195,7 @@ def setting(name: str) -> Setting:
       >>> setting("estimators:rloo").way
       'groups'
     """
-    if ":" in name:
+    if is_own(name):
         return _own_setting(name, load_function(name))
     return SETTINGS[name] if name in SETTINGS else _published_setting(name)
 

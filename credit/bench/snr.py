@@ -35,6 +35,7 @@ from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
 from credit.bench.snr_theory import Setting
+from credit.methods.own_functions import as_text, is_own
 from estimators.base import Reason
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
@@ -290,7 +291,7 @@ def json_lines(found: dict[str, Any]) -> str:
     import msgspec
 
     def one(value: Any) -> str:
-        return msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value, enc_hook=as_text).decode()
 
     parts = []
     for name, value in found.items():
@@ -513,7 +514,7 @@ def run(
 def _point(
     scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None
 ) -> tuple[Point, np.ndarray]:
-    if folder is None or ":" in scheme.name + w.world:  # what is your own may have changed
+    if folder is None or is_own(scheme.name) or ":" in w.world:  # what is your own may have changed
         return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = json.dumps([scheme.name, scheme.method, length, w, effort, seed, __version__])

@@ -31,7 +31,7 @@ from credit.bench.snr_draws import (
 )
 from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted, fitted_traces
 from credit.bench.snr_theory import Setting
-from credit.methods.own_functions import own_method
+from credit.methods.own_functions import is_own, own_method, own_name
 from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
@@ -246,10 +246,10 @@ def scheme_of(name: str) -> Scheme:
       CreditError: there is none.
       UnmeasuredError: the method needs evidence that the logs of this world do not have.
     """
+    if is_own(name := own_name(name)):
+        return _from_function(name, own_method(name).fn, "a method of the user's", together=False)
     if name in SCHEMES:
         return SCHEMES[name]
-    if ":" in name:
-        return _from_function(name, own_method(name).fn, "a method of the user's", together=False)
     if is_named(name):
         home, method = home_of(name), find_method(name)
         if method.bound:
@@ -298,8 +298,8 @@ def needs_of(scheme: Scheme) -> tuple[str, ...]:
       >>> needs_of(SCHEMES["critic, fixed error"]), needs_of(SCHEMES["split by role, parts scored"])
       (('value',), ())
     """
-    method = scheme.method.partition(",")[0]  # before its options
-    return find_method(method).needs if ":" in method or is_named(method) else ()
+    method = scheme.method if is_own(scheme.method) else scheme.method.partition(",")[0]  # before its options
+    return find_method(method).needs if is_own(method) or is_named(method) else ()
 
 
 def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, together: bool) -> Scheme:

@@ -143,7 +143,7 @@ class CommandLine(click.Group):
                 from credit.cli.shared.reading import list_problems
 
                 _complain(str(error).splitlines()[0])
-                list_problems(error.problems, stderr(), all_=False)
+                list_problems(error.problems, stderr(), in_full=True)
                 return NOTHING_READ
             if isinstance(error, CreditError):
                 _complain(str(error))

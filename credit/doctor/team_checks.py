@@ -140,7 +140,8 @@ CHECKS: Mapping[str, Check] = {
         "with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls in later rounds of a loop (the same calls in one order, 3 times in a row, but for retries) / calls",
+        "calls in later rounds of a loop (the same calls and arguments in one order, 3 times in a row, but for "
+        "retries) / calls",
         0.35,
         "see what the calls came back with, and stop an agent at the second equal one. When training: put a price on "
         "calls, and pay for outcomes and not for calls",
@@ -162,8 +163,8 @@ CHECKS: Mapping[str, Check] = {
         "let another model judge, without the name of the author",
     ),
     "verdict_disagreement": Check(
-        "failed traces that the verdict passes / failed traces + succeeded ones that it fails / succeeded ones, at the "
-        "least; 1 where a verdict passes all, fails all or throws a coin",
+        "1 less by how much more of the succeeded traces than of the failed ones the verdict passes, at the least; 1 "
+        "where it passes all, fails all or throws a coin",
         MOST_WRONG,
         "find out which of the two is right in the traces named, before acting or training on either",
     ),

@@ -18,7 +18,7 @@ import numpy as np
 
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
-from graphs.text import amount, apart, printable
+from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_channels", "verdict_errors", "wrong_parts"]
@@ -96,29 +96,41 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
+    def in_short(self) -> str:
+        """That its verdicts say little, of the system in which they do where it is not all traces."""
+        one = self if self._alone else self.worst
+        system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
+        told = f"{self.name}'s verdicts{system} say little: it {one.passes()}, a difference of "
+        return f"{told}{one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
+
     def told(self) -> str:
-        """The sentence on it."""
+        """The sentences on it."""
         few = "; these traces are too few to tell" * (self._alone is None)
-        one, other, sums = self._sum()
-        told = f"{self._counts()}. These parts, {one} and {other}, add up to {sums}; "
-        told += f"those of a verdict that knows nothing add up to 1{few}"
+        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
+        told += f". A perfect verdict has 100, a coin 0{few}"
         alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
         few = ", too few to tell" * (self.found is None)
         more = [
-            f"Of system {printable(name, 60)} it{one._counts().removeprefix(self.name)}, together {one._sum()[-1]}{few}"
+            f"Of system {printable(name, 60)} it {one.passes()}, a difference of {one._points()}{few}"
             for name, one in self.systems.items()
             if name in alike[:MOST_TOLD]
         ]
         return ". ".join([told, *more]) + "; …" * (len(alike) > MOST_TOLD)
 
-    def _counts(self) -> str:
+    def passes(self) -> str:
+        """How many failed traces it passes, and how many succeeded ones."""
         passed, failed, refused, succeeded = self.counts()
-        return f"{self.name} passes {passed} of {failed} that failed and fails {refused} of {succeeded} that succeeded"
+        kinds = ((passed, failed, "failed traces"), (succeeded - refused, succeeded, "succeeded ones"))
+        told = (f"{some} of {of} {kind}{f' ({percent(some / of)})' if of else ''}" for some, of, kind in kinds)
+        return f"passes {' and '.join(told)}"
 
-    def _sum(self) -> list[str]:
-        known = [[number for number in of if not math.isnan(number)] for of in (self.passed, self.refused, self.both)]
-        parts = (["unknown"] * (len(of) < 3) + apart(of, amount, 2) for of in known)
-        return [f"{share} ({low} to {high})" for share, low, high in parts]
+    def _points(self, unit: str = "") -> str:
+        """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
+        numbers = [100 * (1 - share) for share in (self.both.share, self.both.high, self.both.low)]
+        if math.isnan(numbers[0]):
+            return f"at most {numbers[2]:.0f}{unit}{'s' * bool(unit)}"
+        share, *ends = apart([numbers[0], *(min(max(end, -100.0), 100.0) for end in numbers[1:])], _whole, 0)
+        return f"{share}{unit}{'s' * (unit != '' and share not in ('1', '-1'))} ({' to '.join(ends)})"
 
     def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
         """Plain data for programs; `by_side` has the counts of each side.
@@ -229,6 +241,10 @@ def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
         for name, number in numbers.items()
         if not np.array_equal(number.astype(np.float32), outcome, equal_nan=True)
     }
+
+
+def _whole(number: float, digits: int) -> str:
+    return f"{number:z.{digits}f}"
 
 
 def _yes(numbers: np.ndarray) -> np.ndarray | None:

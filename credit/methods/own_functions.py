@@ -18,14 +18,89 @@ if TYPE_CHECKING:
     from credit.methods.method_row import Method
     from estimators.base import Credit
 
-__all__ = ["load_function", "load_named", "own_method", "place_and_text"]
+__all__ = [
+    "OwnName",
+    "as_text",
+    "function_of",
+    "is_own",
+    "load_function",
+    "load_named",
+    "own_method",
+    "own_name",
+    "place_and_text",
+]
+
+
+class OwnName(str):
+    """A name that outputs show in place of the "module:function" behind it, its `function`."""
+
+    function: str
+
+
+def own_name(text: str) -> str:
+    """A name of a method; of "NAME=module:function" the NAME that outputs show, as an `OwnName`.
+
+    Args:
+      text: as above, or any other name of a method, which stays as it is.
+
+    Raises:
+      CreditError: NAME is empty, or a method of this library is called so.
+
+    Examples:
+      >>> shown = own_name("Q75 (ours)=mine:estimator")
+      >>> shown, function_of(shown)
+      ('Q75 (ours)', 'mine:estimator')
+    """
+    shown, sign, function = text.rpartition("=")
+    if not sign or ":" not in function or isinstance(text, OwnName):
+        return text
+    from credit.methods.registry import METHODS
+
+    if not shown.strip() or shown.strip() in METHODS:
+        raise CreditError(f"method {text!r}: expected a NAME before '=' which no method of the library has")
+    name = OwnName(shown.strip())
+    name.function = function.strip()
+    return name
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is that of a user's own function.
+
+    Args:
+      name: of a method.
+
+    Examples:
+      >>> is_own("mine:estimator"), is_own(own_name("Q75=mine:estimator")), is_own("rloo")
+      (True, True, False)
+    """
+    return isinstance(name, OwnName) or ":" in name
+
+
+def function_of(name: str) -> str:
+    """The "module:function" of a user's own function; another name as it is.
+
+    Args:
+      name: of a method.
+    """
+    return name.function if isinstance(name, OwnName) else name
+
+
+def as_text(value: Any) -> str:
+    """An `OwnName` as text, for encoders of JSON that take no subclass.
+
+    Args:
+      value: that an encoder does not know.
+    """
+    if isinstance(value, OwnName):
+        return str(value)
+    raise NotImplementedError(f"JSON has no {type(value).__name__}")
 
 
 def load_function(name: str) -> Callable[..., Credit]:
     """The function of "module:function"; modules of the working directory are found too.
 
     Args:
-      name: "MODULE:FUNCTION", such as "mine:estimator" or "package.module:estimator".
+      name: "MODULE:FUNCTION", such as "mine:estimator" or "package.module:estimator", or an `OwnName`.
 
     Raises:
       CreditError: the module or the function does not exist, or it is no function.
@@ -51,7 +126,7 @@ def load_named(name: str, kind: str) -> Any:
     Raises:
       CreditError: the module or the name does not exist.
     """
-    module, _, attribute = name.partition(":")
+    module, _, attribute = function_of(name).partition(":")
     here = os.getcwd()
     added = here not in sys.path and "" not in sys.path
     if added:

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from credit.methods.own_functions import own_method
+from credit.methods.own_functions import is_own, own_method, own_name
 from graphs.errors import CreditError, expect
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def find_method(name: str) -> Method:
     home = home_of(name)
     from credit.methods.registry import METHODS
 
-    if ":" in home:
+    if is_own(home):
         return own_method(home)
     method, paper = METHODS[home], None if name in METHODS else PUBLISHED.get(key_of(name))
     if paper is None:
@@ -120,8 +120,8 @@ def home_of(name: str) -> str:
     expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods.registry import METHODS
 
-    if name in METHODS or ":" in name:
-        return name
+    if name in METHODS or is_own(name):
+        return own_name(name)
     key = key_of(name)
     if key in PUBLISHED:
         paper = PUBLISHED[key]

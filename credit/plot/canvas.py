@@ -136,8 +136,13 @@ def plain_logs(axis: Axis) -> None:
         if wide or np.sum((places >= low) & (places <= high)) >= LEAST_NUMBERS:
             axis.set_major_locator(LogLocator(subs=subs, numticks=12))
             break
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
+    axis.set_major_formatter(FuncFormatter(_in_full))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _in_full(value: float, _: int | None) -> str:
+    """A number along an axis; a function with a name, which a pickled figure can find."""
+    return f"{value:,.12g}"
 
 
 def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit.methods.own_functions import is_own
 from credit.plot.canvas import CYCLE, grow, key, new_figure, plain_axes
 from credit.plot.finishing import lying_on, shown_name
 from graphs.task_means import median_interval
@@ -125,7 +126,7 @@ def _marks(rows: Sequence[dict[str, Any]], signal: str, first: str, rates: Seque
 
 def _banded(signals: Sequence[str]) -> list[str]:
     """Signals whose curves have a band."""
-    own = [name for name in signals[1:] if ":" in name]
+    own = [name for name in signals[1:] if is_own(name)]
     return list(signals) if len(signals) <= BANDS else [signals[0], *own[:1]]
 
 

@@ -85,7 +85,8 @@ class CauseEvidence:
                 return f"no large effect: {found}"
         found += ", just short of beyond chance" if close else ""
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = f"; {more} may tell" if self.needed or close or wider else ""
+        tell = "; `--group-by task` decides" if wider else ""
+        tell += f"; {more} may tell" if self.needed or close else ""
         return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
 
     def _between(self, bad: str) -> str:

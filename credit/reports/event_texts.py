@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.formats.table.cells import says_why
 from graphs.formats.table.columns import KNOWN
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.source import BYTE_ORDER_MARK, Source, is_packed
@@ -223,9 +224,13 @@ def _row(row: Any, columns: Mapping[str, str]) -> Any:
         return None
     named = {ours: row[theirs] for ours, theirs in columns.items() if theirs in row}
     taken = {*_READ, *columns.values()}
-    left = {name: value for name, value in row.items() if name not in taken and text_key(name) not in columns}
+    mapped = {*columns} - {*(name for name in FAILED if columns.get(name))}  # beside a word another may say more
+    left = {name: value for name, value in row.items() if name not in taken and text_key(name) not in mapped}
     # The completion of a row is a text, that of an event of other logs an id.
     values = named | {"output" if name == "completion" else name: value for name, value in left.items()}
+    wrong = [values.pop(name) for name in [*values] if text_key(name) in FAILED]
+    if told := sorted(filter(says_why, wrong), key=lambda cell: " " not in str(cell).strip()):
+        values[FAILED[0]] = told[0]
     for message in values.get("messages") or ():
         if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
             message["tool_calls"] = _value(calls.encode(), 0)

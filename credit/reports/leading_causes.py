@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -27,10 +26,10 @@ from credit.reports.trace_list import has_statuses
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
 from graphs.task_means import LEVEL, fact_of, holm
-from graphs.text import counted, printable
+from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LeadingCause", "hints_of_causes", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "leading_causes", "told_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
@@ -96,8 +95,7 @@ class LeadingCause:
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
-        words = re.sub(r"\s+\S*$", "", self.text[:SAID]).rstrip(" .,:;…")
-        said = f" (such as: {self.text if len(self.text) <= SAID else f'{words} …'})" if self.text else ""
+        said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
         more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
@@ -146,6 +144,11 @@ class _Candidate(NamedTuple):
     quotes: bool = True
     beside: np.ndarray | None = None
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is an agent that most runs have."""
+        return self.beside is not None and not self.quotes
+
 
 def leading_causes(
     traces: Traces,
@@ -166,8 +169,8 @@ def leading_causes(
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks. That an agent is
-    left out is one, too, where that is beyond chance over all tasks, and within tasks nothing or nearly so tells.
+    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
+    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have.
 
     Args:
       traces: what was read.
@@ -189,7 +192,7 @@ def leading_causes(
     kinds = compared_kinds(traces, judged) if judged.both else None
     every = list(_candidates(traces, calls, with_empty=judged.both))  # which alone are no sign of anything
     if kinds is not None:  # between tasks who takes part differs because these do, unless an agent is left out
-        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.beside is not None]
+        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
     untold = [counted_ones & ~one.tells & ~lacks for one in every]
@@ -203,7 +206,7 @@ def leading_causes(
     sure, close = [0.0] * len(every), [False] * len(every)
     values = [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)]
     if kinds is not None:
-        sure, near, left_out = _beyond_chance(kinds, values, every)
+        sure, near, odd = _beyond_chance(kinds, values, every)
         size: list[tuple[float, ...]] = [
             (1, chance)
             if chance
@@ -213,7 +216,7 @@ def leading_causes(
             for chance, some, of_all, value in zip(sure, has, of, values, strict=True)
         ]
         close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
-        for i in _told_by_others(every, having, sure, left_out, trace):
+        for i in _told_by_others(every, having, sure, odd, trace):
             size[i] = ()
         if any(sure):  # what may well be chance is told where nothing is beyond it
             size = [row if row and (row[0] or undecided) else () for row, undecided in zip(size, close, strict=True)]
@@ -299,10 +302,10 @@ def _of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: Ju
 
 
 def _told_by_others(
-    every: list[_Candidate], having: list[np.ndarray], sure: list[float], left_out: list[bool], trace: np.ndarray
+    every: list[_Candidate], having: list[np.ndarray], sure: list[float], odd: list[bool], trace: np.ndarray
 ) -> Iterator[int]:
-    """Of who takes part, what is neither sure nor `left_out`, and what a sure cause before it tells: most runs with
-    that have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    """Of who takes part, what is neither sure nor `odd`, and what a sure cause before it tells: most runs with that
+    have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
     first = np.full((len(every), len(trace) + 1), len(trace))
     for at, one in zip(first, every, strict=True):
         np.minimum.at(at, trace[one.rows], one.rows)
@@ -318,7 +321,7 @@ def _told_by_others(
                 and 2 * (having[i] & ~some).sum() < (~some).sum()
                 for some, at in before
             )
-            if not (sure[i] or left_out[i]) or any(told):
+            if not (sure[i] or odd[i]) or any(told):
                 yield i
             elif sure[i]:
                 before.append((having[i], first[i]))
@@ -351,8 +354,8 @@ def _beyond_chance(
     kinds: ComparedKinds, values: list[np.ndarray], every: list[_Candidate]
 ) -> tuple[list[float], list[bool], list[bool]]:
     """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; whether that
-    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether, beyond chance, more failed traces of
-    any task lack an agent (`ComparedKinds.over_tasks`), unless within tasks the p is `CLOSE` or more.
+    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether over all tasks more failed traces have
+    an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows.
 
     Agents are a family of tests, as in `outcome_differences`, and each family has its part of the level: an agent that
     is left out seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one
@@ -360,7 +363,7 @@ def _beyond_chance(
     replaced, 1 % had who takes part as a cause. Where hard tasks alone do both, 20 % had, of runs of one task each.
     """
     known = [value[np.isfinite(value)] for value in values]
-    found, near, left_out = [0.0] * len(values), [False] * len(values), [False] * len(values)
+    found, near, odd = [0.0] * len(values), [False] * len(values), [False] * len(values)
     vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     families = [[i for i in vary if every[i].of_agent == family] for family in {every[i].of_agent for i in vary}]
     facts = {i: fact_of(values[i]) for i in vary}
@@ -378,8 +381,9 @@ def _beyond_chance(
             near[i] = chance > 0.5 and alone < CLOSE
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
-            left_out[i] = p * len(families) < LEVEL and (near[i] or math.isnan(tests[i][3]))
-    return found, near, left_out
+            untold = every[i].is_left_out and math.isnan(tests[i][3])
+            odd[i] = p * len(families) < LEVEL and (near[i] or untold)
+    return found, near, odd
 
 
 def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterator[_Candidate]:
@@ -439,8 +443,3 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
         for one in causes
     )
     return [f"{one[0].upper()}{one[1:]}" for one in told]
-
-
-def hints_of_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
-    """What other options would decide about the causes."""
-    return ["`--group-by task` decides on what went wrong most."] * any(one.wider for one in causes)

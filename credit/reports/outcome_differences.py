@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED,
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.model_failures import ModelFailures, model_failures
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
@@ -31,7 +32,6 @@ from graphs.structure.host_ids import consecutive
 from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import agent_models
 
 __all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
 
@@ -55,29 +55,6 @@ FIRST = (*OWNED, EMPTY, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 
 MOSTLY = 0.8
 """Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
-
-
-class OneModel(NamedTuple):
-    """How a model, or a system, did beside the others.
-
-    Attributes:
-      name: its name.
-      failed, traces: how many of its traces failed, and of how many, in the tasks compared.
-      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared,
-        and of all models where no system has two.
-      tasks: how many these are.
-      p: of the test that it fails as the others of the same tasks, corrected for how many there are.
-    """
-
-    name: str
-    failed: int
-    traces: int
-    share: float
-    tasks: int
-    p: float
-
-
-Models = tuple[OneModel, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,12 +154,7 @@ class OutcomeDifferences:
         difference first.
       agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
-      models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
-        (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
-        another. With `of_task`, by the cut of the task.
-      agent_models: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first
-        acts: its name and `models`, the largest difference first.
-      in_system: whether traces are of several systems, so that models are compared within each.
+      by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       failing: which outcomes are failures (`JudgedTraces`).
@@ -201,16 +173,13 @@ class OutcomeDifferences:
     equal: float = math.nan
     compared: tuple[int, int] = (0, 0)
     lacking: tuple[int, int] = (0, 0)
-    models: Models = ()
-    agent_models: tuple[tuple[str, Models], ...] = ()
+    by_model: ModelFailures = dataclasses.field(default_factory=ModelFailures)
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     agents_within: Mapping[str, tuple[float, float, int]] = dataclasses.field(default_factory=dict)
     unread: str = ""
     unscored: str = ""
     of_task: bool = False
     apart: bool = False
-    systems: Models = ()
-    in_system: bool = False
     failing: str = ""
     words: str = ""
     sided: bool = False
@@ -229,7 +198,10 @@ class OutcomeDifferences:
             dataclasses.asdict(row) | {"stands_out": row.stands_out, "folded": row.what not in heads}
             for row in self.rows
         ]
-        return dataclasses.asdict(self) | {
+        plain, by = dataclasses.asdict(dataclasses.replace(self, by_model=ModelFailures())), self.by_model
+        del plain["by_model"]
+        return plain | {
+            "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": by.in_system,
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
             "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
@@ -278,7 +250,7 @@ class OutcomeDifferences:
                     names.append(f"{row.what} ({but}{' against '.join(row.means())}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         words += [] if words else [*self._verdict(), *self._between()]
-        return [*words, *self._by_model(3, 1), *self._of_these()]
+        return [*words, *self.by_model.lines(3, 1, rest=bool(self.rows)), *self._of_these()]
 
     @property
     def _crossed(self) -> bool:
@@ -336,7 +308,7 @@ class OutcomeDifferences:
         if not self.rows and not self._crossed:
             if not math.isnan(self.equal) or not self.failed or not self.succeeded:
                 return []
-            return [*self._verdict(), *self._known(), *self._between(), *self._by_model()]
+            return [*self._verdict(), *self._known(), *self._between(), *self.by_model.lines(rest=bool(self.rows))]
         kinds = ""
         if self.within and not self._crossed:
             bad, good = self.kinds
@@ -354,7 +326,7 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-        others = [*self._known(), *self._between(), *self._by_model(), *self._by_agent()]
+        others = [*self._known(), *self._between(), *self.by_model.lines(rest=bool(self.rows)), *self._by_agent()]
         return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
     def _known(self) -> list[str]:
@@ -395,7 +367,7 @@ class OutcomeDifferences:
         if not self.rows:
             both = f"{'within tasks, ' * self.within}{' and '.join(self.kinds)} traces"
             alike = f"{both[0].upper()}{both[1:]} have the same length, agents, errors, tools and ends"
-            nothing = "only models or systems differ" if self._by_model() else "nothing to compare there"
+            nothing = "only models or systems differ" if self.by_model.lines() else "nothing to compare there"
             return [f"{alike}: {nothing}."] if self.failed and self.succeeded else []
         once = [row for row in self.rows if not row.same_as]
         verbs = ("was", "differs") if len(once) == 1 else ("were", "differ")
@@ -472,38 +444,6 @@ class OutcomeDifferences:
         )
         which = "did better" if self.of_task else "succeeded"
         return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
-
-    def _by_model(self, most: int = MOST, agents: int = 3) -> list[str]:
-        """That rows may tell models or systems apart, where one fails more often, of traces and of these agents."""
-        lines = []
-        every = (("", self.models), ("", self.systems), *self.agent_models[:agents])
-        for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
-            if not models:
-                continue
-            known = [one for one in models if not math.isnan(one.share)]
-            of = f" of {printable(agent, 60)}" if agent else ""
-            if not known:
-                where = " in one task" if self.within else ""
-                lines.append(f"The model{of} cannot be told apart from the system: no system has two models{where}.")
-                continue
-            why = self.rows and (agent or not self.within) and any(one.p < LEVEL for one in known)
-            shown = [
-                f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
-                if one in known
-                else f"{printable(one.name, 60)} in too few of these"
-                for one in models[:most]
-            ] + ["…"] * (len(models) > most)
-            alone = 0 if agent or self.apart else self.failed + self.succeeded - sum(one.traces for one in models)
-            others = f"; {counted(alone, 'other trace')} not among these" if alone else ""
-            of += " within a system" if self.in_system and what == "model" else ""
-            tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
-            failed = (
-                f"{self.kinds[0].capitalize()}{' within their task' if self.of_task and self.apart else ''} by {what}"
-            )
-            mean = f"mean over {tasks if self.within else 'tasks'}"
-            mixes = f"; the {what} may be why the rest differs" if why else ""
-            lines.append(f"{failed}{of}, {mean}: {', '.join(shown)}{mixes}{others}.")
-        return lines
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -660,46 +600,26 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    # A worse half of each group says nothing of the groups. Tasks of which all runs fail do, of a rate.
-    below, asked = below_their_own(known, task) if of_task and apart else (failed, told)
-    of_any_task, below, stratum = scored[asked], below[asked], judged.stratum[asked]
-    stated: list[list[str | None]] = [traces.traces[name].take(of_any_task).to_pylist() for name in ("model", "system")]
-    one_system = np.zeros(len(of_any_task), np.int64)
-    _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
-    models, systems = (
-        _by_model(names, below, stratum, of, within) for names, of in zip(stated, (system, one_system), strict=True)
-    )
-    mixed_of: list[tuple[str, Models]] = []
-    example, every_id = ("", ""), traces.traces["trace"].to_pylist()
-    for agent, used in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]:
-        took = np.isin(of_any_task, [*used])
-        names = [used[row] for row in of_any_task[took].tolist()]
-        if mixed := _by_model(names, below[took], stratum[took], system[took], within):
-            mixed_of.append((agent, mixed))
-            worst = max((one for one in mixed if one.share >= 0), key=lambda one: one.share, default=None)
-            if worst and worst.p < LEVEL and not example[1]:
-                has = np.array([name == worst.name for name in names]) & below[took]
-                example = (
-                    f"A {judged.kinds[0]} trace in which {printable(agent, 60)} has {printable(worst.name, 60)}",
-                    every_id[int(of_any_task[took][has][0])],
-                )
-    mixed_of.sort(key=lambda one: -float(np.ptp([of.share for of in one[1] if of.share >= 0] or [0.0])))
     parts, parts_within = _by_agent(traces, scored[told], ~failed[told], calls)
+    example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
     for row in clear[:1]:
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
+    by_model = model_failures(traces, judged if side is None else judged_traces(traces, success_at))
+    if side is not None:  # what differs between the sides stands with them
+        by_model = dataclasses.replace(by_model, systems=())
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
-        compared=compared_of, lacking=lacking_of, models=models, agent_models=tuple(mixed_of), agents=parts,
-        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart, systems=systems,
-        in_system=bool(system.any()), sided=judged.sided, mixed=compared.mixed,
+        compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
+        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart,
+        sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example,
+        example=example if example[1] else by_model.example,
     )  # fmt: skip
 
 
@@ -755,66 +675,6 @@ def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[
     kept = both[of]
     p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
     return parts[0], parts[1], int(both.sum()), p if least < LEVEL else math.nan
-
-
-def _by_model(
-    models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, system: np.ndarray, within: bool
-) -> Models:
-    """`OutcomeDifferences.models`, the most traces first; killed runs may state none, which is no model.
-
-    Within tasks, or else within systems, one is compared if it is in half or more of the tasks, or systems, that have
-    all those of more traces. A task of several systems counts once, with the mean of these.
-    """
-    stated = np.array([bool(name) for name in models], bool)
-    names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
-    failed, task, system = failed[stated], task[stated], system[stated]
-    units, unit = np.unique(np.stack([task, system]), axis=1, return_inverse=True)
-    unit = unit.ravel()
-    runs, bad = np.zeros((2, units.shape[1], len(names)))
-    np.add.at(runs, (unit, model), 1)
-    np.add.at(bad, (unit, model), failed)
-    level = np.arange(len(runs)) if within else units[1]  # what has all models compared
-    has = np.zeros((level.max(initial=-1) + 1, len(names)), bool)
-    np.logical_or.at(has, level, runs > 0)
-    common = has.sum(axis=1) > 1
-    several = common[level]
-    order = [i for i in np.argsort(-runs[several].sum(axis=0), kind="stable").tolist() if runs[several, i].any()]
-    taken: list[int] = []
-    for i in order:
-        both = common & has[:, i]
-        if both.any() and (len(taken) < 2 or 2 * both.sum() >= common.sum()):
-            taken, common = [*taken, i], both
-    if len(taken) < 2:
-        pooled = _by_model(names[model].tolist(), failed, task, np.zeros_like(task), within) if system.any() else ()
-        return tuple(one._replace(share=math.nan, tasks=0, p=1.0) for one in pooled)
-    share, compared = bad / np.where(runs, runs, math.nan), common[level]  # whatever the runs of each
-    group = units[0 if within else 1]  # which weigh alike
-    shares = {}
-    for i in taken:
-        its = compared & (runs[:, i] > 0)
-        shares[i] = _mean(share[its, i], np.flatnonzero(its), group[its])
-    if np.ptp([*shares.values()]) < 1e-9:
-        return ()
-    rows, cells = compared[unit] & np.isin(model, taken), np.nonzero(runs * compared[:, None])
-    found = []
-    for i in order:
-        if i not in shares:
-            found.append(
-                OneModel(str(names[i]), int(bad[several, i].sum()), int(runs[several, i].sum()), math.nan, 0, 1)
-            )
-            continue
-        if within:  # the sum of these scores is that of the differences of means
-            of, mine = unit[rows], model[rows] == i
-            every, its = np.bincount(of), np.bincount(of, mine)
-            beside = np.bincount(group[compared], minlength=group.max() + 1)[group[of]]
-            p = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of] / beside, mine, of).p
-        else:
-            p = dealt(share[cells], cells[1] == i, units[1][cells[0]]).p
-        p = min(p * (1 if len(taken) == 2 else len(taken)), 1.0)
-        where = compared & (runs[:, i] > 0)
-        counts = int(bad[where, i].sum()), int(runs[where, i].sum())
-        found.append(OneModel(str(names[i]), *counts, shares[i], len(np.unique(units[0, where])), p))
-    return tuple(found)
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:

@@ -56,7 +56,7 @@ def failed_by_kind(traces: Traces, judged: JudgedTraces) -> str:
     names, kind = task_kinds(traces)
     told = []
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
-        of_kind = judged.failed[kind[judged.rows] == i]
+        of_kind = judged.failed[judged.rows][kind[judged.rows] == i]
         if len(of_kind):
             told.append(f"{printable(name, 60)} {of_kind.sum()} of {len(of_kind)} ({percent(of_kind.mean())})")
     return f"{judged.kinds[0].capitalize()} by kind of task: {', '.join(told)}." if told else ""

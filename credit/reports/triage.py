@@ -253,8 +253,8 @@ def triage(
       Those of traces that succeeded come last: where all outcomes are equal, of those above 0. A run of errors is of
       one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
       after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
-      A cause is a way to end, a kind of errors or loops of an agent and a tool, or the cut answers of an agent, however
-      often they came in a trace.
+      A cause is a way to end, errors of a tool by an agent after which it worked or did not, loops of an agent over
+      some tools, or the cut answers of an agent, however often they came in a trace, and whether a call was made again.
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
@@ -489,7 +489,7 @@ def _by_seriousness(
 
 
 class _Causes:
-    """Findings by their cause: the words that begin and end them, and the name of an agent."""
+    """Findings by their cause: what is wrong, and the name of an agent."""
 
     def __init__(
         self,
@@ -500,21 +500,23 @@ class _Causes:
     ) -> None:
         graph, self._kinds, self._compared = traces.graph, [int(kind.sum()) for kind in kinds], compared
         trace, names = np.asarray(graph.trace_ids), traces.agents["name"].to_pylist()
-        of_each = [(one.begin, one.end, "" if one.of_all else names[int(graph.agent_ids[one.row])]) for one in found]
+        of_each = [(one.trouble or f"{one.begin} {one.end}", "" if one.of_all else names[int(graph.agent_ids[one.row])])
+                   for one in found]  # fmt: skip
         # Of one breakage, the most serious failures come first.
         heads = dict(zip((one.breakage for one in reversed(found)), reversed(of_each), strict=True))
         self.of_each = [
             heads[one.breakage] if one.breakage else cause for one, cause in zip(found, of_each, strict=True)
         ]
-        self.of: dict[tuple[str, str, str], list[_Found]] = {}
+        self.of: dict[tuple[str, str], list[_Found]] = {}
         for cause, one in zip(self.of_each, found, strict=True):
             self.of.setdefault(cause, []).append(one)
+        self.of = {cause: _commonest_first(of) for cause, of in self.of.items()}
         self._where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in self.of.items()}
         self.common = {
             cause: (int(kinds[0][having].sum()), int(kinds[1][having].sum())) for cause, having in self._where.items()
         }
 
-    def place(self, cause: tuple[str, str, str]) -> tuple[int, float]:
+    def place(self, cause: tuple[str, str]) -> tuple[int, float]:
         """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
         (bad, good), (failed, succeeded) = self.common[cause], self._kinds
         if self._compared is None or not bad + good:
@@ -628,9 +630,9 @@ def _words(asked: str, came: str) -> str:
 class _Found(NamedTuple):
     """An event to look at and why: words with a number of times among them, where there is one.
 
-    Findings whose `begin` and `end` are the same have one cause, for one agent unless it is `of_all`,
-    whatever is `said`; so have those of one `breakage`, the failures of a tool in a run by an agent, of which `errors`
-    are.
+    Findings of one `trouble`, or without any whose `begin` and `end` are the same, have one cause, for one agent unless
+    it is `of_all`, whatever is `said`; so have those of one `breakage`, the failures of a tool in a run by an agent, of
+    which `errors` are.
     """
 
     row: int
@@ -642,6 +644,14 @@ class _Found(NamedTuple):
     of_all: bool = False
     errors: int = 0
     breakage: tuple[int, int, str | None] | tuple[()] = ()
+    trouble: str = ""
+
+
+def _commonest_first(found: list[_Found]) -> list[_Found]:
+    """What happened most often first, by the most serious of each breakage."""
+    heads = {one.breakage or one.row: one for one in reversed(found)}
+    count = collections.Counter((one.begin, one.end) for one in heads.values())
+    return sorted(found, key=lambda one: (heads[one.breakage or one.row] is not one, -count[one.begin, one.end]))
 
 
 def _why(of_cause: list[_Found]) -> str:
@@ -663,19 +673,22 @@ def _at_most(counts: list[int]) -> str:
 
 def _of_failures(run: Failures, of: str) -> _Found:
     row, errors, tool = run.rows[0], len(run.rows), "" if run.tool is None else f" of {run.tool}"
+    later = AFTERWARDS[run.mended] if run.recovered else "no later call of it succeeded"
     if run.same > 1:
         then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
-        return _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}", errors=errors)
-    if run.streak > 1:
+        found = _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}")
+    elif run.streak > 1:
         place = "first of" if run.place == 1 else f"number {run.place} of"
-        return _Found(row, "", run.streak, f" errors{tool} in a row", place, errors=errors)
-    if run.tool is None:
-        return _Found(row, f"error{of}")
-    then = AFTERWARDS[run.mended] if run.recovered else "no later call of it succeeded"
-    return _Found(row, f"error{tool}; {then}", errors=errors)
+        found = _Found(row, "", run.streak, f" errors{tool} in a row", place)
+    else:
+        found = _Found(row, f"error{tool}; {later}" if tool else f"error{of}")
+    # Whether the call was made again or not, and whatever failed beside it, it is one trouble.
+    trouble = f"error{tool}; {later.replace(AFTERWARDS[True], AFTERWARDS[None])}" if tool else f"error{of}"
+    return found._replace(errors=errors, trouble=trouble)
 
 
 def _of_loop(loop: Loop) -> _Found:
     steps = len(loop.rows) // loop.times
     calls = f"{steps} calls" if steps > 1 else f"call{'s' * (len(loop.tools) > 1)}"
-    return _Found(loop.rows[0], f"the same {calls} of {', '.join(loop.tools)}", loop.times, " times in a row")
+    begin, trouble = f"the same {calls} of {', '.join(loop.tools)}", f"loop of {', '.join(sorted(loop.tools))}"
+    return _Found(loop.rows[0], begin, loop.times, " times in a row", trouble=trouble)

@@ -9,8 +9,10 @@ import numpy as np
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
-from credit.metrics.trace_metrics import OF_CREDIT
+from credit.metrics.trace_costs import with_costs
+from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
 from credit.reports.owners import owned_events, owners
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls, call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
@@ -31,13 +33,13 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
-from credit.sides.task_kind_changes import task_kind_changes
+from credit.sides.task_kind_changes import BY_KIND, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.traces.batch import Traces
 
-__all__ = ["compare_sides"]
+__all__ = ["compare_costs", "compare_sides", "compare_systems"]
 
 
 def compare_sides(
@@ -100,8 +102,11 @@ def compare_sides(
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
-    known_tasks = () if judged is None else (judged, whole[judged], untold)
-    kinds = tuple(task_kind_changes(traces, sides.side, *known_tasks)) if known_tasks else ()
+    known_of = {row.metric for row in rows}
+    costs = [name for of in BY_KIND for name in [one for one in of if one in known_of][:1]]
+    families = ({name: whole[name] for name in names} for names in ([judged] if judged else [], costs))
+    of = task_kinds(traces), sides.side, task
+    kinds = [row for family in families for row in task_kind_changes(*of, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(
@@ -121,10 +126,36 @@ def compare_sides(
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,
-        kinds=kinds,
+        kinds=tuple(kinds),
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
+
+
+def compare_systems(
+    traces: Traces, prices: Prices | None = None, success_at: float | None = None
+) -> SideComparison | None:
+    """The two systems that the log states, in success and costs alone; None where it states one or several.
+
+    Args:
+      traces, prices, success_at: as of `compare_sides`.
+    """
+    if len({name or "" for name in traces.traces["system"].to_pylist()} - {""}) != 2:
+        return None
+    traces, sides = Sides.joined("system", traces)
+    return None if sides is None else compare_costs(traces, sides, prices, success_at)
+
+
+def compare_costs(
+    traces: Traces, sides: Sides, prices: Prices | None = None, success_at: float | None = None
+) -> SideComparison:
+    """Two sides in success and costs alone, which `SideComparison.in_short` is about.
+
+    Args:
+      traces, sides, prices, success_at: as of `compare_sides`.
+    """
+    measured = with_costs(traces, {"success": success_of_traces(traces, success_at)}, prices)
+    return compare_sides(traces, sides, measured, prices, success_at)
 
 
 def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, tuple[float, float]]:

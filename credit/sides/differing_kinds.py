@@ -90,30 +90,42 @@ def differs_too(
         if beyond or (few and row.difference and (settled or (much and row.p is None))) or (settled and much):
             told.setdefault(word, []).append(row)
             unsure |= set() if beyond else {word}
+    swaps, within, untold = _swaps(told.get(MODEL_OF_AGENT, [])), "", ""
+    if judged and told.keys() & {"model", MODEL_OF_AGENT} and "model" not in made_by:
+        within, untold = within_models(same_models(traces), sides, task, *judged, swaps)
     said = []
     for word, rows in told.items():
-        rows = sorted(rows, key=lambda row: -abs(row.difference))
-        shares = [
+        swapped = swaps if word == MODEL_OF_AGENT else {}
+        rows = [row for row in rows if row.metric.rpartition(": ")[0] not in swapped]
+        shares = [f"{printable(who, 60)}: {models}" for who, models in swapped.items() if not untold]
+        shares += [
             f"{printable(row.metric, 60)} in {' against '.join(apart((row.first, row.second), percent, 0))}"
-            for row in rows
+            for row in sorted(rows, key=lambda row: -abs(row.difference))
         ]
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
         chance = chance or ("; not beyond chance" if word in unsure else "")
-        which = "traces in which it acts" if word == MODEL_OF_AGENT else "traces"
-        if word != "model" or MODEL_OF_AGENT not in told:  # which says whose model it is
-            said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)} of {which}{chance})")
+        which = f" of traces{' in which it acts' * (word == MODEL_OF_AGENT)}{chance}" if rows else ""
+        if shares and (word != "model" or MODEL_OF_AGENT not in told):  # which says whose model it is
+            said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)}{which})")
         if judged and word in ("system", "format"):
             said.append(within_kinds(word, *ranked(_stated(traces, word)), sides, task, *judged))
-    untold = ""
-    if judged and told.keys() & {"model", MODEL_OF_AGENT} and "model" not in made_by:
-        within, untold = within_models(same_models(traces), sides, task, *judged)
-        said += [untold, within]
+    said += [untold, within]
     if MODEL_OF_AGENT in told:
         told.pop("model", None)
     if untold:
         told.pop(MODEL_OF_AGENT, None)
     most = {word: max(rows, key=lambda row: (abs(row.difference), row.rises)) for word, rows in told.items()}
     return tuple(filter(None, said)), {word: row.metric for word, row in most.items()}, untold
+
+
+def _swaps(rows: list[SideDifference]) -> dict[str, str]:
+    """Of the agents that always have one model on the first side and another on the second: which these are."""
+    models: dict[str, dict[tuple[float, float], str]] = {}
+    for row in rows:
+        agent, _, model = row.metric.rpartition(": ")
+        models.setdefault(agent, {})[row.first, row.second] = printable(model, 60)
+    first, second = (1.0, 0.0), (0.0, 1.0)
+    return {agent: f"{of[first]} to {of[second]}" for agent, of in models.items() if of.keys() == {first, second}}
 
 
 def _stated(traces: Traces, word: str) -> list[str]:

@@ -15,7 +15,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, STARRED_SIDES, WALL_CLOCK
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, OF_TEAM_SIZE, STARRED_SIDES, WALL_CLOCK
 from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -23,7 +23,7 @@ from credit.sides.side_agents import BY_AGENT, AgentDifference
 from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
 from credit.sides.side_rows import SideDifference
-from credit.sides.side_words import MOST_TOLD, first_to_second, signed
+from credit.sides.side_words import MOST_TOLD, first_to_second, short, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
@@ -75,7 +75,7 @@ class SideComparison:
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
-      kinds: the same outcomes within each kind of tasks (`task_kind_changes`).
+      kinds: the same outcomes, and costs, within each kind of tasks (`task_kind_changes`).
     """
 
     sides: Sides
@@ -121,11 +121,13 @@ class SideComparison:
             [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
             for some in (self.rows, self.kinds)
         )
+        rows = [row | {"is_repeated": self._repeats(of)} for row, of in zip(rows, self.rows, strict=True)]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {name: [*map(dataclasses.asdict, getattr(self, name))] for name in ("unread", "unscored")}
         told |= {"caveats": self.caveats(), "tasks": self.tasks, "of_tasks": self.of_tasks()}
         told |= {"each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds, "by_kind": self.by_kind()}
+        told["costs_by_kind"] = self.costs_by_kind()
         told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
@@ -139,10 +141,17 @@ class SideComparison:
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def shown(self) -> list[SideDifference]:
-        """The rows of a table: all but those that nobody asks for and that are alike, which `lines` names."""
-        rows = [row for row in self.rows if not (row.is_other and row.is_alike)]
-        place = next((i for i, row in enumerate(rows, 1) if row.metric == self.judged), 0)
-        return [*rows[:place], *self.kinds, *rows[place:]]
+        """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
+        those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
+        told = {self.judged, *(row.metric for row in self.kinds if row.worth_telling)}
+        kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
+        return [one for row in rows for one in (row, *kinds[row.metric])]
+
+    def _repeats(self, row: SideDifference) -> bool:
+        """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
+        numbers = [(one.first, one.second) for one in self.rows if one.metric == row.same_as and row.p is not None]
+        return row.is_other and numbers == [(row.first, row.second)]
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -162,7 +171,7 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        sure = [row for row in self.kinds if row.worth_telling]
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
         sure.sort(key=lambda row: -abs(row.difference))
         of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
         told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
@@ -198,6 +207,35 @@ class SideComparison:
                     break
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
+
+    def in_short(self) -> str:
+        """For which kinds of tasks the second side is better or worse, and at what price; "" where neither is told."""
+        first, second = self.sides.heads
+        judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
+        sure = sorted(sure, key=lambda row: -abs(row.difference))
+        told = []
+        for word, rises in (("better", True), ("worse", False)):
+            of = [f"{printable(row.kind, 40)} ({row.metric} {first_to_second(row.first, row.second)})"
+                  for row in sure if row.rises == rises]  # fmt: skip
+            kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
+            told += [f"{word} for {kinds}"] if of else []
+        if judged is not None and not told:
+            word = ("better" if judged.rises else "worse") if judged.worth_telling else "not surely better or worse"
+            why = "" if judged.worth_telling else f", {judged.in_short()}"
+            told = [f"{word} than {first} ({judged.metric} {first_to_second(judged.first, judged.second)}{why})"]
+        said = [f"{second} is {' and '.join(told)}"] if told else []
+        cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
+        if cost is not None and cost.worth_telling:
+            name = "money" if cost.metric == "money" else _name(cost.metric)
+            change = f"{name} {first_to_second(cost.first, cost.second)}"
+            if cost.ratio is not None:
+                times = f"{short(cost.ratio.value)} times the {name}"
+                change = f"{times} {'in the typical task' if cost.paired else 'by geometric means over tasks'}"
+            said += [f"at {change}" if said else f"{second} takes {change}"]
+        elif cost is not None and told:
+            said = [f"{said[0]}; {_name(cost.metric)}: {cost.why()}"]
+        return f"{', '.join(said)}." if said else ""
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
@@ -237,17 +275,39 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{row.in_short()}"
+            f"{f'{row.ways}: too few to tell' if row.few and row.ways else row.in_short()}"
             for row in self.kinds
+            if row.metric == self.judged
         ]
         return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
+
+    def costs_by_kind(self) -> str:
+        """What costs did in each kind of tasks, where one did so beyond chance; "" without kinds."""
+        told: list[str] = []
+        quiet: list[str] = []
+        for name in dict.fromkeys(row.metric for row in self.kinds if row.metric != self.judged):
+            rows = [row for row in self.kinds if row.metric == name]
+            if not any(row.worth_telling for row in rows):
+                quiet.append(_name(name))
+                continue
+            each = [
+                f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
+                f"{f' (×{short(row.ratio.value)})' if row.ratio else f' ({row.ways})' if row.ways else ''}"
+                f"{'*' * row.worth_telling}"
+                for row in rows
+            ]
+            told.append(f"{_name(name)} by kind of task: {', '.join(each)}")
+        end = ["* beyond chance"] * bool(told)
+        return "; ".join([*told, *[f"{', '.join(quiet)} by kind of task: none beyond chance"] * bool(quiet), *end])
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
         told: list[str] = []
         quiet: dict[str, list[str]] = {}
         parts: dict[str, list[str]] = {}
-        others = [row for row in self.rows if row.worth_telling and row.is_other]
+        others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
+        size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
+        others = [row for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         next_ = [row for row in self._next() if row.worth_telling]
         of_others: list[str] = []
         said_before = self._partial()  # by `but`
@@ -492,7 +552,7 @@ class SideComparison:
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [f"{cost[0].upper()}{cost[1:]}."] if (cost := self.success_cost()) else []
         lines += [f"But {but}." for but in self.but()]
-        for of in (self.by_kind(), self.of_tasks()):
+        for of in (self.by_kind(), self.costs_by_kind(), self.of_tasks()):
             lines += [f"{of[0].upper()}{of[1:]}."] if of else []
         lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
@@ -563,7 +623,7 @@ class SideComparison:
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
             *[(f"tasks: {some}", f"{some}: these differ, and typical × is of these alone")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
-            ("few tasks", f"few tasks: fewer than {LEAST_TASKS} differ"),
+            ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),

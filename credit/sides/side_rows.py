@@ -10,7 +10,7 @@ from credit.reports.owners import Owners
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.side_words import first_to_second, short
 from graphs.task_means import LEAST_TASKS, LEVEL, alike
-from graphs.text import rounds_away
+from graphs.text import interval, rounds_away
 
 __all__ = ["Needed", "SideDifference", "SideRatio"]
 
@@ -105,6 +105,7 @@ class SideDifference:
         the others, of success 0 or 1; over all tasks with traces of both sides, where tasks are paired, and `untold`
         traces. Of early ends, both means with these. None where none lack one.
       kind: of tasks, which alone are compared; "" of all.
+      rose: in how many of these tasks the second side has more; None where tasks are not paired.
     """
 
     metric: str
@@ -135,6 +136,7 @@ class SideDifference:
     least_rest: tuple[float, float] | None = None
     most_rest: tuple[float, float] | None = None
     kind: str = ""
+    rose: int | None = None
 
     def corrected(self, p: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p is NaN where there is none."""
@@ -217,7 +219,7 @@ class SideDifference:
         who = f"with the missing outcomes ({', '.join(lost)}) as"
         if all(self.lacking):
             least, most = self.least_rest[1] - self.most_rest[0], self.most_rest[1] - self.least_rest[0]
-            return f"{who} {as_least} or {as_most}, {self.metric} differs by {least:+z.3g} to {most:+z.3g}"
+            return f"{who} {as_least} or {as_most}, {self.metric} differs by {interval(least, most)}"
         ends = [f"{first_to_second(first, second)}" for first, second in (self.least_rest, self.most_rest)]
         return f"{who} {as_least}, {self.metric} is {ends[0]}; as {as_most}, {ends[1]}"
 
@@ -226,10 +228,18 @@ class SideDifference:
         """What stands in place of an interval; "" where there is one."""
         if self.low is not None or self.ratio is not None:
             return ""
+        if self.ways:
+            return f"{self.ways}, not tested" if self.p is None else self.ways
         if self.p is None:
-            return "–"
-        few = self.differing is not None and self.differing < LEAST_TASKS
-        return "few tasks" if few else "has zeros" if self.has_zeros else "no spread"
+            return "no task differs" if self.differing == 0 else "–"
+        return "has zeros" if self.has_zeros else "no spread"
+
+    @property
+    def ways(self) -> str:
+        """In how many tasks it rose and fell, where too few differ for an interval; "" elsewhere."""
+        if self.rose is None or not self.differing or self.differing >= LEAST_TASKS:
+            return ""
+        return f"rose {self.rose}, fell {self.differing - self.rose}"
 
     @property
     def is_of_some(self) -> bool:
@@ -280,8 +290,8 @@ class SideDifference:
                 return f"not sure, since {self._missing} are missing"
             if self.low is None or self.high is None:
                 return self.why()
-            corrected = " after correction" if self.low > 0 or self.high < 0 else ""
-            return f"undecided{corrected} ({self.low:+z.3g} to {self.high:+z.3g})"
+            alone = f" before correction for {self.rows} tests" if self.low > 0 or self.high < 0 else ""
+            return f"undecided ({interval(self.low, self.high)}{alone})"
         return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
 
     @property

@@ -74,7 +74,7 @@ def compare_metric(
     if paired:
         first, second = first[i], second[j]
         kept &= np.isin(task, shared)
-    differing = int(np.count_nonzero(~alike(first, second))) if paired else None
+    differs = ~alike(first, second) if paired else np.zeros(0, bool)
     found = (_of_pairs if paired else _of_others)(name, value[kept], side[kept], task[kept], first, second)
     before, after = float(first.mean()), float(second.mean())
     difference = 0.0 if alike(before, after) else after - before
@@ -113,7 +113,8 @@ def compare_metric(
         tasks=len(shared) if paired else len(np.union1d(tasks, others)),
         traces=of_each(kept),
         paired=paired,
-        differing=differing,
+        differing=int(np.count_nonzero(differs)) if paired else None,
+        rose=int(np.count_nonzero(differs & (second > first))) if paired else None,
         refused=refusals(metric, asked),
         asked=of_each(asked),
         lacking=of_each(asked & ~np.isfinite(value)),

@@ -1,40 +1,50 @@
-"""The outcome of each kind of tasks on two sides: a side may be better in one kind and worse in another."""
+"""Outcomes and costs of each kind of tasks on two sides: one may be better in a kind and worse in another."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
-from credit.reports.task_kinds import task_kinds
-from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
+from credit.sides.asked_metrics import WALL_CLOCK
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_tests import compare_metric
 from graphs.task_means import holm
-from graphs.traces.batch import Traces
 
-__all__ = ["task_kind_changes"]
+__all__ = ["BY_KIND", "task_kind_changes"]
+
+BY_KIND = (("money", "logged_money", "input_tokens"), ("tokens",), (WALL_CLOCK,))
+"""Costs that are told by kind, of each the first that both sides have a number of."""
 
 
 def task_kind_changes(
-    traces: Traces, side: np.ndarray, name: str, metric: TraceMetric, untold: np.ndarray
+    kinds: tuple[list[str], np.ndarray],
+    side: np.ndarray,
+    task: np.ndarray,
+    metrics: Mapping[str, TraceMetric],
+    untold: np.ndarray,
 ) -> list[SideDifference]:
-    """One metric within each kind of tasks of which both sides have a number, corrected for how many are tested.
+    """Metrics within each kind of tasks of which both sides have a number, corrected for how many are tested.
 
     Args:
-      traces: what was read.
+      kinds: of `task_kinds`: their names, and that of each trace.
       side: 0 or 1 of each trace, -1 for none: int [traces].
-      name, metric: what is compared.
+      task: of each trace: int [traces].
+      metrics: what is compared, by name.
       untold: whether the task of a trace is not known: bool [traces].
 
     Reference: Holm 1979, A simple sequentially rejective multiple test procedure.
     """
-    names, kind = task_kinds(traces)
-    task = task_ids(traces)
-    every = [compare_metric(name, metric, np.where(kind == i, side, -1), task, untold) for i in range(len(names))]
-    rows = [dataclasses.replace(row, kind=of) for of, row in zip(names, every, strict=True) if row is not None]
+    names, kind = kinds
+    rows = [
+        dataclasses.replace(row, kind=of)
+        for name, metric in metrics.items()
+        for i, of in enumerate(names)
+        if (row := compare_metric(name, metric, np.where(kind == i, side, -1), task, untold)) is not None
+    ]
     tests = sum(row.p is not None for row in rows)
     corrected = holm([math.nan if row.p is None else row.p for row in rows])
     return [row.corrected(p, tests) for row, p in zip(rows, corrected, strict=True)]

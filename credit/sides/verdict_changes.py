@@ -13,7 +13,7 @@ from credit.reports.tasks import task_ids
 from credit.sides.side_words import MOST_TOLD
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
-from graphs.text import natural_key, percent, printable
+from graphs.text import natural_key, percent, printable, signed
 from graphs.traces.batch import Traces
 
 __all__ = ["VerdictChange", "told_changes", "verdict_changes", "verdicts_by_system"]
@@ -60,7 +60,7 @@ class VerdictChange:
         sides = [_part(*of) for of in zip(self.wrong, self.traces, strict=True)]
         before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
         unlike = self.stands_out and (after - before) * self.difference <= 0
-        return f"{self.name} {' to '.join(sides)}{f', by task {self.difference:+z.2g}' * unlike}, {self.why()}"
+        return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.why()}"
 
     def why(self) -> str:
         """Whether it differs beyond chance, and why not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from credit.sides.same_models import ONE, SameModels
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, first_to_second
 from graphs.task_means import ROUNDING, alike, holm, task_mean
-from graphs.text import counted, printable
+from graphs.text import counted, printable, signed
 
 __all__ = ["MOST_NAMES", "within_kinds", "within_models"]
 
@@ -91,14 +91,16 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
     chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
     why = "too few tasks differ to tell" if math.isnan(found.p) else chance
     mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
-    return [f"together {mean:+z.3g} in {counted(len(tasks), 'task')}, {why}"]
+    return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {why}"]
 
 
-def within_models(same: SameModels, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric) -> tuple[str, str]:
+def within_models(
+    same: SameModels, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric, swaps: Mapping[str, str]
+) -> tuple[str, str]:
     """`within_kinds` of traces with the same models, and why that says nothing of others, each "" without.
 
     A kind is left out where a trace without known models, which may be of it, has a number in a task that is compared:
-    those that are known are then those that got so far.
+    those that are known are then those that got so far. `swaps`: the models of agents on both sides.
     """
     side, known = sides.side, np.isfinite(metric.value) & (sides.side >= 0)
     kind, lost, swapped = same.kind.copy(), np.zeros(len(known), bool), []
@@ -117,7 +119,8 @@ def within_models(same: SameModels, sides: Sides, task: np.ndarray, name: str, m
     told = _numbers("model", same.names, kind, sides, task, name, metric)
     from_rest, others = f"did to {name} cannot be told from the rest", f"among other traces, {told}" if told else ""
     if swapped and (told or swapped != [ONE]):
-        whose = [printable(agent, 60) if agent else "other traces" for agent in swapped]
+        names = {agent: f"{printable(agent, 60)} ({models})" for agent, models in swaps.items()}
+        whose = [names.get(agent, printable(agent, 60) or "other traces") for agent in swapped]
         whose[MOST_TOLD:] = ["…"] * (len(whose) > MOST_TOLD)
         models, it = ("models", "they") if len(swapped) > 1 else ("model", "it")
         return others, f"the {models} of {' and '.join(whose)} changed with the side, so what {it} {from_rest}"

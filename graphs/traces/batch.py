@@ -46,8 +46,8 @@ class Traces:
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.
       ignored: files of a folder that were skipped: their names are not names of logs, or they stand beside logs.
-      text_columns: columns of tables that hold texts under other names than ours, as "arguments", or what is no text
-        under the name of one: their name by ours.
+      text_columns: columns of tables that hold texts under other names than ours, as "arguments" and the status, or
+        what is no text under the name of one: their name by ours.
 
     Examples:
       >>> import credit

@@ -51,7 +51,7 @@ def test_a_checker_that_passes_everything_is_found_where_a_fifth_fails() -> None
     found = one(outcome, [1.0] * 400, each=5)
     assert found.counts() == (80, 80, 0, 320) and found.both.share == 1 and found.found is True
     finding = next(each for each in examine(log(outcome, [1.0] * 400, 5)) if each.check == "verdict_disagreement")
-    assert finding.found and finding.words.startswith("checker passes 80 of 80 that failed and fails 0 of 320 that suc")
+    assert finding.found and finding.words.startswith("checker passes 80 of 80 failed traces (100 %) and 320 of 320 ")
     assert one(outcome, [float(i % 5 > 0 or i == 5) for i in range(400)], each=5).found is False
 
 
@@ -97,7 +97,7 @@ def test_a_verdict_is_of_each_system(late: int, found: bool | None) -> None:
     finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
     assert one.found is finding.found is found and one.both.share < MOST_WRONG
     assert finding.words == one.told() and one.told().endswith("too few to tell") is (found is None)
-    of_late = f". Of system v2 it passes {late} of {late} that failed and fails 0 of {len(outcome[150:]) - late} that"
+    of_late = f". Of system v2 it passes {late} of {late} failed traces (100 %) and {len(outcome[150:]) - late} of"
     assert (of_late in one.told()) is bool(late)
     assert not found or {*finding.traces} <= {f"t{i}" for i in range(150, 190)}
     assert one.as_json()["systems"].keys() == ({"v1", "v2"} if late else set())
@@ -139,21 +139,20 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     def said(*call: str) -> str:
         return " ".join(CliRunner().invoke(cli, [call[0], str(path), *call[1:]], catch_exceptions=False).stdout.split())
 
-    counts = "checker passes 36 of 48 that failed and fails 0 of 72 that succeeded"
-    parts = "These parts, 0.75 (0.58 to 0.88) and 0 (0 to 0.099), add up to 0.75 (0.58 to 0.91)"
-    sums = f"{parts}; those of a verdict that knows nothing add up to 1."
-    assert f"verdict_disagreement: {counts}. {sums}" in said("doctor") and f"{counts}. {sums}" in said("summary")
+    counts = "checker passes 36 of 48 failed traces (75 %) and 72 of 72 succeeded ones (100 %)"
+    sums = "a difference of 25 percentage points (9 to 42). A perfect verdict has 100, a coin 0."
+    assert f"verdict_disagreement: {counts}, {sums}" in said("doctor") and f"{counts}, {sums}" in said("summary")
     changed = "ailures that checker passes 12 of 24 (50 %) to 24 of 24 (100 %), beyond chance"
     by_side = f"F{changed}; successes that checker fails 0 of 36 (0 %) to 0 of 36 (0 %), the same."
     compared = said("metrics", "--sides", str(sides))
-    assert by_side in compared and f"{counts}. {sums}" in compared and "up: failures that checker passes" in compared
+    assert by_side in compared and f"{counts}, {sums}" in compared and "up: failures that checker passes" in compared
     for call in (("doctor",), ("summary",), ("metrics", "--sides", str(sides))):
         (stated,) = json.loads(said(*call, "--json"))["verdicts"]
         assert (stated["name"], stated["found"], stated["passed"], stated["failed"]) == ("checker", True, 36, 48)
     assert stated["by_side"]["new"] == {"passed": 24, "failed": 24, "refused": 0, "succeeded": 36}
     traces, chosen = Sides.joined(str(sides), credit.read(path))
     shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=chosen))
-    assert f"{shown['verdicts'][0]['told']}." == f"{counts}. {sums}" and by_side in shown["sides"]["lines"]
+    assert f"{shown['verdicts'][0]['told']}." == f"{counts}, {sums}" and by_side in shown["sides"]["lines"]
     assert f"f{changed}" in shown["sides"]["origin"]
     mended = (
         re.sub('"checker": ..0', f'"checker": {i % 5 > 1:d}', line) if i % 2 else line for i, line in enumerate(lines)

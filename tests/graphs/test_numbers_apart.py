@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from graphs.text import amount, apart, percent
+from graphs.text import amount, apart, decimals, interval, percent, signed
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -24,6 +25,15 @@ def test_numbers_that_differ_never_read_alike(seed: int) -> None:
             assert float(text.removesuffix(" %").strip("<>")) == pytest.approx(size * number, rel=0.005, abs=0.5)
     plain = [0.31, 0.78]
     assert apart(plain, percent, 0) == ["31 %", "78 %"] and apart(plain, amount, 3) == ["0.31", "0.78"]
+
+
+@pytest.mark.parametrize("write", [signed, decimals])
+def test_an_end_has_the_sign_of_its_side_and_is_0_only_where_it_is(write: Callable[[float, int], str]) -> None:
+    """An end of 0 was `+0`, one of 1e-17 `+1e-17` or `+0.000`, and one of -4e-5 `-0.0000`."""
+    for low in (-0.3, -4e-5, -1e-17, -0.0, 0.0, 1e-17, 4e-5, 0.3):
+        text, above = interval(low, 0.5, write).split(" to ")
+        assert text[0] == ("-" if low < -1e-9 else "+" if low > 1e-9 else "0") and above[0] == "+"
+        assert float(text) == pytest.approx(low, rel=0.01, abs=1e-9)
 
 
 def test_rounding_and_missing_numbers_ask_for_no_digits() -> None:

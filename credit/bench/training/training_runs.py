@@ -16,6 +16,7 @@ from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from credit.methods.own_functions import is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
 from graphs.atomic import locked
@@ -111,15 +112,16 @@ def run_training(
     signals = list(signals)
     for signal in signals:
         expect("signals", signal, str, "names of methods or of functions, such as 'rloo' or 'mine:estimator'")
+    signals = [*map(own_name, signals)]
     if left_out is not None:
         signals = [*left_out.keep(signals, "every task", training_signal)]
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
-    named = [learning_task(task) if isinstance(task, str) else task for task in tasks]
-    pairs = [(task, signal) for task in named for signal in signals]
+    all_tasks = [learning_task(task) if isinstance(task, str) else task for task in tasks]
+    pairs = [(task, signal) for task in all_tasks for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
     with contextlib.nullcontext() if output is None else locked(output):
-        anew = {(task.name, signal) for task, signal in pairs if ":" in signal or ":" in task.name}
+        anew = {(task.name, signal) for task, signal in pairs if is_own(signal) or ":" in task.name}
         held = [] if output is None else kept_rows(output, about)
         kept = {row_key(row): row for row in held if (row["task"], row["signal"]) not in anew}
         rows: list[dict[str, Any]] = []

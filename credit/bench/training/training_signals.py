@@ -29,7 +29,7 @@ from credit.bench.training.reruns import coalition_shares, greedy_rewards, repla
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
-from credit.methods.own_functions import load_function, own_method
+from credit.methods.own_functions import is_own, load_function, own_method
 from credit.methods.own_results import UnmeasuredError, lacks_scale
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
@@ -67,7 +67,7 @@ def training_signal(name: str) -> Signal:
       CreditError: there is no such signal.
       UnmeasuredError: the method needs evidence that these tasks do not have.
     """
-    return _signal(name, load_function(name) if ":" in name else None)
+    return _signal(name, load_function(name) if is_own(name) else None)
 
 
 def takes_values(name: str) -> bool:
@@ -83,12 +83,12 @@ def takes_values(name: str) -> bool:
 @functools.cache
 def _signal(name: str, own: Callable[..., Credit] | None) -> Signal:
     """A signal by its name and, of a function of one's own, by the function: its module may be loaded again."""
-    if name in ORACLES:
-        return _plain(ORACLES[name])
-    if name in COMPOSITIONS:
-        return COMPOSITIONS[name]
     if own is not None:
         method = own_method(name)
+    elif name in ORACLES:
+        return _plain(ORACLES[name])
+    elif name in COMPOSITIONS:
+        return COMPOSITIONS[name]
     elif is_named(name):
         method = find_method(name)
     else:

@@ -13,7 +13,7 @@ from credit.cli.shared.commands import SEED, Command, Number
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.event_types import EventType
-from graphs.text import counted
+from graphs.text import counted, decimals, interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -124,8 +124,9 @@ def _table(judged: Judged) -> Table:
     table = Table("on held-out tasks", "loss", "below the constant's, per task", box=None, pad_edge=False)
     for name, loss in judged.loss.items():
         gain, width = judged.gain.get(name, (math.nan, math.inf))
-        interval = f" ({gain - width:+.4f} to {gain + width:+.4f})" if math.isfinite(width) else ""
-        table.add_row(*map(words, (name, f"{loss:.4f}", f"{gain:+.4f}{interval}" if name in judged.gain else "")))
+        around = f" ({interval(gain - width, gain + width, decimals, 4)})" if math.isfinite(width) else ""
+        told = f"{decimals(gain, 4)}{around}" if name in judged.gain else ""
+        table.add_row(*map(words, (name, f"{loss:.4f}", told)))
     return table
 
 

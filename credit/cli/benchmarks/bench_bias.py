@@ -19,6 +19,7 @@ from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.methods.own_functions import is_own
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -300,7 +301,7 @@ def _of_own(rows: list[Row], group_sizes: Sequence[int]) -> dict[str, list[str]]
 
     lines: dict[str, list[str]] = {}
     own: dict[str, list[Row]] = {}
-    for name in dict.fromkeys(row.method for row in rows if ":" in row.method):
+    for name in dict.fromkeys(row.method for row in rows if is_own(row.method)):
         of_method = [row for row in rows if row.method == name]
         lines[name] = []
         if setting(name).event_reward is None:

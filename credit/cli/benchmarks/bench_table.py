@@ -41,6 +41,7 @@ from credit.cli.benchmarks.measured import (
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
 from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
+from credit.methods.own_functions import function_of
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
 
@@ -95,7 +96,8 @@ def table(
     """
     from credit.bench.refusals import Absent, absent_caption
 
-    read = _described([*_read(files)])
+    shown_as = {function_of(name): name for name in methods}
+    read = _described([(_renamed(number, shown_as), where) for number, where in _read(files)])
     found = [number for number, _ in read]
     heads = _heads(found)
     known = _known(methods, found)
@@ -143,6 +145,12 @@ def table(
     ]
     for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
+
+
+def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
+    """The number with the names of its methods that a call gave."""
+    method, less = (shown_as.get(name, name) for name in (number.method, number.less))
+    return number._replace(method=method, less=less)
 
 
 def _legend(

@@ -21,6 +21,7 @@ from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
 from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.methods.own_functions import is_own
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -356,7 +357,7 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
         name: [alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")]
         for name, other in same.items()
     }
-    own = list(dict.fromkeys(name for pair in same.items() for name in pair if ":" in name))
+    own = list(dict.fromkeys(name for pair in same.items() for name in pair if is_own(name)))
     more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
     for name in own:
         told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"

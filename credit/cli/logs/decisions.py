@@ -11,6 +11,7 @@ from credit.cli.shared.answers import explain, json_option, plain_table, print_j
 from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -188,7 +189,7 @@ def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
 
 
 def _signed(number: float | None) -> str:
-    return "–" if number is None else f"{number:+z.3g}"
+    return "–" if number is None else signed(number)
 
 
 def _error(stderr: float | None) -> str:

@@ -13,7 +13,7 @@ from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import at_least, counted
+from graphs.text import at_least, counted, signed
 
 if TYPE_CHECKING:
     from credit.metrics.cost_summary import Amount
@@ -87,7 +87,7 @@ def if_edited(
         for name in ("tokens", "input_tokens", "seconds"):
             table.add_row(f"{name.replace('_', ' ')} they took", _amount(getattr(effect, name), effect.lacks_lines))
         error = "" if effect.stderr is None else f" ± {effect.stderr:.3g}"
-        change = "–" if effect.change is None else f"{effect.change:+z.4g}{error}, by {effect.source}"
+        change = "–" if effect.change is None else f"{signed(effect.change, 4)}{error}, by {effect.source}"
         table.add_row("expected change of the return, ± one standard error", change)
         if made is not None:
             table.add_row(f"change of the return by {counted(made.runs, 'run')}, ± one standard error", _change(made))
@@ -117,7 +117,7 @@ def _run(traces: Traces, row: int, driver: str, replace: str | None, runs: int, 
 
 def _change(made: EditedRuns) -> str:
     error = "" if made.stderr is None else f" ± {made.stderr:.3g}"
-    return "–" if made.change is None else f"{made.change:+z.4g}{error}"
+    return "–" if made.change is None else f"{signed(made.change, 4)}{error}"
 
 
 def _amount(amount: Amount, lacks_lines: bool) -> str:

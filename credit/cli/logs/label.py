@@ -61,7 +61,7 @@ def label(
 
     labels = Labels(output, rater=rater)
     traces = read_traces(paths, **reading)
-    list_problems(traces.problems, stderr(), all_=False)
+    list_problems(traces.problems, stderr())
     with working(stderr(), "preparing the page"):
         server = PageServer(
             Findings.of(traces, {}, text=not no_text), title=page_title("Label traces", paths), port=port, labels=labels

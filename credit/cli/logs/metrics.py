@@ -24,7 +24,7 @@ from credit.cli.shared.commands import Command, Number, sides_option, takes_pric
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_sides, read_traces, reads_logs
-from graphs.text import amount, apart, at_least, counted, percent
+from graphs.text import amount, apart, at_least, counted, interval, percent, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,16 +235,16 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     compared = {row.metric for row in found.rows}
 
     def add(row: SideDifference) -> None:
-        interval, of = row.without, "typical" if row.paired else "geometric"
+        told, of = row.without, "typical" if row.paired else "geometric"
         if row.low is not None and row.high is not None:
-            interval = " to ".join(apart((row.low, row.high), _signed, 3))
+            told = interval(row.low, row.high)
         elif row.ratio is not None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
-            interval = f"{of} ×{ratio} ({low} to {high})"
+            told = f"{of} ×{ratio} ({low} to {high})"
         seen = "" if row.seen is None else amount(row.seen)
         seen = seen if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
-        numbers = [*apart((row.first, row.second), amount, 3), _signed(row.difference), interval]
+        numbers = [*apart((row.first, row.second), amount, 3), signed(row.difference), told]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
         tasks = f"{f'{row.differing} of ' if row.is_of_some else ''}{row.tasks}{' shared' if row.paired else ''}"
         table.add_row(words(row.name), *numbers, row.mark, seen, tasks)
@@ -264,10 +264,6 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         add(row)
     console.print(table)
     explain(console, table, *found.terms())
-
-
-def _signed(value: float, digits: int = 3) -> str:
-    return f"{value:+,.0f}" if abs(value) >= 10**digits else f"{value:+z.{digits}g}" if value else "0"
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

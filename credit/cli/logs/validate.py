@@ -130,7 +130,7 @@ def validate(
         list_names(ELSEWHERE.capitalize(), elsewhere)
         if corpus.elsewhere:
             console.print(words(f"  {REMEDY}"), soft_wrap=True)
-        list_problems(corpus.problems, console, all_=all_)
+        list_problems(corpus.problems, console, all_=all_, in_full=True)
     ctx.exit(exit_code(corpus, allow_bad))
 
 

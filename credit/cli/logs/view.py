@@ -66,7 +66,7 @@ def view(
     from credit.page import Findings, PageServer
 
     traces, chosen = read_sides(sides, paths, **reading)
-    list_problems(traces.problems, stderr(), all_=False)
+    list_problems(traces.problems, stderr())
     traces, claims = settled(asked, traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):

@@ -186,14 +186,14 @@ def _of_logs(
         waits = tables.waits(alone[0]) if len(alone) == 1 else None
         if waits is not None:  # its log may be about to arrive, and a number that is printed stays
             if not waiting:
-                list_problems((waits,), stderr(), all_=False)
+                list_problems((waits,), stderr())
             ready.remove(alone[0])
         waiting = [] if waits is None else alone
         for step in ready:
             is_given = tables.is_given(step)
             problem = None if is_given else tables.problem(step)
             if problem is not None:
-                list_problems((problem,), stderr(), all_=False)
+                list_problems((problem,), stderr())
                 failures.append(step.name)
             if problem is not None or is_given:
                 passed.add(step.name)
@@ -224,7 +224,7 @@ def _numbers(
     try:
         traces = read_traces((str(step),), **reading)
         if traces.problems:
-            list_problems(traces.problems, stderr(), all_=False)
+            list_problems(traces.problems, stderr())
             failures += [step.name] if any(problem.is_failure for problem in traces.problems) else []
         with working(stderr(), f"computing {method} for {step.name}"):
             return log_numbers(traces, method, **asked)
@@ -232,5 +232,5 @@ def _numbers(
         failures.append(step.name)
         stderr().print(words(f"{step.name}: {error}"), soft_wrap=True)
         if isinstance(error, NothingReadError):
-            list_problems(error.problems, stderr(), all_=False)
+            list_problems(error.problems, stderr())
         return None

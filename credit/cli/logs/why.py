@@ -12,6 +12,7 @@ from credit.cli.shared.answers import explain, json_option, plain_table, print_j
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import signed
 
 __all__ = ["why"]
 
@@ -80,7 +81,7 @@ def why(
     elif found:
         table = plain_table("action", "agent", "type", "#credit", "#±", "", "path")
         for reason in found:
-            amount = "–" if reason.amount is None else f"{reason.amount:+z.4g}"
+            amount = "–" if reason.amount is None else signed(reason.amount, 4)
             error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
             cells = (amount, error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))

@@ -44,7 +44,9 @@ def print_json(plain: Any) -> None:
     """One JSON object of plain data, on standard output, which may be a terminal: no text in it can control that."""
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(plain)).decode()
+    from credit.methods.own_functions import as_text
+
+    text = msgspec.json.format(msgspec.json.encode(plain, enc_hook=as_text)).decode()
     click.echo(_UNSEEN.sub(_escaped, text))
 
 

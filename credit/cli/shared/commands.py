@@ -121,9 +121,16 @@ def several_methods(words: str, name: str = "methods") -> Callable[[Callable[...
       words: the text of the option.
       name: of the keyword.
     """
+    told = f"{words} NAME=module:function shows your own as NAME."
     return click.option(
-        "--method", "--methods", "-m", name, multiple=True, callback=by_commas, metavar="NAME", help=words
+        "--method", "--methods", "-m", name, multiple=True, callback=_methods, metavar="NAME", help=told
     )
+
+
+def _methods(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    from credit.methods.own_functions import own_name
+
+    return each_once(ctx, param, [own_name(name) for name in by_commas(ctx, param, values)])
 
 
 def by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -81,7 +81,12 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             metavar="WORD=TYPE,...",
             help="What words of a table's types mean, as llm=message,tool=tool_call.",
         ),
-        click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
+        click.option(
+            "--groups",
+            type=_FILE,
+            metavar="FILE",
+            help="Table of tasks: columns `trace` and `group`, also with `task_kind`; or `group` and `task_kind`.",
+        ),
         click.option(
             "--group-by",
             callback=_keys,
@@ -324,19 +329,26 @@ def check_channel(channel: str, logged: Iterable[str]) -> None:
         raise CreditError(f"no trace has a reward {channel!r}; the logs have: {', '.join(names) or 'none'}")
 
 
-def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
-    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`."""
+def list_problems(
+    problems: tuple[Problem, ...], console: Console, *, all_: bool = False, in_full: bool = False
+) -> None:
+    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`.
+
+    Notes of what the user knows (`_is_known`) have lines `in_full` alone.
+    """
     if not problems:
         return
     from graphs.problem_log import count_kinds
 
+    told = problems if in_full else tuple(problem for problem in problems if not _is_known(problem))
     heads = []
     for name, wrong in (("problems", True), ("notes", False)):
         kinds = count_kinds([problem for problem in problems if problem.is_failure == wrong])
         named = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         heads += [f"{name} ({sum(kinds.values())}): {named}"] if kinds else []
-    console.print(words("; ".join(heads)), soft_wrap=True)
-    listed = list(problems) if all_ else condensed(problems)
+    rest = " (`credit validate` prints all)" * (len(told) < len(problems))
+    console.print(words("; ".join(heads) + rest), soft_wrap=True)
+    listed = list(told) if all_ else condensed(told)
     shown = listed if all_ else listed[:SHOWN]
     said: set[str] = set()
     for problem in shown:
@@ -347,6 +359,16 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
     if len(shown) < len(listed):
         more = sum(problem.count for problem in listed[len(shown) :])  # one may stand for thousands
         console.print(f"  … and {more} more; `credit validate --all` lists those of logs", soft_wrap=True)
+
+
+def _is_known(problem: Problem) -> bool:
+    """Whether a note says how that was read which the user gave, or names columns that seem to be none of ours."""
+    from graphs.formats.table.hints import proposes
+
+    return problem.kind in _OF_WHAT_WAS_GIVEN or (problem.kind == "unread-columns" and not proposes(problem.expected))
+
+
+_OF_WHAT_WAS_GIVEN = frozenset({"attached-orphans", "near-columns", "untold-outcomes", "worded-outcomes"})
 
 
 class HasProblems(Protocol):
@@ -372,5 +394,5 @@ def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
         problems = tuple(
             dataclasses.replace(problem, expected=problem.expected.removesuffix(BY_VERSION)) for problem in problems
         )
-    list_problems(problems, stderr(), all_=False)
+    list_problems(problems, stderr())
     ctx.exit(exit_code(read, allow_bad))

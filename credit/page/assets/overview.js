@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -25,10 +25,8 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
+  const ends = (row) => apart([row.low, row.high], signs, 4).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
-  /* The same in words: that nothing was found in a part is no bound. */
-  const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
-    : `${partly ? "at least " : ""}${number(count)} ${count === 1 ? noun : nouns}`);
   const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "money, as logged" };
   const head = (key) => heads[key] ?? key.replaceAll("_", " ");
   const least = (...keys) => keys.map((key) => [head(key),
@@ -68,15 +66,14 @@
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
-  /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
-  const { differences, sides } = overview;
+  /* For somebody who reads nothing else: the lines that `credit summary` begins with. */
+  const { differences, sides, findings } = overview;
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
-  const again = total("retries"), loops = total("loops");
-  const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
-    again == null ? null : known(lost || triage.agents.some((row) => row.retries == null), again, "retry", "retries"),
-    loops == null ? null : known(lost || triage.agents.some((row) => row.loops == null), loops, "loop")].filter(Boolean).join(", ");
+  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name === "What failed" ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
+
+  /* What stands behind them. */
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
   const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
@@ -84,27 +81,23 @@
   const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
     some ? [tokens.total == null ? null : `${sum(tokens)} tokens generated`, read.total == null ? null : `${sum(read)}${tokens.total == null ? " tokens" : ""} read`].filter(Boolean).join(" and ") : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const [worst] = triage.suspects, { causes } = triage, [what_differs, example] = differences.example, [opening, differing] = differences.opening;
-  const told_above = causes.length && worst && worst.trace === causes[0].trace && worst.event === causes[0].event;
+  const { causes } = triage, [, differing] = differences.opening;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
-  document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? opening + (sides?.failed ? ` ${sides.failed}.` : "") + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`)),
-    price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    ...listed("What went wrong most:", causes.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
-    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
+  const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
+  section("detail", "In more detail", ...[
+    ...listed("What else went wrong:", others.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
+    sides ? said(`From ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, asked.again && ` ${sentence(asked.again)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
-    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(triage.unsure ? (example ? [`${ended(what_differs)} `, opener(example, undefined, "Show it")] : []) : worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}${worst.failed || worst.succeeded ? `: ${triage.kinds.map((kind, i) => `${[worst.failed, worst.succeeded][i]} of ${[triage.failed, triage.succeeded][i]} ${kind}`).join(" and ")} ones` : ""}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
-    ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
+    price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
 
   for (const [what, known] of [["Errors", total("errors") != null], ["Tokens generated", tokens.total != null], ["Tokens read", read.total != null], ["Wall clock", clock.total != null]]) if (!known) unanswered(what, "not logged");
   /* Of sentences those that do not stand above already. */
-  const above = document.getElementById("lead").textContent.replaceAll("\u00a0", " ").toLowerCase();
+  const above = ["lead", "detail"].map((id) => document.getElementById(id).textContent).join(" ").replaceAll("\u00a0", " ").toLowerCase();
   const unsaid = (texts) => texts.filter((text) => !above.includes(text.replaceAll("`", "").replace(/\.$/, "").toLowerCase()));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -222,11 +215,11 @@
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
     const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
-    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? apart([row.low, row.high], signs, 4).join(" to ") : row.without ?? "not compared");
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const place = 1 + sides.differences.findIndex((row) => row.metric === sides.kinds[0]?.metric);
-    const rows = [...sides.differences.slice(0, place), ...sides.kinds, ...sides.differences.slice(place)].filter((row) => !(row.is_other && row.is_alike)).concat(bounds), others = rows.filter((row) => row.is_other);
+    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => row.mark === "*").map((row) => row.metric)]);
+    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : r.seen == null ? "" : number(r.seen)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
@@ -259,7 +252,7 @@
         xAxis: { type: "value", ...axis({ more: { name: `against the rest, by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\nno interval: ${none}` : `, 95 % ${ends(row)}`) +
             `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, of which ${row.signal} differ`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
@@ -277,7 +270,7 @@
       const { note, empty } = overview.methods[method];
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       const columns = [[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : ends(r)) + (r.stands_out ? " *" : ""), "n"], ["tasks that differ", (r) => number(r.signal), "n"]])];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(!units().length ? [] : [table(columns, units(), "Means by unit", 15), ...(apart ? [explained(columns, units(), ...overview.unit_terms[method][by])] : [])]));
     };

@@ -29,7 +29,7 @@ from graphs.formats.table.cells import (
     failed,
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
-from graphs.formats.table.hints import columns_option
+from graphs.formats.table.hints import proposal
 from graphs.formats.table.made_calls import note_of_made_calls
 from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
@@ -190,11 +190,11 @@ def _read(
             if table.traces:
                 states = any(any(trace.columns.get("status", ())) for trace in table.traces.values() if trace)
                 texts = {name for name in names if is_text_key(name, of_errors=states)}  # errors are of what failed
-                calls = any(EventType.TOOL_CALL in trace.types for trace in table.traces.values() if trace)
+                kinds = {kind for trace in table.traces.values() if trace for kind in trace.types}
                 mapped = text_columns(columns)
                 own = {*names} - {*column_of.values(), *mapped.values()}
                 stated = {*map(text_key, own), *(ours for ours, theirs in mapped.items() if theirs)}
-                without_arguments |= calls and stated.isdisjoint(ASKED)
+                without_arguments |= EventType.TOOL_CALL in kinds and stated.isdisjoint(ASKED)
                 others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
@@ -203,7 +203,10 @@ def _read(
                     taken = (*likely.values(), *named.values())
                     if ours not in told and (name := likely_column(ours, others, taken)):
                         likely.setdefault(ours, name)
+                of_tools = kinds != {EventType.MESSAGE} or not {"type", "tool"}.isdisjoint(named)
                 for ours, name in {**unsure, **named}.items():
+                    if name == unsure.get("turn") and not content.is_turn(name, of_tools):
+                        continue
                     if ours not in {*column_of, *likely} and name in others and name not in likely.values():
                         likely[ours] = name
             filed = [trace for trace in table.traces.values() if trace is not None]
@@ -234,10 +237,9 @@ def _read(
         source.release()
     if unread:
         likely = {ours: likely[ours] for ours in (*KNOWN, *likely) if ours in likely}
-        option = columns_option(likely, columns) if likely else "--columns"
-        expected = f"names of docs/formats/table.md, or {option}: the others are not read"
+        expected = f"names of docs/formats/table.md, or {proposal(likely, columns)}: the others are not read"
         expected += "".join(f"; {words}" for words in differs.values())
-        if without_arguments:
+        if without_arguments and "arguments" not in likely:
             expected += "; arguments of calls are, where `arguments` names their column"
         if any(is_text_key(name) for name in unread):  # of errors, in a table without a status
             expected += "; rows failed where `status` or a mapped `error` says so"

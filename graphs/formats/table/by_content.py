@@ -61,6 +61,8 @@ class ColumnsByContent:
         self._left: set[str] = set()  # traces in which that agent had another turn
         self._counts = {*self.names}  # whose numbers may be versions
         self._parts: set[str] = set()  # in which ids of traces begin again
+        of_turns = (name for name, ours in self._may_be.items() if ours[-1] == "turn")
+        self._apart: dict[str, set[tuple[str, float]]] = {name: set() for name in of_turns}  # while all rows differ
 
     def add(self, trace: str, row: Row, line: int = 0, agent: str = "", turn: str | None = None) -> None:
         """Take in a row of a trace, of an agent in a turn, if that is stated."""
@@ -78,6 +80,10 @@ class ColumnsByContent:
                     self._again.setdefault(name, set()).add(trace)
             if _version(number) is None:
                 self._counts.discard(name)
+            if (trace, number) in self._apart.get(name, ()):
+                del self._apart[name]
+            elif name in self._apart:
+                self._apart[name].add((trace, number))
 
     def part(self, trace: str, row: Row) -> str:
         """The first column in which a row differs from its trace's first, whose id may be that of another trace."""
@@ -113,3 +119,15 @@ class ColumnsByContent:
         """Our name to the first column that may be it, of those whose numbers differ between the rows of a trace."""
         varying = [name for name in self.names if name in self._varies.keys() - self._parts]
         return {self._may_be[name][-1]: name for name in reversed(varying)}
+
+    def is_turn(self, name: str, of_tools: bool) -> bool:
+        """Whether the numbers of a column may be those of turns, and not merely of all rows of a trace or of the log.
+
+        Args:
+          name: of the column, one of `likely`.
+          of_tools: whether some rows are no calls of a model, each of which may be a turn of its own.
+        """
+        apart = self._apart.get(name, set())
+        several = len({trace for trace, _ in apart}) > 1
+        is_of_log = several and len({number for _, number in apart}) == len(apart)
+        return not apart or not (of_tools or is_of_log)

@@ -21,7 +21,19 @@ from graphs.traces.record import LARGEST_COUNT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 from graphs.traces.statuses import says_fine
 
-__all__ = ["EVIDENCE", "LISTS", "MOMENT", "OF_TRACE", "REWARD", "TEXT", "TRUTH", "failed", "moment", "truth"]
+__all__ = [
+    "EVIDENCE",
+    "LISTS",
+    "MOMENT",
+    "OF_TRACE",
+    "REWARD",
+    "TEXT",
+    "TRUTH",
+    "failed",
+    "moment",
+    "says_why",
+    "truth",
+]
 
 
 _UTC = re.compile(r" UTC$")
@@ -75,6 +87,19 @@ def failed(value: Any) -> bool:
         return stated
     text = "" if not value or value != value else str(value).strip()
     return bool(text) and not is_missing_name(text) and not says_fine(text)
+
+
+def says_why(value: Any) -> bool:
+    """Whether a cell of errors says why its row failed, and more than that it did.
+
+    Examples:
+      >>> [says_why(cell) for cell in ("no such file", "timeout", "FAILED", True, "")]
+      [True, True, False, False, False]
+    """
+    return failed(value) and truth(value) is None and str(value).strip().lower() not in _VERDICTS
+
+
+_VERDICTS = frozenset({"error", "err", "exception", "fail", "failed", "failure"})
 
 
 def _text(value: Any) -> str | None:

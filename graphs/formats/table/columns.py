@@ -72,15 +72,17 @@ def is_named(ours: str) -> bool:
 
 def text_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Of `columns` those of texts, which the reader leaves in the file and `Traces.text_columns` keeps the names of;
-    and those that are called as a text is and are none, as an outcome in `result`.
+    the status, behind whose word may stand one; and those that are called as a text is and are none, as an outcome in
+    `result`.
 
     Examples:
       >>> text_columns({"trace": "run", "arguments": "tool_params", "reward": "result"})
       {'arguments': 'tool_params', 'reward': 'result'}
     """
     others = {ours: theirs for ours, theirs in columns.items() if ours not in KNOWN and not is_named(ours)}
-    none = {ours: theirs for ours, theirs in columns.items() if ours not in others and theirs and is_text_key(theirs)}
-    return {text_key(ours): theirs for ours, theirs in others.items() if is_text_key(ours)} | none
+    texts = {text_key(ours): theirs for ours, theirs in others.items() if is_text_key(ours)}
+    read = {ours: theirs for ours, theirs in columns.items() if ours not in others and theirs}
+    return texts | {ours: theirs for ours, theirs in read.items() if ours == "status" or is_text_key(theirs)}
 
 
 def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -11,7 +11,7 @@ from graphs.reading.tables.likely_columns import likely_column
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "columns_option", "listed_names", "table_without",
+    "INDEX", "columns_option", "listed_names", "proposal", "proposes", "table_without",
 ]  # fmt: skip
 
 _EXPORTS = {
@@ -21,6 +21,7 @@ _EXPORTS = {
 """Tables that services export, by columns: their rows are parts of traces, and no actions."""
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
+_IN = "in --columns"
 _PLACEHOLDER = "NAME"
 _MOST_NAMED = 20
 _MOST_ROWS = 1000  # whose keys are looked at
@@ -37,6 +38,22 @@ def columns_option(column_of: Mapping[str, str], stated: Mapping[str, str] | Non
     named = [f"{ours}={printable(theirs, _LONGEST_NAME)}" for ours, theirs in (stated or {}).items()]
     named += [f"{ours}={printable(theirs, _LONGEST_NAME) or _PLACEHOLDER}" for ours, theirs in column_of.items()]
     return f"--columns {shlex.quote(','.join(named))}"
+
+
+def proposal(column_of: Mapping[str, str], stated: Mapping[str, str]) -> str:
+    """What a mapping lacks, as what is typed without one, or is added to one.
+
+    Examples:
+      >>> proposal({"turn": "round"}, {}), proposal({"turn": "round"}, {"trace": "run"}), proposal({}, {"trace": "run"})
+      ('--columns turn=round', 'turn=round in --columns', '--columns')
+    """
+    option, _, pairs = columns_option(column_of).partition(" ")
+    return f"{pairs} {_IN}" if column_of and stated else f"{option} {pairs}" if column_of else option
+
+
+def proposes(words: str) -> bool:
+    """Whether words hold a `proposal` that names a column."""
+    return f" {_IN}" in words or " or --columns " in words
 
 
 def listed_names(names: Collection[str]) -> str:

@@ -13,7 +13,18 @@ from typing import Any
 from graphs.formats.native.misspelt import count_key, nearest_key
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.by_content import BEGIN
-from graphs.formats.table.cells import EVIDENCE, LISTS, LONGEST_ID, MOMENT, REWARD, TEXT, TRUTH, failed, moment
+from graphs.formats.table.cells import (
+    EVIDENCE,
+    LISTS,
+    LONGEST_ID,
+    MOMENT,
+    REWARD,
+    TEXT,
+    TRUTH,
+    failed,
+    moment,
+    says_why,
+)
 from graphs.formats.table.columns import KNOWN
 from graphs.reading.tables.likely_columns import snake_case
 from graphs.reading.tables.rows import Row, number
@@ -72,7 +83,8 @@ class NearNames:
         """
         names = list(names)
         known = tuple(ours for ours in KNOWN if ours not in {*told, "event_reward", "end"})
-        left = {*_NEAR} - {*told, *(["error"] if "status" in told else []), *(["end"] if "seconds" in told else [])}
+        left = {*_NEAR} - {*told, *(["end"] if "seconds" in told else [])}
+        self._states = says_why if "status" in told else failed
         self._may_be: dict[str, str] = {}
         for name in names:
             words = snake_case(name)
@@ -95,7 +107,7 @@ class NearNames:
                 continue
             if _CELLS.get(ours, TEXT[0])(cell) is None:
                 del self._may_be[name]
-            elif ours != "error" or failed(cell):
+            elif ours != "error" or self._states(cell):
                 self._stated.add(name)
         if self._span:
             begin, end = (moment(row.get(name)) for name in self._span)

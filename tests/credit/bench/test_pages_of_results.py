@@ -163,7 +163,7 @@ def test_the_speed_of_the_ledger() -> None:
 
 @pytest.mark.parametrize("section", ["shifts", "free", "hidden", "overlap"])
 def test_every_figure_of_off_policy_evaluation(section: str) -> None:
-    marked = page("off-policy").split(f"<!-- data: {section} -->")[1].split("<!-- end -->")[0]
+    marked = page("off-policy").split(f"<!-- table: {section} -->")[1].split("<!-- end -->")[0]
     stored = {name: row for name, row in results("off_policy")[section].items()
               if isinstance(row, dict) and "answers" in row}  # fmt: skip
     rows = table(marked, "world or estimator")
@@ -193,7 +193,7 @@ def test_worlds_of_off_policy_intervals() -> None:
 
 def test_which_effects_the_sign_test_finds() -> None:
     stored = results("critic_signs")["rows"]
-    lines = page("critic").split("<!-- data: critic signs -->")[1].split("<!-- end -->")[0].strip().splitlines()
+    lines = page("critic").split("<!-- table: critic signs -->")[1].split("<!-- end -->")[0].strip().splitlines()
     assert len(lines) == 2 + len(stored)
     for line, row in zip(lines[2:], stored, strict=True):
         wanted = [row["tasks"], row["traces"] / row["tasks"], row["effect"], row["fits"]]
@@ -239,7 +239,7 @@ def test_errors_and_coverage_of_shapley_values() -> None:
 def test_bias_with_replays() -> None:
     """The table of docs/bias.md; NaN, stored as null, is "refused", and what is below 1e-9 is 0."""
     stored = results("replay_bias")["rows"]
-    rows = table(page("bias").split("<!-- data: replays -->")[1].split("<!-- end -->")[0], "method")
+    rows = table(page("bias").split("<!-- table: replays -->")[1].split("<!-- end -->")[0], "method")
     assert rows.keys() == {row["method"] for row in stored}
     places = [(world, how) for world in ("relay-and", "stop-rewards") for how in ("clustered", "unclustered")]
     for method, cells in rows.items():

@@ -20,7 +20,7 @@ OFF_POLICY = json.loads((ROOT / "benchmarks" / "results" / "off_policy.json").re
 
 def rows(name: str, mark: str) -> list[list[str]]:
     """The cells of a table between its marks, without its head."""
-    text = page(name).split(f"<!-- data: {mark} -->")[1].split("<!-- end -->")[0]
+    text = page(name).split(f"<!-- table: {mark} -->")[1].split("<!-- end -->")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.strip().splitlines()[2:]]
 
 

@@ -200,7 +200,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert any("the same call of search 4 times in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
-    assert "loops: the same call, or up to 5 in one order, 3 or more times in a row" in printed
+    assert "loops: the same call and arguments, or up to 5 in one order, 3 or more times in a row" in printed
 
 
 def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:

@@ -44,9 +44,24 @@ def test_what_is_no_fault_of_the_input_is_a_note(good: Path, tmp_path: Path) -> 
     table.write_text("trace,reward\n" + "".join(f"{name},{('pass', 'fail')[i % 2]}\n" for i, name in enumerate(ids)))
     result = run("validate", good, "--rewards", table)
     assert result.exit_code == 0 and "\nnotes (1): 1 worded-outcomes\n" in result.stdout, result.stdout
+    assert "pass is read as 1" in result.stdout
     assert not any(line.startswith("problems") for line in result.stdout.splitlines())
     corpus = overview(Findings.of(credit.read(good, rewards=table), {}))["corpus"]
     assert (corpus["problem_count"], corpus["note_count"], len(corpus["problem_texts"])) == (0, 1, 1)
+
+
+def test_what_the_user_stated_is_told_in_full_by_validate_alone(tmp_path: Path) -> None:
+    """Each command repeated that `yes` is read as 1, and named all columns that nobody needs."""
+    (table := tmp_path / "runs.csv").write_text(
+        "run,task,agent,colour,passed\n" + "".join(f"{i},q,x,red,{('yes', 'no')[i % 2]}\n" for i in range(4))
+    )
+    columns = "trace=run,group=task,reward=passed"
+    full = run("validate", table, "--columns", columns).stdout
+    assert "[worded-outcomes]" in full and "[unread-columns]" in full
+    short = run("traces", table, "--columns", columns).stderr
+    assert short == "notes (2): 1 unread-columns, 1 worded-outcomes (`credit validate` prints all)\n"
+    told = run("traces", table, "--columns", "trace=run,reward=passed").stderr
+    assert "worded-outcomes]" not in told and "group=task in --columns" in told
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:

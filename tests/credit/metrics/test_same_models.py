@@ -19,6 +19,8 @@ from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import CUT_SHORT, Agent, TraceRecord
 
+UNTOLD = "changed with the side, so what it did to success cannot be told from the rest"
+
 
 def read(runs: Sequence[tuple[str, Mapping[str, str], float | None]], cut: Sequence[int] = ()) -> Traces:
     """Traces of tasks, each with the model of each agent that acts, and its outcome."""
@@ -56,7 +58,7 @@ def test_the_runs_that_reached_an_agent_are_no_comparison_of_its_model() -> None
     """`success within each model (small 0.8 to 0.8, within chance)`: cut-off runs of the new side lack the checker."""
     traces, side = runs_cut_off(swapped=True)
     found = compared(traces, side)
-    why = "he model of planner changed with the side, so what it did to success cannot be told from the rest"
+    why = f"he model of planner (small to big) {UNTOLD}"
     assert f"t{why}" in found.but() and f"T{why}." in found.caveats() and "within each" not in " ".join(found.but())
     assert "beyond chance" in found.changed()
 
@@ -76,7 +78,10 @@ def test_models_that_are_on_both_sides_are_compared_in_the_tasks_that_have_them(
         runs.append((f"q{task}", swapped if task < 12 else coder, float((task + k + one) % 3 > 0)))
         side.append(one)
     said = compared(read(runs), side).as_json()["but"]
-    assert "the model of planner changed with the side, so what it did to success cannot be told from the rest" in said
+    assert (
+        "the model of planner (small to big) changed with the side, "
+        "so what it did to success cannot be told from the rest" in said
+    )
     within = re.search(r"among other traces, success within each model \((.*?)\)$", said)
     assert within is not None
     parts = within[1].split("; ")

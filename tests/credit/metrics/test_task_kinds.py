@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import collections
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, roots_hermitenorm
 
 from credit.metrics.trace_metrics import trace_metrics
 from credit.page.findings import Findings
 from credit.page.overview import overview
 from credit.reports.task_kinds import MOST_KINDS, task_kinds
+from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_sides
 from credit.sides.side_comparison import SideComparison
+from credit.sides.side_rows import SideDifference
+from credit.sides.task_kind_changes import task_kind_changes
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -56,13 +62,53 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
         "success", "success of auto", "success of theft", "success of water"
     ]  # fmt: skip
     assert [(row.tasks, row.stands_out, row.without) for row in found.kinds] == [
-        (11, True, ""), (10, True, "no spread"), (3, False, "–")
+        (11, True, ""), (10, True, "no spread"), (3, False, "rose 3, fell 0, not tested")
     ]  # fmt: skip
     assert "beyond chance for theft 1 to 0, auto 0 to 0.909" in found.changed()
     assert found.by_kind().startswith("success by kind of task: auto 0 to 0.909 in 11 tasks, beyond chance; theft 1 ")
+    assert found.by_kind().endswith(
+        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few to tell"
+    )  # it was a bare number
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
     assert [row["metric"] for row in told["differences"]].count("success") == 1
+
+
+def with_costs_of(times: dict[str, float], tasks: int = 10) -> SideComparison:
+    """Kinds whose tasks have one run a side and, on the second side, so many times the tokens and the seconds."""
+    rng = np.random.default_rng(4)
+    traces = traces_of({kind: [([0.0], [0.0])] * tasks for kind in times})
+    kinds, size = traces.traces["task_kind"].to_pylist(), np.repeat(rng.lognormal(size=len(times) * tasks), 2)
+    more = [times[kind] if system == "v2" else 1.0
+            for kind, system in zip(kinds, traces.traces["system"].to_pylist(), strict=True)]  # fmt: skip
+    cost = size * more * rng.lognormal(0, 0.2, len(size))
+    named = {"money": cost, "logged_money": cost, "input_tokens": cost, "tokens": size, "wall_clock": 1 + cost % 1}
+    _, sides = Sides.joined("system", traces)
+    assert sides is not None
+    return compare_sides(traces, sides, trace_metrics(traces) | {name: numbered(of) for name, of in named.items()})
+
+
+def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
+    """That fraud was dearer and refunds cheaper was in no row; the mean over all tasks said neither."""
+    found = with_costs_of({"fraud": 3.0, "refund": 0.4, "tiny": 1.0})
+    assert not next(row for row in found.rows if row.metric == "money").stands_out
+    assert re.fullmatch(
+        r"money by kind of task: fraud [\d.]+ to [\d.]+ \(×3\.\d+\)\*, refund [\d.]+ to [\d.]+ \(×0\.\d+\)\*, "
+        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); tokens generated, seconds of wall clock by kind of task: none "
+        r"beyond chance; \* beyond chance",
+        found.costs_by_kind(),
+    )
+    names = [row.name for row in found.shown()]
+    place = names.index("money")
+    assert names[place + 1 : place + 4] == ["money of fraud", "money of refund", "money of tiny"]
+    assert not {"tokens of fraud", "logged_money of fraud", "wall_clock of tiny"} & {*names}
+    costs = [row for row in found.kinds if row.metric != "success"]
+    assert {row.rows for row in costs if row.p is not None} == {6}  # of one family; tokens are alike
+    assert {row.without for row in costs if row.metric == "tokens"} == {"no task differs"}
+    assert with_costs_of({"fraud": 3.0, "refund": 0.4}, tasks=5).costs_by_kind() == (
+        "money, tokens generated, seconds of wall clock by kind of task: none beyond chance"
+    )
+    assert compared(traces_of({"auto": [BETTER] * 10})).costs_by_kind() == ""
 
 
 def test_the_page_has_the_kinds() -> None:
@@ -90,6 +136,18 @@ def test_few_kinds_are_shown_and_a_kind_is_one_of_a_task() -> None:
     assert names == ["several kinds", "x"] and kind.tolist() == [1, 1, 0, 0, -1]
 
 
+def test_a_trace_without_an_outcome_is_of_no_kind_that_failed(tmp_path: Path) -> None:
+    """Rows of outcomes stood for traces: every summary of such a log ended with an error."""
+    event = {"id": "e", "type": "message", "agent": "x", "t": 0}
+    runs = [{"trace_id": f"t{i}", "task_id": f"q{i // 2}", "task_kind": "auto" if i < 4 else "theft", "events": [event],
+             "rewards": {"team": i % 3 % 2} if i else {}, "costs": {}, "edges": []} for i in range(8)]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
+    assert (
+        "Failed by kind of task: auto 2 of 3 (67 %), theft 2 of 4 (50 %)."
+        in run("summary", tmp_path / "log.jsonl").stdout
+    )
+
+
 def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> None:
     event = {"id": "e", "type": "message", "agent": "x", "t": 0}
     runs = [{"trace_id": f"t{i}", "task_id": f"t{i}", "rewards": {"team": i % 3 % 2}, "costs": {}, "events": [event],
@@ -102,16 +160,59 @@ def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> No
     assert line in run(*asked).stdout and json.loads(run(*asked, "--json").stdout)["failed_by_kind"] == line
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("tasks", "runs"), [(10, (2, 2)), (30, (1, 3))])
-def test_kinds_of_sides_that_are_alike_have_a_star_in_one_of_twenty(tasks: int, runs: tuple[int, int]) -> None:
-    rng = np.random.default_rng(5)
-    stars = 0
-    for _ in range(120):
-        worlds = {}
-        for kind in "abcd":
-            chances = rng.beta(1, 1, tasks)
-            worlds[kind] = [tuple((rng.random(many) < chance).astype(float).tolist() for many in runs)
-                            for chance in chances]  # fmt: skip
-        stars += any(row.stands_out for row in compared(traces_of(worlds)).kinds)  # type: ignore[arg-type]
-    assert stars <= 12  # of 120, at 5 %: more in one of 70 cases
+SHARES = ((1.0,), (0.7, 0.3), (0.55, 0.25, 0.12, 0.08))
+"""Of kinds in a log."""
+SHIFTS = {"none": (0.0,) * 4, "small": (0.5,) * 4, "large": (1.5,) * 4, "mixed": (1.2, -1.2, 0.6, -0.6)}
+"""By how much a side moves the logarithm of a task's odds, by kind."""
+NODES, WEIGHTS = roots_hermitenorm(60)
+
+
+def chance(middle: float, spread: float) -> float:
+    """The mean chance of tasks whose log-odds are normal."""
+    return float((WEIGHTS * expit(middle + spread * NODES)).sum() / WEIGHTS.sum())
+
+
+def of_world(seed: int, shift: str) -> tuple[list[tuple[SideDifference, float]], list[tuple[SideDifference, float]]]:
+    """Success of all tasks and of kinds, with the true differences, where each task has 1 to 8 runs on each side."""
+    rng = np.random.default_rng(seed)
+    share, tasks = SHARES[rng.integers(3)], int(np.exp(rng.uniform(np.log(6), np.log(61))))
+    kind, names = rng.choice(len(share), p=share, size=tasks), [f"k{i}" for i in range(len(share))]
+    middle = rng.choice([-2.0, -1, 0, 1, 2.5]) + np.array([0, 0.5, -0.5, 1])
+    spread, moved = float(rng.choice([0.0, 1, 2])), float(rng.choice([0.0, 0.8])) if shift != "none" else 0.0
+    hard = middle[kind] + spread * rng.normal(size=tasks)
+    odds = np.stack([hard, hard + np.array(SHIFTS[shift])[kind] + moved * rng.normal(size=tasks)])
+    runs = rng.integers(1, 9, (2, tasks))
+    runs = (runs, np.broadcast_to(runs[:, :1], runs.shape), np.broadcast_to(runs[0, 0], runs.shape))[rng.integers(3)]
+    task, side = np.tile(np.arange(tasks), 2).repeat(runs.ravel()), np.repeat([0, 1], runs.sum(axis=1))
+    success = numbered((rng.random(len(task)) < expit(odds[side, task])).astype(float))
+    truth = [chance(mid + by, np.hypot(spread, moved)) - chance(mid, spread)
+             for mid, by in zip(middle, SHIFTS[shift], strict=True)]  # fmt: skip
+    none = np.zeros(len(task), bool)
+    whole, kinds = (task_kind_changes((of, where), side, task, {"success": success}, none)
+                    for of, where in ((["all"], np.zeros_like(task)), (names, kind[task])))  # fmt: skip
+    of_all = float(np.dot(share, truth[: len(share)]))
+    return [(row, of_all) for row in whole], [(row, truth[int(row.kind[1:])]) for row in kinds if len(share) > 1]
+
+
+@pytest.mark.parametrize("worlds", [240, pytest.param(8000, marks=pytest.mark.slow)])
+def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(worlds: int) -> None:
+    """Of 40,000 worlds 1.6 to 3.5 % of those that are alike had a star, and 95.8 and 95.3 % of intervals held it."""
+    stars: dict[str, list[bool]] = collections.defaultdict(list)
+    held: dict[str, list[bool]] = collections.defaultdict(list)
+    for seed in range(worlds):
+        shift = [*SHIFTS][seed % 4]
+        for family, rows in zip(("all", "kinds"), of_world(seed, shift), strict=True):
+            if shift == "none" and rows:
+                stars[family].append(any(row.stands_out for row, _ in rows))
+            found = [(row.low - 1e-9 <= truth <= row.high + 1e-9, row.tasks)
+                     for row, truth in rows if row.low is not None and row.high is not None]  # fmt: skip
+            for right, tasks in found:
+                size = "few" if tasks < 15 else "many"
+                for of in (family, f"{family}, {shift}", f"{family}, {size}"):
+                    held[of].append(right)
+    for rights in stars.values():
+        assert np.mean(rights) <= 0.05 + 2 * (0.05 * 0.95 / len(rights)) ** 0.5
+    for of, rights in held.items():
+        known_to = 2 * (0.05 * 0.95 / len(rights)) ** 0.5
+        most = 1 if of.endswith("none") else 0.97 + known_to  # exact tests of so few outcomes reject in less than 5 %
+        assert 0.93 - known_to <= np.mean(rights) <= most, (of, len(rights), np.mean(rights))

@@ -185,7 +185,7 @@ def test_the_command_shows_both(tmp_path: Path) -> None:
     log["events"][1]["agent_reward"] = 1.0
     log["edges"] += [{"src": src, "dst": "3", "type": "aggregate"} for src in "12"]
     read(tmp_path, [log | {"trace_id": name} for name in "abc"])
-    for kind, row in (("whom", "lead 0 3 coder 3 +0 –"), ("aggregate", "lead 3 0 2 1 1 +0 – 0.5 +0.5 –")):
+    for kind, row in (("whom", "lead 0 3 coder 3 0 –"), ("aggregate", "lead 3 0 2 1 1 0 – 0.5 +0.5 –")):
         shown = CliRunner().invoke(cli, ["decisions", str(tmp_path), "--of", kind])
         assert shown.exit_code == 0, shown.output
         assert row in " ".join(shown.stdout.split())

@@ -718,7 +718,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     (cost,) = (
         one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(again, {})) if " cost" in one
     )
-    assert cost.endswith(". 5 tokens generated (50 %) went into calls that repeat a failed call or a loop.")
+    assert cost.endswith(
+        ". 5 tokens generated (50 %) went into calls that repeat a failed call or a loop with equal arguments."
+    )
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
         event |= {"status": "ok"} if event["type"] == "tool_result" else {}

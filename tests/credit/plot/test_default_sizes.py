@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 import credit
 from credit.bench.bias import Row
@@ -101,6 +103,17 @@ def test_panels_have_their_share_of_the_height_and_nothing_lies_on_them(
         assert box.x0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y0 >= -1 and box.y1 <= figure.bbox.y1 + 1
         inner = box.padded(-2)
         assert not any(panel.overlaps(inner) for panel in panels)
+
+
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("draw", [snr, bias, training, truth, calibration, comparison])
+def test_a_figure_survives_a_pickle(draw: Any) -> None:
+    """Numbers along a logarithmic axis were a function without a name."""
+    figures = [figure := draw(2, 1, []), pickle.loads(pickle.dumps(figure))]
+    for one in figures:
+        one.draw_without_rendering()
+    texts = [[text.get_text() for text in one.findobj(Text)] for one in figures]
+    assert texts[0] == texts[1] and len(texts[0]) > 9
 
 
 @pytest.mark.slow

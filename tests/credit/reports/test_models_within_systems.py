@@ -10,6 +10,7 @@ import numpy as np
 
 import credit
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
+from credit.sides.chosen_sides import Sides
 
 SMALL_IN_SECOND = (("1", ("big",) * 4), ("2", ("big", "small", "small", "small")))
 
@@ -41,7 +42,7 @@ def differences(
 def test_a_model_does_not_take_the_blame_of_the_version_that_brought_it(tmp_path: Path) -> None:
     """Over versions together the big model failed in 23 % and the small one in 94 %, which was all the versions'."""
     found = differences(tmp_path, SMALL_IN_SECOND, {"1": 0.1, "2": 0.9})
-    (agent, models), *others = found.agent_models
+    (agent, models), *others = found.by_model.agents
     assert agent == "worker" and not others and {one.name: (one.traces, one.tasks) for one in models} == {
         "big": (16, 16), "small": (48, 16)}  # fmt: skip
     assert max(one.share for one in models) - min(one.share for one in models) < 0.2 < min(one.p for one in models)
@@ -49,7 +50,14 @@ def test_a_model_does_not_take_the_blame_of_the_version_that_brought_it(tmp_path
     assert len(told) == 1 and told[0].startswith(
         "Failed by model of worker within a system, mean over 16 tasks with both: "
     )
+    assert told[0].endswith("; within chance.")
     assert any(line.startswith("Failed by system, ") for line in found.comparison())
+    traces = credit.read(tmp_path / "log.jsonl")
+    _, sides = Sides.joined("system", traces)
+    assert sides is not None
+    beside = outcome_differences(traces, side=sides.side).comparison()
+    assert [line for line in beside if "by model" in line] == told, "a page with sides counted tasks of each side"
+    assert not any("by system" in line for line in beside)
 
 
 def test_a_model_of_one_version_alone_cannot_be_told_apart_from_it(tmp_path: Path) -> None:
@@ -90,5 +98,5 @@ def test_a_model_that_fails_more_often_within_the_version_is_found(tmp_path: Pat
     ]
     assert line == (
         "Failed by model of worker within a system, mean over 16 tasks with both: big 0 % (0 of 16 traces), "
-        "small 100 % (16 of 16 traces); the model may be why the rest differs."
+        "small 100 % (16 of 16 traces); beyond chance; the model may be why the rest differs."
     )

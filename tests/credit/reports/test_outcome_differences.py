@@ -306,10 +306,10 @@ def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path, fal
                       "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert found.models == () and [one[:5] for one in dict(found.agent_models)["coder"]] == [
+    assert found.by_model.models == () and [one[:5] for one in dict(found.by_model.agents)["coder"]] == [
         ("big", 0, 20, 0.0, 10), ("small", 19, 20, 0.95, 10)
     ]  # fmt: skip
-    both, why = "mean over 10 tasks with both", "the model may be why the rest differs"
+    both, why = "mean over 10 tasks with both", "beyond chance; the model may be why the rest differs"
     said = f"Failed by model of coder, {both}: big 0 % (0 of 20 traces), small 95 % (19 of 20 traces); {why}."
     told = [line for line in found.comparison() if "by model" in line]
     assert told[0] == said and told[1].startswith(
@@ -753,13 +753,13 @@ def test_each_task_weighs_alike_for_all_systems(tmp_path: Path) -> None:
 
     alike = [run for i in range(12) for run in ((f"easy{i}", "v1", 2, 8), (f"easy{i}", "v2", 1, 4),
                                                 (f"hard{i}", "v1", 3, 4), (f"hard{i}", "v2", 6, 8))]  # fmt: skip
-    assert log(*alike).systems == ()
+    assert log(*alike).by_model.systems == ()
     found = log(*alike, ("more", "v1", 1, 4), ("more", "v2", 3, 4))
     said = "Failed by system, mean over 25 tasks with both: v1 49 % (61 of 148 traces), v2 51 % (87 of 148 traces)."
     assert said in found.comparison() and said in found.as_json()["headline"] and said in found.opening()[1]
-    assert all(one.p == 1 or one.p > 0.05 for one in found.systems)
+    assert all(one.p == 1 or one.p > 0.05 for one in found.by_model.systems)
     worse = [(f"hard{i}", "v3", 4, 4) for i in range(12)]  # in half the tasks: compared there alone
-    by = {one.name: one[1:5] for one in log(*alike, *worse).systems}
+    by = {one.name: one[1:5] for one in log(*alike, *worse).by_model.systems}
     assert by == {"v1": (36, 48, 0.75, 12), "v2": (72, 96, 0.75, 12), "v3": (48, 48, 1.0, 12)}
     lines = log(*alike, *worse[:5], ("more", "v1", 1, 4), ("more", "v2", 3, 4)).comparison()
     assert any("v2 51 % (87 of 148 traces), v3 in too few of these." in line for line in lines)
@@ -771,7 +771,7 @@ def test_a_system_whose_grades_are_all_better_is_said_to_be(tmp_path: Path) -> N
     rows = [(f"q{task}", system, round(low + 0.1 * int(rng.integers(0, 3)), 1), 1 + int(rng.integers(0, 3)))
             for task in range(20) for system, low in (("bad", 0.1), ("good", 0.6)) for _ in range(4)]  # fmt: skip
     found = outcome_differences(credit.read(scored(tmp_path, rows)))
-    assert found.of_task and found.apart and {one.name: one[1:3] for one in found.systems} == {
+    assert found.of_task and found.apart and {one.name: one[1:3] for one in found.by_model.systems} == {
         "bad": (80, 80), "good": (0, 80)
     }  # fmt: skip
     said = "Worse within their task by system, mean over 20 tasks with both: "

@@ -104,3 +104,37 @@ def test_an_outcome_is_no_text_of_its_rows_whatever_its_column_is_called(name: s
     traces = read(table(tmp_path, form, rows), columns={"reward": name})
     assert traces.reward[:2].tolist() == [0.0, 1.0]
     assert not {"0.0", "1.0"} & {*event_texts(traces, np.arange(4), 200)}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["tool_call", "tool_result"])
+@pytest.mark.parametrize("mapped", ["status", "error"])
+@pytest.mark.parametrize("word", ["failed", "ERROR", "timeout", "True"])
+def test_a_bare_word_hides_no_text_of_the_error_beside_it(
+    word: str, mapped: str, kind: str, form: str, tmp_path: Path
+) -> None:
+    """`error=state` hid the column `error_message`, so that what failed was quoted as `failed`."""
+    rows: list[dict[str, object]] = [
+        {"trace": f"t{place}", "group": "q", "reward": 1, "type": kind, "tool": "sql", "state": word}
+        | {"error_message": why, "output": "0 rows"}
+        for place, why in enumerate([WHY, ""])
+    ]
+    traces = read(table(tmp_path, form, rows), columns={mapped: "state"})
+    quoted, silent = event_texts(traces, np.arange(2), 200)
+    if (mapped, word) == ("status", "True"):
+        assert (quoted, silent) == ("0 rows", "0 rows")  # a status of no error
+        return
+    shown = "timeout" if (mapped, word) == ("error", "timeout") else ""
+    assert quoted == (f"{WHY} ← 0 rows" if kind == "tool_call" else WHY)
+    assert silent == (f"{shown} ← 0 rows" if shown and kind == "tool_call" else shown or "0 rows")
+
+
+@pytest.mark.parametrize("columns", [{"status": "state", "error": "note"}, {"status": "note", "error": ""}])
+def test_mapped_columns_say_why_a_call_failed_as_those_of_our_names_do(columns: dict[str, str], tmp_path: Path) -> None:
+    """A text behind the word of a status was lost where the status had another name."""
+    rows: list[dict[str, object]] = [
+        {"trace": "t", "group": "q", "reward": 1, "type": "tool_call", "tool": "sql", "state": word, "note": note}
+        for word, note in (("failed", f"error: {WHY}"), ("ok", ""))
+    ]
+    texts = event_texts(read(table(tmp_path, "csv", rows), columns=columns), np.arange(2), 200)
+    assert [text.removeprefix("error: ") for text in texts] == [WHY, ""]

@@ -160,12 +160,16 @@ def test_other_commands_neither_mend_a_call_nor_break_its_failures(tmp_path: Pat
     mended: list[Step] = [("a", "shell", "make", "1 failed"), ("a", "shell", "ls", None), ("a", "shell", "make", None)]
     unknown: list[Step] = [("a", "shell", None, "1 failed"), ("a", "shell", None, None)]
     traces = read(tmp_path, ran * 3, ran, mended, unknown, [*mended[:2], *mended])
-    assert [(one.trace, one.why) for one in triage(traces).suspects] == [
+    assert [(one.trace, one.traces, one.why) for one in triage(traces).suspects] == [
+        ("t0", 2, "error of shell; the same call failed 3 times"),  # however often it was made
+        ("t4", 3, "error of shell; the same call failed 2 times, then succeeded"),
+    ]
+    assert sorted((one.trace, one.why) for one in triage(traces, most=None).suspects) == [
         ("t0", "error of shell; the same call failed 3 times"),
-        ("t4", "error of shell; the same call failed 2 times, then succeeded"),
         ("t1", "error of shell; only other calls of it succeeded later"),
-        ("t3", "error of shell; a later call of the tool succeeded"),
         ("t2", "error of shell; the same call succeeded later"),
+        ("t3", "error of shell; a later call of the tool succeeded"),
+        ("t4", "error of shell; the same call failed 2 times, then succeeded"),
     ]
     assert {run.rows for run in ToolCalls(traces).failures()} >= {(1, 5, 9)}
 
@@ -496,13 +500,24 @@ def test_a_breakage_of_a_tool_in_a_run_is_one_row_with_all_its_errors(tmp_path: 
     traces = read(tmp_path, failed("a", "xxyz") + failed("b", "x!"), failed("a", "xyxz"), failed("a", "xy"))
     found = triage(traces)
     assert [(one.trace, one.event, one.agent, one.traces, one.why) for one in found.suspects] == [
-        ("t1", "r0", "a", 2, "error of search; the same call failed 2 times; 4 errors in a run"),
-        ("t2", "r0", "a", 1, "first of 2 errors of search in a row"),
+        ("t1", "r0", "a", 3, "error of search; the same call failed 2 times; up to 4 errors in a run"),
         ("t0", "r4", "b", 1, "error of search; only other calls of it succeeded later"),
     ]
     every = triage(traces, most=None).suspects
-    assert len(every) == 3 + found.left_out == 6, "all events are named where all are asked for"
+    assert len(every) == 2 + found.left_out == 6, "all events are named where all are asked for"
     assert "number 3 of 4 errors of search in a row" in [one.why for one in every]
+
+
+def test_one_trouble_is_one_row(tmp_path: Path) -> None:
+    """An error, the same error with retries, and a loop that began at its other tool were rows of their own."""
+    once: list[Step] = [("a", "book", "x", "409: taken")]
+    round_: list[Step] = [("b", "open", "x", None), ("b", "next", "x", None)]
+    runs = [once, once * 2, once * 3, round_ * 3, round_[::-1] * 4]
+    found = triage(read(tmp_path, *runs))
+    assert [(one.traces, one.why) for one in found.suspects] == [
+        (3, "error of book; the same call failed up to 3 times"),
+        (2, "the same 2 calls of open, next 3 times in a row"),
+    ]
 
 
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:

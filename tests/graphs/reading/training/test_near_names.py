@@ -1,4 +1,4 @@
-"""A table with names of its own: the note types the whole mapping, where the cells fit, and nothing is read unasked."""
+"""A table with names of its own: the note names what a mapping lacks, where cells fit; nothing is read unasked."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def note(traces: Traces) -> Problem:
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_a_table_of_a_new_user_is_told_the_whole_mapping(tmp_path: Path, ending: str) -> None:
+def test_a_table_of_a_new_user_is_told_what_its_mapping_lacks(tmp_path: Path, ending: str) -> None:
     """`kind, error, output_tokens, started_at, ended_at` were read by nobody, and the note named one of them."""
     path = written(tmp_path / f"runs.{ending}", [ROW, CALL])
     unasked = read(path, columns=OWN)
-    assert f"--columns trace=run_id,{WHOLE}: the others" in note(unasked).expected
+    assert f", or {WHOLE} in --columns: the others" in note(unasked).expected
     assert not error_mask(unasked).any() and "tokens" not in unasked.evidence
     mapped = read(path, columns=OWN | dict(pair.split("=") for pair in WHOLE.split(",")))
     assert mapped.problems == ()
@@ -128,12 +128,41 @@ def test_a_status_says_what_failed_before_an_error_does(tmp_path: Path) -> None:
     assert error_mask(traces).tolist() == [False, True, True, False, False, True]
 
 
+@pytest.mark.parametrize(("cell", "is_proposed"), [("no such file", True), ("True", False), ("", False)])
+def test_what_failed_has_the_text_of_a_column_beside_its_status(tmp_path: Path, cell: str, is_proposed: bool) -> None:
+    """Why a call failed stood in `failure_reason`, and no note said how to have it shown."""
+    row = {"trace": "a", "reward": 1, "status": "failed", "failure_reason": cell}
+    assert ("error=failure_reason" in note(read(written(tmp_path / "x.csv", [row]))).expected) == is_proposed
+
+
 def test_a_hint_keeps_the_columns_that_are_mapped(tmp_path: Path) -> None:
     """Who typed the option as it stood lost the traces."""
     path = written(tmp_path / "x.csv", [{"run": run, "task": "q", "Agent": "x", "reward": 1} for run in "ab"])
     with pytest.raises(CreditError, match="--columns trace=run,agent=Agent"):
         read(path, columns={"trace": "run"})
     columns = {"trace": "run", "agent": "Agent", "tool": ""}
-    assert "--columns trace=run,agent=Agent,tool=,group=task" in note(read(path, columns=columns)).expected
+    assert ", or group=task in --columns: " in note(read(path, columns=columns)).expected
     said = run("validate", path, "--columns", "trace=run,agent=Agent").stdout
     assert "pass --columns trace=run,agent=Agent,group=task or" in said
+
+
+@pytest.mark.parametrize(
+    ("steps", "kinds", "is_proposed"),
+    [
+        ("0101", "mmmm", True),  # numbered anew in each trace: each row calls a model
+        ("0112", "mmmm", True),
+        ("0123", "mmmm", False),  # numbered through the log
+        ("0011", "cccc", False),  # of training
+        ("01230123", "mcmcmcmc", False),  # numbered through each trace, whose turns hold calls of tools
+        ("00110011", "mcmcmcmc", True),
+    ],
+)
+def test_a_number_of_all_rows_is_no_turn(tmp_path: Path, steps: str, kinds: str, is_proposed: bool) -> None:
+    """`turn=step_no` made a turn of each row, also of a call that its agent's turn holds."""
+    half = len(steps) // 2
+    rows = [
+        {"trace": "ab"[at // half], "reward": 1, "agent": "x", "type": {"m": "message", "c": "tool_call"}[kind]}
+        | {"step_no": step}
+        for at, (step, kind) in enumerate(zip(steps, kinds, strict=True))
+    ]
+    assert ("turn=step_no" in note(read(written(tmp_path / "x.csv", rows))).expected) == is_proposed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -107,9 +108,8 @@ def test_printed_options_lead_to_a_table_of_which_all_is_read(tmp_path: Path) ->
         except NothingReadError as error:
             problems = error.problems
         text = " ".join(problem.expected for problem in problems)
-        if " or --columns " in text:
-            named = text.split(" or --columns ")[1].split()[0].strip(":;,")
-            columns |= dict(pair.split("=") for pair in named.split(","))
+        if named := re.search(r" or --columns (\S+=[^\s:;]+)| or (\S+=\S+) in --columns", text):
+            columns |= dict(pair.split("=") for pair in (named[1] or named[2]).split(","))
     assert columns == {
         "trace": "run", "group": "task", "event_reward": "step_reward", "reward": "final_score",
         "turn": "round", "role": "agent_role", "log_prob": "logProb", "model": "llm",

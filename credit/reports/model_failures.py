@@ -1,0 +1,283 @@
+"""How often traces with each model failed, of the whole and of single agents, and with each system."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.compared_kinds import compared_kinds
+from credit.reports.judged_traces import JudgedTraces, below_their_own
+from credit.reports.tasks import task_ids
+from graphs.dealing import dealt
+from graphs.task_means import LEVEL, fact_of, holm
+from graphs.text import counted, percent, printable
+from graphs.traces.batch import Traces
+from graphs.traces.event_models import agent_models
+
+__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures"]
+
+MOST = 10
+"""Agents that are looked at, those of most traces, and names in a sentence."""
+FAMILIES = 3
+"""Of causes, each with its part of the level: calls and ends, agents, and models of agents."""
+CLOSE = 2 * LEVEL
+"""The p below which a model that is not beyond chance is undecided."""
+
+
+class OneModel(NamedTuple):
+    """How a model, or a system, did beside the others.
+
+    Attributes:
+      name: its name.
+      failed, traces: how many of its traces failed, and of how many, in the tasks compared.
+      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared,
+        and of all models where no system has two.
+      tasks: how many these are.
+      p: of the test that it fails as the others of the same tasks, corrected for how many there are: of models of
+        agents, for all of these and for `FAMILIES`.
+      alone: that p, not corrected.
+      least: the least that it could have been, whatever the outcomes.
+    """
+
+    name: str
+    failed: int
+    traces: int
+    share: float
+    tasks: int
+    p: float
+    alone: float = 1.0
+    least: float = 1.0
+
+
+Models = tuple[OneModel, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFailures:
+    """How often traces failed by model and by system, within tasks where any has both kinds, whatever their sides.
+
+    Attributes:
+      models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
+        (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
+        another. Where a trace failed beside others of its task, by the cut of the task.
+      agents: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first acts:
+        its name and `models`, the largest difference first.
+      used: with which of these each first acts, by its name and the row of the trace.
+      within: whether traces of one task are compared; tasks are else.
+      in_system: whether traces are of several systems, so that models are compared within each.
+      failed: how these sentences begin.
+      alone: of how many traces by which some may be in no such task; 0 where all compared are of one model and system.
+      example: a failed trace in which an agent has the model that fails most, beyond chance, in words and by its id; ""
+        without.
+    """
+
+    models: Models = ()
+    systems: Models = ()
+    agents: tuple[tuple[str, Models], ...] = ()
+    used: Mapping[str, Mapping[int, str]] = dataclasses.field(default_factory=dict)
+    within: bool = False
+    in_system: bool = False
+    failed: str = ""
+    alone: int = 0
+    example: tuple[str, str] = ("", "")
+
+    def worst(self) -> list[tuple[str, OneModel]]:
+        """Of each agent of which traces with some model fail more often beyond chance the worst of these, the surest
+        first."""
+        found = [(agent, max(_known(models), key=lambda one: one.share)) for agent, models in self.agents
+                 if _known(models)]  # fmt: skip
+        return sorted((one for one in found if one[1].p < LEVEL), key=lambda one: one[1].p)
+
+    def lines(self, most: int = MOST, agents: int = 3, *, rest: bool = True) -> list[str]:
+        """That numbers may tell models or systems apart, where one fails more often, of traces and of these agents.
+
+        Args:
+          most: names in a sentence.
+          agents: how many are told.
+          rest: whether numbers are told beside it, of which a model may be why.
+        """
+        lines = []
+        every = (("", self.models), ("", self.systems), *self.agents[:agents])
+        for what, (agent, models) in zip(("model", "system", *("model",) * agents), every, strict=False):
+            if not models:
+                continue
+            known = _known(models)
+            of = f" of {printable(agent, 60)}" if agent else ""
+            if not known:
+                where = " in one task" if self.within else ""
+                lines.append(f"The model{of} cannot be told apart from the system: no system has two models{where}.")
+                continue
+            why = rest and (agent or not self.within) and any(one.p < LEVEL for one in known)
+            shown = [
+                f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
+                if one in known
+                else f"{printable(one.name, 60)} in too few of these"
+                for one in models[:most]
+            ] + ["…"] * (len(models) > most)
+            rows = self.alone - sum(one.traces for one in models) if self.alone and not agent else 0
+            others = f"; {counted(rows, 'other trace')} not among these" if rows else ""
+            of += " within a system" if self.in_system and what == "model" else ""
+            tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
+            mean = f"mean over {tasks if self.within else 'tasks'}"
+            chance = f"; {_chance(known)}" if agent else ""
+            mixes = f"; the {what} may be why the rest differs" if why else ""
+            lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")
+        return lines
+
+
+def _known(models: Models) -> list[OneModel]:
+    """Those that are compared."""
+    return [one for one in models if not math.isnan(one.share)]
+
+
+def _chance(known: Sequence[OneModel]) -> str:
+    """What the tests of these say."""
+    sure = [printable(one.name, 60) for one in known if one.p < LEVEL]
+    if sure:
+        return "beyond chance" if len(known) == 2 else f"beyond chance: {', '.join(sure)}"
+    if all(one.least >= LEVEL for one in known):
+        return "too few to tell"
+    return "undecided" if any(one.alone < CLOSE for one in known) else "within chance"
+
+
+def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
+    """Compare models, of traces and of agents, and systems in how often their traces failed.
+
+    Args:
+      traces: what was read.
+      judged: which of these failed, on whatever side.
+
+    Reference: Holm 1979; Tarone 1990.
+
+    Examples:
+      >>> import credit
+      >>> from credit.reports.judged_traces import judged_traces
+      >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+      >>> model_failures(rows.traces, judged_traces(rows.traces)).lines()
+      []
+    """
+    if not judged.both:
+        return ModelFailures()
+    compared = compared_kinds(traces, judged)
+    within, task = compared.within, task_ids(traces)[judged.rows]
+    apart = judged.unit is not None and bool(compared.unit.max() > judged.stratum.max())
+    failed, asked = compared.failed, compared.told
+    if judged.of_task and apart:  # a worse half of each group says nothing of the groups
+        failed, asked = below_their_own(np.asarray(traces.reward, np.float64)[judged.rows], task)
+    every = judged.rows[asked]  # tasks of which all runs fail do, of a rate
+    failed, task = failed[asked], task[asked]
+    stated: list[list[str | None]] = [traces.traces[name].take(every).to_pylist() for name in ("model", "system")]
+    one_system = np.zeros(len(every), np.int64)
+    _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
+    models, systems = (
+        _corrected([names], [_by_model(names, failed, task, of, within)])[0]
+        for names, of in zip(stated, (system, one_system), strict=True)
+    )
+    used = dict(sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST])
+    found = []
+    for its in used.values():
+        took = np.isin(every, [*its])
+        found.append(
+            _by_model([its[row] for row in every[took].tolist()], failed[took], task[took], system[took], within)
+        )
+    named = [[its.get(row) for row in every.tolist()] for its in used.values()]
+    agents = [(agent, of) for agent, of in zip(used, _corrected(named, found, FAMILIES), strict=True) if of]
+    agents.sort(key=lambda one: -float(np.ptp([of.share for of in _known(one[1])] or [0.0])))
+    bad = judged.kinds[0]
+    result = ModelFailures(
+        models,
+        systems,
+        tuple(agents),
+        used,
+        within,
+        bool(system.any()),
+        f"{bad.capitalize()}{' within their task' if judged.of_task and apart else ''}",
+        0 if apart else int(compared.told.sum()),
+    )
+    for agent, one in result.worst()[:1]:
+        row = next(row for row in every[failed].tolist() if used[agent].get(row) == one.name)
+        said = f"A {bad} trace in which {printable(agent, 60)} has {printable(one.name, 60)}"
+        result = dataclasses.replace(result, example=(said, traces.traces["trace"][row].as_py()))
+    return result
+
+
+def _corrected(names: Sequence[Sequence[str | None]], found: Sequence[Models], families: int = 1) -> list[Models]:
+    """The same with `p` for all tests of these: those of two models are one, as are those of agents that have theirs in
+    the same traces. `names` are those of all traces, by which these models were told."""
+    facts: list[Hashable] = []
+    for its, models in zip(names, found, strict=True):
+        told, code = np.unique([name or "" for name in its], return_inverse=True)
+        known = _known(models)
+        heads = [known[0] if len(known) == 2 and one in known else one for one in models]
+        facts += [fact_of(np.where(told[code] == "", math.nan, told[code] == head.name)) for head in heads]
+    every = [one for models in found for one in models]
+    p = holm([one.alone if one.tasks else math.nan for one in every], facts, [one.least for one in every])
+    told_of = iter(
+        one._replace(p=min(value * families, 1.0) if one.tasks else 1.0) for one, value in zip(every, p, strict=True)
+    )
+    return [tuple(next(told_of) for _ in models) for models in found]
+
+
+def _by_model(
+    models: Sequence[str | None], failed: np.ndarray, task: np.ndarray, system: np.ndarray, within: bool
+) -> Models:
+    """`ModelFailures.models`, the most traces first; killed runs may state none, which is no model.
+
+    Within tasks, or else within systems, one is compared if it is in half or more of the tasks, or systems, that have
+    all those of more traces. A task of several systems counts once, with the mean of these.
+    """
+    stated = np.array([bool(name) for name in models], bool)
+    names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
+    failed, task, system = failed[stated], task[stated], system[stated]
+    units, unit = np.unique(np.stack([task, system]), axis=1, return_inverse=True)
+    unit = unit.ravel()
+    runs, bad = np.zeros((2, units.shape[1], len(names)))
+    np.add.at(runs, (unit, model), 1)
+    np.add.at(bad, (unit, model), failed)
+    level = np.arange(len(runs)) if within else units[1]  # what has all models compared
+    has = np.zeros((level.max(initial=-1) + 1, len(names)), bool)
+    np.logical_or.at(has, level, runs > 0)
+    common = has.sum(axis=1) > 1
+    several = common[level]
+    order = [i for i in np.argsort(-runs[several].sum(axis=0), kind="stable").tolist() if runs[several, i].any()]
+    taken: list[int] = []
+    for i in order:
+        both = common & has[:, i]
+        if both.any() and (len(taken) < 2 or 2 * both.sum() >= common.sum()):
+            taken, common = [*taken, i], both
+    if len(taken) < 2:
+        pooled = _by_model(names[model].tolist(), failed, task, np.zeros_like(task), within) if system.any() else ()
+        return tuple(one._replace(share=math.nan, tasks=0) for one in pooled)
+    share, compared = bad / np.where(runs, runs, math.nan), common[level]  # whatever the runs of each
+    group = units[0 if within else 1]  # which weigh alike
+    shares = {}
+    for i in taken:
+        its = compared & (runs[:, i] > 0)
+        _, of = np.unique(group[its], return_inverse=True)
+        shares[i] = float((np.bincount(of, share[its, i]) / np.bincount(of)).mean())
+    if np.ptp([*shares.values()]) < 1e-9:
+        return ()
+    rows, cells = compared[unit] & np.isin(model, taken), np.nonzero(runs * compared[:, None])
+    found = []
+    for i in order:
+        if i not in shares:
+            found.append(
+                OneModel(str(names[i]), int(bad[several, i].sum()), int(runs[several, i].sum()), math.nan, 0, 1)
+            )
+            continue
+        if within:  # the sum of these scores is that of the differences of means
+            of, mine = unit[rows], model[rows] == i
+            every, its = np.bincount(of), np.bincount(of, mine)
+            beside = np.bincount(group[compared], minlength=group.max() + 1)[group[of]]
+            test = dealt(failed[rows] * (every / np.maximum(its * (every - its), 1))[of] / beside, mine, of)
+        else:
+            test = dealt(share[cells], cells[1] == i, units[1][cells[0]])
+        where = compared & (runs[:, i] > 0)
+        counts = int(bad[where, i].sum()), int(runs[where, i].sum())
+        tasks = len(np.unique(units[0, where]))
+        found.append(OneModel(str(names[i]), *counts, shares[i], tasks, test.p, *test))
+    return tuple(found)
