@@ -100,10 +100,12 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    A table then sets each agent, role, turn, tool or type against the rest of its own traces. Another counts errors,
-    retries, loops, tokens and time. The last lines say what all traces cost.
+    The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
+    wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
+    the rest of its own traces. Another counts errors, retries, loops, tokens and time. The last lines say what all
+    traces cost.
     """
     import numpy as np
 
@@ -125,7 +127,6 @@ def summary(
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.sides.changed_teams import teams_by_system
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.verdict_changes import verdicts_by_system
 
@@ -170,12 +171,14 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
-    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
+    systems = verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
+    teams = "" if compared is None else compared.by_team()
+    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
