@@ -181,8 +181,8 @@ def leading_causes(
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
     made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
-    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a
-    model of an agent, beyond chance within tasks and systems (`model_failures`).
+    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a model of an
+    agent, beyond chance within tasks and systems (`model_failures`).
 
     Args:
       traces: what was read.
@@ -206,7 +206,7 @@ def leading_causes(
     wide = judged_traces(traces, success_at, whole_tasks=True)  # groups are of one model of each agent
     of_models = None if kinds is None else within_systems(traces, compared_kinds(traces, wide))
     if kinds is not None and of_models is not None:
-        # between tasks who takes part differs because these do, unless an agent is left out
+        # Between tasks who takes part differs because these do, unless an agent is left out.
         every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
         every += _of_models(traces, model_failures(traces, judged), of_models)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
@@ -414,8 +414,8 @@ def _beyond_chance(
     Agents are a family of tests, as in `outcome_differences`, and their models are another. Each family has its part of
     the level, and that of models falls to the others where all of these are told apart: an agent that is left out
     seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one family.
-    Of 1680 logs of 7 plans in which an agent is left out by chance, or by what the version or the task is, or replaced,
-    1 % had who takes part as a cause. Where hard tasks alone do both, 20 % had, of runs of one task each.
+    Of 2905 logs in which an agent is left out by chance, or since the version or the task is such, or replaced, 1 % had
+    who takes part as a cause. Where it is left out in hard tasks, 7 % had, and 28 % with one run of each task.
     """
     known = [value[np.isfinite(value)] for value in values]
     found, near, odd = [0.0] * len(values), [False] * len(values), [False] * len(values)
