@@ -113,7 +113,7 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import leading_causes, told_causes
+    from credit.reports.leading_causes import leading_causes, left_untold, told_causes
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
@@ -193,7 +193,7 @@ def summary(
             "" if none else "What failed",
             none or [*(differences.counts() if differences else []), *[of_kinds] * bool(of_kinds)],
         )
-        worst = told_causes(causes)
+        worst = told_causes(causes) + left_untold(causes, differences.lacking_agents() if differences else [])
         numbers = differences.rows if differences else ()
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):
             worst = [*worst, COUNTED]
