@@ -8,10 +8,16 @@ from collections.abc import Iterable, Iterator
 
 from graphs.errors import Problem
 
-__all__ = ["MOST_LISTED", "ProblemLog", "count_kinds"]
+__all__ = ["MOST_LISTED", "OF_BATCHES", "ProblemLog", "count_kinds"]
 
 MOST_LISTED = 1000
 """Problems of one kind in one file that are listed one by one."""
+
+OF_BATCHES = frozenset(
+    {"group-over-files", "look-alike-ids", "outcome-again", "rewards-at-one-time", "several-versions",
+     "some-without-event-reward", "some-without-group"}
+)  # fmt: skip
+"""Kinds of notes on a batch. Where it is read in parts, each part may have the same."""
 
 
 class ProblemLog:
@@ -30,6 +36,7 @@ class ProblemLog:
         self._listed: list[Problem] = []
         self._met: dict[tuple[str, str], int] = {}
         self._more: dict[tuple[str, str], tuple[Problem, int]] = {}
+        self._notes: dict[tuple[str, str, str], int] = {}  # of parts -> the place of the first of its kind
         self.extend(problems)
 
     def append(self, problem: Problem) -> None:
@@ -47,6 +54,26 @@ class ProblemLog:
         """Add problems in their order."""
         for problem in problems:
             self.append(problem)
+
+    def add_part(self, problems: Iterable[Problem]) -> None:
+        """Add those of a part of the batch. The first of equal notes on parts stands for all, and shows its numbers.
+
+        Args:
+          problems: of a part.
+        """
+        for problem in problems:
+            if problem.kind not in OF_BATCHES:
+                self.append(problem)
+                continue
+            key = problem.kind, problem.field, problem.expected
+            if key in self._notes:
+                first = self._listed[self._notes[key]]
+                self._listed[self._notes[key]] = dataclasses.replace(first, count=first.count + problem.count)
+            else:
+                self._notes[key] = len(self._listed)
+                self._listed.append(problem)
+            met = problem.file, problem.kind
+            self._met[met] = self._met.get(met, 0) + problem.count
 
     @property
     def total(self) -> int:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "WITHOUT_ROW", "amount", "apart", "at_least", "counted", "cut_id", "decimals", "excerpt", "ids_cut_so", "interval",
-    "natural_key", "near_names", "one_of", "percent", "printable", "signed",
+    "WITHOUT_ROW", "amount", "apart", "at_least", "begin_of", "counted", "cut_id", "decimals", "excerpt", "ids_cut_so",
+    "interval", "natural_key", "near_names", "one_of", "percent", "printable", "signed",
 ]  # fmt: skip
 
 
@@ -40,6 +40,18 @@ def printable(text: str, limit: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in text)
+
+
+def begin_of(text: str, limit: int) -> str:
+    """A text cut between words, without a mark of its own before the dots.
+
+    Examples:
+      >>> begin_of("The key was denied. Ask for another one.", 22)
+      'The key was denied …'
+    """
+    if len(text) <= limit:
+        return text
+    return re.sub(r"\s+\S*$", "", text[:limit]).rstrip(" .,:;…") + " …"
 
 
 def ids_cut_so(cut: str, known: Iterable[str]) -> list[int]:

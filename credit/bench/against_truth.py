@@ -32,7 +32,7 @@ import numpy as np
 from credit.bench.own_worlds import HEAVY, TEAMS, own_world
 from credit.bench.refusals import why_refused
 from credit.bench.signs import root_mean_square, signs
-from credit.methods.own_functions import named
+from credit.methods.own_functions import own_name
 from credit.methods.running import Request, missing_evidence, run
 from credit.tables.columns import from_columns
 from estimators.base import Reason
@@ -320,7 +320,7 @@ def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str |
         for score, row in zip(SCORES[:3], table, strict=True)
         for end, x in zip(ends, row, strict=True)
     }
-    label = named(method) if isinstance(method, str) else str(getattr(method, "__name__", "function"))
+    label = own_name(method) if isinstance(method, str) else str(getattr(method, "__name__", "function"))
     match = Match(
         name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why_refused(reason),
         groups=int(np.sum(sums[:, 0] > 0)),

@@ -41,7 +41,7 @@ from credit.bench.own_worlds import micro_world
 from credit.bench.refusals import COUNTED, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
-from credit.methods.own_functions import named
+from credit.methods.own_functions import own_name
 from credit.methods.own_results import ABOVE_0, FINITE, UnmeasuredError
 from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
@@ -247,7 +247,7 @@ def measure(name: str, world: str, k: int) -> Row:
       UnmeasuredError: its numbers depend on the order of traces, and groups in every order are too many.
     """
     expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
-    name = named(name)
+    name = own_name(name)
     way = setting(name).way
     if k < min(sizes(way)):
         raise CreditError(f"k is {k!r}; expected {min(sizes(way))} or more, with which {name!r} is enumerated")

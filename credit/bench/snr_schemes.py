@@ -31,7 +31,7 @@ from credit.bench.snr_draws import (
 )
 from credit.bench.snr_logs import PARTS, WORLDS, Log, fitted, fitted_traces
 from credit.bench.snr_theory import Setting
-from credit.methods.own_functions import is_own, named, own_method
+from credit.methods.own_functions import is_own, own_method, own_name
 from credit.methods.own_results import UnmeasuredError
 from credit.methods.published import find_method, home_of, is_named
 from credit.methods.registry import METHODS
@@ -246,7 +246,7 @@ def scheme_of(name: str) -> Scheme:
       CreditError: there is none.
       UnmeasuredError: the method needs evidence that the logs of this world do not have.
     """
-    if is_own(name := named(name)):
+    if is_own(name := own_name(name)):
         return _from_function(name, own_method(name).fn, "a method of the user's", together=False)
     if name in SCHEMES:
         return SCHEMES[name]

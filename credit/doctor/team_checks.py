@@ -140,7 +140,8 @@ CHECKS: Mapping[str, Check] = {
         "with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls in later rounds of a loop (the same calls in one order, 3 times in a row, but for retries) / calls",
+        "calls in later rounds of a loop (the same calls and arguments in one order, 3 times in a row, but for "
+        "retries) / calls",
         0.35,
         "see what the calls came back with, and stop an agent at the second equal one. When training: put a price on "
         "calls, and pay for outcomes and not for calls",

@@ -96,10 +96,17 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
+    def in_short(self) -> str:
+        """That its verdicts say little, of the system in which they do where it is not all traces."""
+        one = self if self._alone else self.worst
+        system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
+        told = f"{self.name}'s verdicts{system} say little: it {one.passes()}, a difference of "
+        return f"{told}{one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
+
     def told(self) -> str:
         """The sentences on it."""
         few = "; these traces are too few to tell" * (self._alone is None)
-        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage points')}"
+        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
         alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
         few = ", too few to tell" * (self.found is None)
@@ -121,9 +128,9 @@ class VerdictErrors:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
         numbers = [100 * (1 - share) for share in (self.both.share, self.both.high, self.both.low)]
         if math.isnan(numbers[0]):
-            return f"at most {numbers[2]:.0f}{unit}"
+            return f"at most {numbers[2]:.0f}{unit}{'s' * bool(unit)}"
         share, *ends = apart([numbers[0], *(min(max(end, -100.0), 100.0) for end in numbers[1:])], _whole, 0)
-        return f"{share}{unit} ({' to '.join(ends)})"
+        return f"{share}{unit}{'s' * (unit != '' and share not in ('1', '-1'))} ({' to '.join(ends)})"
 
     def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
         """Plain data for programs; `by_side` has the counts of each side.

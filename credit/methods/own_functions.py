@@ -25,8 +25,8 @@ __all__ = [
     "is_own",
     "load_function",
     "load_named",
-    "named",
     "own_method",
+    "own_name",
     "place_and_text",
 ]
 
@@ -37,7 +37,7 @@ class OwnName(str):
     function: str
 
 
-def named(text: str) -> str:
+def own_name(text: str) -> str:
     """A name of a method; of "NAME=module:function" the NAME that outputs show, as an `OwnName`.
 
     Args:
@@ -47,16 +47,16 @@ def named(text: str) -> str:
       CreditError: NAME is empty, or a method of this library is called so.
 
     Examples:
-      >>> shown = named("Q75 (ours)=mine:estimator")
+      >>> shown = own_name("Q75 (ours)=mine:estimator")
       >>> shown, function_of(shown)
       ('Q75 (ours)', 'mine:estimator')
     """
     shown, sign, function = text.rpartition("=")
     if not sign or ":" not in function or isinstance(text, OwnName):
         return text
-    from credit.methods.published import is_named
+    from credit.methods.registry import METHODS
 
-    if not shown.strip() or is_named(shown.strip()):
+    if not shown.strip() or shown.strip() in METHODS:
         raise CreditError(f"method {text!r}: expected a NAME before '=' which no method of the library has")
     name = OwnName(shown.strip())
     name.function = function.strip()
@@ -70,7 +70,7 @@ def is_own(name: str) -> bool:
       name: of a method.
 
     Examples:
-      >>> is_own("mine:estimator"), is_own(named("Q75=mine:estimator")), is_own("rloo")
+      >>> is_own("mine:estimator"), is_own(own_name("Q75=mine:estimator")), is_own("rloo")
       (True, True, False)
     """
     return isinstance(name, OwnName) or ":" in name

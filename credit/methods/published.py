@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from credit.methods.own_functions import is_own, named, own_method
+from credit.methods.own_functions import is_own, own_method, own_name
 from graphs.errors import CreditError, expect
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def home_of(name: str) -> str:
     from credit.methods.registry import METHODS
 
     if name in METHODS or is_own(name):
-        return named(name)
+        return own_name(name)
     key = key_of(name)
     if key in PUBLISHED:
         paper = PUBLISHED[key]

@@ -24,6 +24,7 @@ WORDS = {
     "seconds": "{} seconds of work",
 }
 
+_REPEAT = "repeat a failed call or a loop with equal arguments"
 LEAST_PART = 0.05
 """Part of a cost from which a few words tell it."""
 
@@ -59,7 +60,7 @@ class RepeatedCost:
                 costs.append(words.format(at_least(amount(cost.total, 4), cost.missing > 0 or not self.whole)) + share)
         again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls"
         asked = f"with {counted(self.asked, 'model call')} for these alone " if self.asked else ""
-        return f"{again} repeat a failed call or a loop; {asked}they cost {', '.join(costs)}" if costs else ""
+        return f"{again} {_REPEAT}; {asked}they cost {', '.join(costs)}" if costs else ""
 
     def in_short(self) -> str:
         """Their money, else their tokens, where all is known; "" where that is below `LEAST_PART` of all."""
@@ -67,7 +68,7 @@ class RepeatedCost:
         if self.shares.get(name, 0.0) < LEAST_PART:
             return ""
         said = WORDS[name].format(amount(self.costs[name].total or 0.0, 4))
-        return f"{said} ({percent(self.shares[name])}) went into calls that repeat a failed call or a loop"
+        return f"{said} ({percent(self.shares[name])}) went into calls that {_REPEAT}"
 
 
 def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:
@@ -85,7 +86,7 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
       >>> for name, status in (("x", "error"), ("y", "ok")):
       ...     _ = record.event(name, 4, "a", action=True, tool="web", tokens=5, content_ref="same", status=status)
       >>> repeated_cost(assemble([record])).told()
-      '1 of 2 tool calls repeat a failed call or a loop; they cost 5 tokens generated (50 %)'
+      '1 of 2 tool calls repeat a failed call or a loop with equal arguments; they cost 5 tokens generated (50 %)'
     """
     calls = calls or ToolCalls(traces)
     again = calls.again

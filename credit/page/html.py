@@ -190,26 +190,21 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     rest = f"<p>The rest needs JavaScript, which the page carries with it; {commands} print it as text.</p>"
     if labelled:
         return rest
-    unknown = "" if overview["corpus"]["with_outcome"] else "Which traces failed is not known: none has an outcome."
-    opening, differing = overview["differences"]["opening"]
-    of_sides = (overview["sides"] or {}).get("failed")
-    failed = " ".join(filter(None, [opening, of_sides and f"{of_sides}.", unknown]))
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
-    said: dict[str, str | list[str]] = {"What was read:": read, "What failed:": failed}
+    said: list[tuple[str, str | list[str]]] = [("What was read:", read)]
+    for one in overview["findings"]:
+        where = f" ({one['trace']})." if one["trace"] else ""
+        said.append((f"{one['name']}:", f"{one['told'].removesuffix('.')}{where}" if where else one["told"]))
+    _, differing = overview["differences"]["opening"]
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
-    said |= {f"{what.capitalize()}:": f"{price}."} if price else {}
-    causes = " ".join(f"{one['told']} ({one['trace']})." for one in overview["triage"]["causes"])
-    said |= {"What went wrong most:": causes} if causes else {}
     if overview["sides"] is not None:
         sides = overview["sides"]
-        said[f"What changed from {' to '.join(sides['heads'])}:"] = f"{sides['changed']}."
-        said |= {"Where it comes from:": f"{sides['origin']}."} if sides["origin"] else {}
-        said |= {"But:": sides["caveats"]} if sides["caveats"] else {}
-    what, trace = overview["differences"]["example"] if overview["triage"]["unsure"] else ("", "")
-    first = " ".join(filter(None, [overview["triage"]["first"], trace and f"{what} ({trace})."]))
-    said |= {"Look first:": first} if first else {}
-    said |= {f"{overview['differences']['name']}:": differing} if differing else {}
-    lines = "".join(f"<p><b>{escape(name)}</b>{_told(text)}" for name, text in said.items())
+        said.append((f"From {' to '.join(sides['heads'])}:", f"{sides['changed']}."))
+        said += [("Where it comes from:", f"{sides['origin']}.")] if sides["origin"] else []
+        said += [("But:", sides["caveats"])] if sides["caveats"] else []
+    said += [(f"{what.capitalize()}:", f"{price}.")] if price else []
+    said += [(f"{overview['differences']['name']}:", differing)] if differing else []
+    lines = "".join(f"<p><b>{escape(name)}</b>{_told(text)}" for name, text in said)
     columns = ("trace", "outcome", "event", "agent", "why")
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     body = ""

@@ -13,7 +13,9 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
+from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
+from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -21,15 +23,17 @@ from credit.page.findings import Findings
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.judged_traces import judged_traces
 from credit.reports.leading_causes import LeadingCause, leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
+from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
-from credit.sides.compare_sides import compare_sides
+from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.verdict_changes import verdicts_by_system
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
 from estimators.base import Credit
@@ -151,6 +155,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         "ledger": None,
         "comparison": None,
     }
+    compared = None if findings.sides is not None else compare_systems(traces, findings.prices, findings.success_at)
+    result["hints"] += [MORE_ON_SYSTEMS] * (compared is not None)
     if findings.sides is not None:
         credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
         measured = with_costs(
@@ -159,6 +165,13 @@ def overview(findings: Findings) -> dict[str, Any]:
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
+    by_system = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
+    result["findings"] = [dataclasses.asdict(one) for one in main_findings(
+        traces, differing=differing, of_kinds=of_kinds,
+        causes=causes, triaged=found, verdicts=verdicts, compared=compared,
+        lost=[result["questions"][name] for name in ("failed", "again")],
+    )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
         result["ledger"] = summary.as_json() | {
@@ -174,7 +187,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     for name in ("differences", "sides", "triage"):
         told = result[name] or {}
         plain[name] = plain[name] and plain[name] | harmless({key: told[key] for key in TOLD & told.keys()}, SENTENCES)
-    for name in ("verdicts", "verdicts_by_system"):
+    for name in ("verdicts", "verdicts_by_system", "findings"):
         plain[name] = harmless(result[name], SENTENCES)
     return plain
 
@@ -186,7 +199,8 @@ def _hints(findings: Findings, result: dict[str, Any], *, told: bool) -> list[st
         hints = credit_hints(findings.traces, hints, told=told)
         hints += ["`credit score reliability` compares two halves of the logs: how far credit can be trusted."] * told
     elif not result["corpus"]["with_outcome"]:
-        hints = [*hints, "`credit label` gives traces outcomes."]
+        others = channels_instead(findings.traces)
+        hints = [*hints, f"{others}." if others else "`credit label` gives traces outcomes."]
     asked = result["questions"]
     priced = asked["priced"] or asked["total"]["logged_money"]["total"] or "money" in asked["stated"]
     return hints if priced else [*hints, "`--prices FILE`, prices of models and tools, adds money."]

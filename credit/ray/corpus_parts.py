@@ -35,7 +35,7 @@ def validate(
 
     The survey is that of `credit.reports.corpus.survey` on all traces at once. Its problems are the same, in another
     order; a row that matches no trace is named without the ids of traces that are left, which only workers know, and a
-    note on the batch, as on groups over files, is one on each part.
+    note on the batch, as on groups over files, shows the numbers of the first part that has it, and counts the others.
     Nothing is written, so a run that was killed begins anew.
 
     Args:
@@ -84,9 +84,9 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
         elif part.tally is not None:
             total.add(part.tally)
     channels = () if total is None else total.channels
-    every = ProblemLog(
-        [*chunks.problems_without(np.concatenate(unread)), *part_problems, *chunks.without_channel(channels)]
-    )
+    every = ProblemLog(chunks.problems_without(np.concatenate(unread)))
+    every.add_part(part_problems)
+    every.extend(chunks.without_channel(channels))
     if total is None:
         raise NothingReadError("no trace could be read", tuple(every))
     corpus = total.in_order(chunks.files).survey(every, chunks.ignored)

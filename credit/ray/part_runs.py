@@ -97,7 +97,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
     unread = np.array([name for part in parts for name in part.unread], np.int64)
     problems = ProblemLog(chunks.problems_without(unread))
     for part in parts:
-        problems.extend(part.problems)
+        problems.add_part(part.problems)
         chunks.sources.add_counts(part.sources)
     problems.extend(chunks.without_channel(dict.fromkeys(name for part in parts for name in part.channels)))
     notes = [part.note for part in parts if part.note is not None]

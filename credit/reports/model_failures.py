@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.compared_kinds import compared_kinds
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.judged_traces import JudgedTraces, below_their_own
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
@@ -18,7 +18,7 @@ from graphs.text import counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
-__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures"]
+__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures", "within_systems"]
 
 MOST = 10
 """Agents that are looked at, those of most traces, and names in a sentence."""
@@ -86,11 +86,10 @@ class ModelFailures:
     example: tuple[str, str] = ("", "")
 
     def worst(self) -> list[tuple[str, OneModel]]:
-        """Of each agent of which traces with some model fail more often beyond chance the worst of these, the surest
-        first."""
-        found = [(agent, max(_known(models), key=lambda one: one.share)) for agent, models in self.agents
-                 if _known(models)]  # fmt: skip
-        return sorted((one for one in found if one[1].p < LEVEL), key=lambda one: one[1].p)
+        """Of each agent the model of which most traces failed, the surest first."""
+        known = ((agent, _known(models)) for agent, models in self.agents)
+        found = [(agent, max(of, key=lambda one: one.share)) for agent, of in known if of]
+        return sorted(found, key=lambda one: one[1].p)
 
     def lines(self, most: int = MOST, agents: int = 3, *, rest: bool = True) -> list[str]:
         """That numbers may tell models or systems apart, where one fails more often, of traces and of these agents.
@@ -127,6 +126,19 @@ class ModelFailures:
             mixes = f"; the {what} may be why the rest differs" if why else ""
             lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")
         return lines
+
+
+def within_systems(traces: Traces, kinds: ComparedKinds) -> ComparedKinds:
+    """The same within systems, whatever their models: a version that brings a model takes no blame of it, nor gives it.
+
+    Args:
+      traces: what was read.
+      kinds: what of these is compared.
+    """
+    stated = [name or "" for name in traces.traces["system"].take(kinds.rows).to_pylist()]
+    units = np.stack([kinds.unit, np.unique(stated, return_inverse=True)[1]])
+    unit = np.unique(units, axis=1, return_inverse=True)[1].ravel()
+    return kinds._replace(unit=unit, model=np.full(len(unit), -1))
 
 
 def _known(models: Models) -> list[OneModel]:
@@ -200,6 +212,8 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
         0 if apart else int(compared.told.sum()),
     )
     for agent, one in result.worst()[:1]:
+        if one.p >= LEVEL:
+            break
         row = next(row for row in every[failed].tolist() if used[agent].get(row) == one.name)
         said = f"A {bad} trace in which {printable(agent, 60)} has {printable(one.name, 60)}"
         result = dataclasses.replace(result, example=(said, traces.traces["trace"][row].as_py()))

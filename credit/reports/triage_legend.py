@@ -7,8 +7,11 @@ __all__ = ["MARKS", "TRIAGE"]
 MARKS = (("–", "–: not logged"), ("≥", "≥: a part is not logged"))
 """The signs of counts, as terms of a table."""
 TRIAGE = (
-    ("retries: ", "retries: failed calls made again with the same arguments"),
-    ("loops: ", "loops: the same call, or up to 5 in one order, 3 or more times in a row, but for retries"),
+    ("retries: ", "retries: failed calls made again with equal arguments"),
+    (
+        "loops: ",
+        "loops: the same call and arguments, or up to 5 in one order, 3 or more times in a row, but for retries",
+    ),
     ("loops: –", "loops –: arguments of calls are not logged"),
     *MARKS,
 )

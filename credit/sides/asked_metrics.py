@@ -7,7 +7,7 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "STARRED_SIDES", "WALL_CLOCK", "same_in_all"]
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "OF_TEAM_SIZE", "STARRED_SIDES", "WALL_CLOCK", "same_in_all"]
 
 WALL_CLOCK = "wall_clock"
 FIRST = ("success", "outcome")
@@ -28,6 +28,8 @@ OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
+OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
+"""Numbers of how large a team is: a sentence has the first of those that change one way."""
 STARRED_SIDES = (
     "the rows of its part: success, kinds of task, their costs, what follows it, other metrics, tools, verdicts, agents"
 )

@@ -9,7 +9,8 @@ import numpy as np
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
-from credit.metrics.trace_metrics import OF_CREDIT
+from credit.metrics.trace_costs import with_costs
+from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
 from credit.reports.owners import owned_events, owners
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
@@ -39,7 +40,7 @@ from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.traces.batch import Traces
 
-__all__ = ["compare_sides"]
+__all__ = ["compare_costs", "compare_sides", "compare_systems"]
 
 
 def compare_sides(
@@ -131,6 +132,32 @@ def compare_sides(
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
+
+
+def compare_systems(
+    traces: Traces, prices: Prices | None = None, success_at: float | None = None
+) -> SideComparison | None:
+    """The two systems that the log states, in success and costs alone; None where it states one or several.
+
+    Args:
+      traces, prices, success_at: as of `compare_sides`.
+    """
+    if len({name or "" for name in traces.traces["system"].to_pylist()} - {""}) != 2:
+        return None
+    traces, sides = Sides.joined("system", traces)
+    return None if sides is None else compare_costs(traces, sides, prices, success_at)
+
+
+def compare_costs(
+    traces: Traces, sides: Sides, prices: Prices | None = None, success_at: float | None = None
+) -> SideComparison:
+    """Two sides in success and costs alone, which `SideComparison.in_short` is about.
+
+    Args:
+      traces, sides, prices, success_at: as of `compare_sides`.
+    """
+    measured = with_costs(traces, {"success": success_of_traces(traces, success_at)}, prices)
+    return compare_sides(traces, sides, measured, prices, success_at)
 
 
 def _tasks(traces: Traces, value: np.ndarray, side: np.ndarray) -> dict[str, tuple[float, float]]:

@@ -20,6 +20,7 @@ from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.tokens import Tokens
 
 __all__ = ["RowNames", "Rows", "as_traces"]
 
@@ -44,6 +45,7 @@ class RowNames:
       alike: groups of equal returns that differ in single precision, in words.
       coarse: `rounded` in words, one warning each.
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
+      sampled: the tokens of the rows, None where they were not given.
     """
 
     graph: EventGraph
@@ -57,6 +59,7 @@ class RowNames:
     alike: tuple[str, ...] = ()
     coarse: tuple[str, ...] = ()
     exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    sampled: Tokens | None = None
 
     def labels_alike(self) -> str:
         """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.

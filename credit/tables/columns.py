@@ -35,8 +35,9 @@ from credit.tables.column_values import (
     truths,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order
+from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order, untold_order
 from credit.tables.row_segments import Segments
+from credit.tables.row_tokens import SAMPLED, tokens_of_rows
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.event_graph import EventGraph, EventType
@@ -118,6 +119,9 @@ def from_columns(
         `sibling_parent` and `alternative` say which traces are replays that share a choice
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
+        `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
+        policy generated the token, serve one check: of traces and rows that stand again. Without them one that stands
+        again alone is not told from an honest one, and not named.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -127,10 +131,11 @@ def from_columns(
 
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
-        rows stand twice, by numbers that hardly come twice, or end the batch as copies, where columns tell rows of one
-        agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without turns; or
-        `event_reward` is the outcome again; or a row stands behind a later turn, or has a null `event_reward`; or no
-        trace has an outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
+        rows stand twice, by numbers or sampled tokens that hardly come twice, or end the batch as copies, where columns
+        tell rows of one agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without
+        turns; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose
+        turns are no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in
+        case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -159,6 +164,8 @@ def from_columns(
     graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
+    elif turn is not None and order is None and (words := untold_order(rows, turn, of_agents=False)):
+        warnings.warn(f"methods may read {words}", stacklevel=3)
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)
@@ -190,6 +197,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         turn, order, event_type, action, edges, tokens, evidence, events, traces, agents,
     ) = (given.get(name) for name in _PARAMETERS)  # fmt: skip
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
+    lists = {name: columns.pop(name) for name in SAMPLED if name in columns}
     by_trace, trace_names = _by_trace(trace, order, role if agent is None else agent, instance)
     n, places, order = len(by_trace.order), order, by_trace.order
     if "event_reward" in columns:
@@ -202,6 +210,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     if reward is None and row_reward is None:  # agents have outcomes of their own
         outcome = np.full(by_trace.count, np.nan)
     types = _types(event_type, order)
+    actions = _actions(action, types, order)
     position = np.empty(n, np.int32)
     position[order] = np.arange(n, dtype=np.int32)
     senders, receivers, edge_types = row_edges(edges, position, by_trace.ids)
@@ -210,7 +219,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     graph = pad(
         EventGraph(
             event_type=types,
-            action_mask=_actions(action, types, order),
+            action_mask=actions,
             event_mask=np.ones(n, bool),
             time=np.full(n, np.nan, np.float32),
             trace_ids=by_trace.ids.astype(np.int32),
@@ -261,8 +270,9 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
             rounded = rounded | beside
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(
-        graph, padded, order, trace_names, group_names, team, rounded, noise, tuple(alike), tuple(coarse), exact
-    )
+        graph, padded, order, trace_names, group_names, team, rounded, noise, tuple(alike), tuple(coarse), exact,
+        tokens_of_rows(lists, actions, order),
+    )  # fmt: skip
     return graph, padded, Rows(position, to.events, arrays, names)
 
 

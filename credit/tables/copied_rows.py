@@ -12,6 +12,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
 from graphs.traces.repeated_traces import contents, repeated_traces
+from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["Copied", "copied_rows"]
@@ -93,9 +94,9 @@ def copied_rows(
 
 
 def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]) -> Copied | None:
-    """The rows of `repeated_traces`, which compares those of groups; None where there are none."""
-    graph, of_event, outcome = rows.names.graph, rows.names.rows, rows.names.reward
-    n = len(rows.names.traces)
+    """The rows of `repeated_traces`, which compares those of groups, and of `sampled_again`; None without any."""
+    graph, of_event, tokens = rows.names.graph, rows.names.rows, rows.names.sampled
+    outcome = np.asarray(rows.names.reward)[: len(rows.names.traces)]
     stated = {
         name: column
         for name, column in rows.evidence.items()
@@ -103,19 +104,24 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mappi
     }
     stated |= {name: column[of_event] for name, column in lengths.items()}
     measured = [column for name, column in stated.items() if name in MEASURED or name in lengths]
-    again, first = repeated_traces(graph, np.asarray(outcome)[:n], stated.values(), measured)
-    if not len(again):
-        return None
+    again, first = repeated_traces(graph, outcome, stated.values(), measured)
     trace = np.asarray(graph.trace_ids)[: len(of_event)]
     place = of_event if places is None else places[of_event]
+    if not len(again) and tokens is not None:
+        untimed = np.full(len(trace), np.nan)
+        (again, first), (row, of) = sampled_again(graph, outcome, [*stated.values()], tokens, untimed)
+        if len(row) and not len(again):
+            return _twice(len(row), "", "in every column", int(place[row[0]]), int(place[of[0]]))
+    if not len(again):
+        return None
     copy, original = (int(place[np.flatnonzero(trace == of[0])[0]]) for of in (again, first))
-    count = int(np.isin(trace, again).sum())
+    whose = f" of {counted(len(again), 'trace')}"
+    return _twice(int(np.isin(trace, again).sum()), whose, "in every number, under another id", copy, original)
+
+
+def _twice(count: int, whose: str, by: str, copy: int, original: int) -> Copied:
     where = f"row {copy} is row {original} again"
-    return Copied(
-        count,
-        f"{counted(count, 'row')} of {counted(len(again), 'trace')} that equal earlier ones in every number, under "
-        f"another id ({where}), and count twice",
-    )
+    return Copied(count, f"{counted(count, 'row')}{whose} that equal earlier ones {by} ({where}), and count twice")
 
 
 def _in_whole(
@@ -169,5 +175,4 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     again, first = repeated_rows(*given, has_turns=has_turns)
     if not len(again):
         return ""
-    where = f"row {place[again[0]]} is row {place[first[0]]} again"
-    return f"{counted(len(again), 'row')} that equal earlier ones in every column ({where}) and count twice"
+    return _twice(len(again), "", "in every column", int(place[again[0]]), int(place[first[0]])).twice

@@ -83,7 +83,7 @@ class Chunks:
         channels: dict[str, None] = {}
         for number in range(len(self)):
             traces, problems = self.part(number)
-            self.problems.extend(problems)
+            self.problems.add_part(problems)
             if traces is not None:
                 some = True
                 self.sources.add(traces)
@@ -169,7 +169,8 @@ class Chunks:
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
         unnamed = sorted(self._join.unnamed)
         tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed)
-        return hashlib.blake2b(repr((tables, sorted(self._join.kinds.items()))).encode()).digest()
+        kinds = (sorted(of.items()) for of in (self._join.kinds, self._join.tasks.of_group))
+        return hashlib.blake2b(repr((tables, *kinds)).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:
         decoder, sources = SlimDecoder(), self._corpus.sources

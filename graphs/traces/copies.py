@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import Problem
+from graphs.errors import DUPLICATE_TRACE, Problem
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
 from graphs.traces.repeated_rows import REPEATED_ROWS
@@ -145,12 +145,11 @@ def _copy(heading: Heading, original: Heading) -> Problem:
 
 
 def _contradiction(heading: Heading, other: Heading) -> Problem:
-    place = f"{other.file}:{other.line}"
-    expected = f"an id with one content: {place} is disputed or has another, so neither is read"
+    expected = "an id with one content: these differ, so neither is read"
     if heading.format in _NUMBERED and heading.file != other.file:
         expected += ". Where ids begin again in each file, join its name or step to them, as in 3-0"
     if other.format != heading.format:
-        why = f"{place} has it as {other.format}, so neither is read"
-        expected = f"a run in one format: {why}. Read the files of one format alone"
-    value = excerpt(heading.trace_id)
-    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)
+        both = " and ".join(sorted((heading.format, other.format)))
+        expected = f"a run in one format: these are {both}, so neither is read. Read the files of one format alone"
+    value = f"{excerpt(heading.trace_id)}, as in {other.file}:{other.line}"
+    return Problem(DUPLICATE_TRACE, heading.file, heading.line, "trace_id", value, expected, heading.trace_id)

@@ -16,7 +16,7 @@ from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
-from credit.methods.own_functions import is_own, named
+from credit.methods.own_functions import is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
 from graphs.atomic import locked
@@ -112,7 +112,7 @@ def run_training(
     signals = list(signals)
     for signal in signals:
         expect("signals", signal, str, "names of methods or of functions, such as 'rloo' or 'mine:estimator'")
-    signals = [*map(named, signals)]
+    signals = [*map(own_name, signals)]
     if left_out is not None:
         signals = [*left_out.keep(signals, "every task", training_signal)]
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}

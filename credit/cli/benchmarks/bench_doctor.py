@@ -72,10 +72,10 @@ def _to_write(trials: list[Trial], drawn: str) -> list[str]:
     if not planted:
         return []
     least = min((trial for trial in trials if trial.planted), key=lambda trial: trial.found / trial.planted)
-    fewest = f" (fewest by {least.check}, {least.found} of {least.planted})" * (found < planted)
+    fewest = f" {least.check} found fewest, {least.found} of {least.planted}." * (found < planted)
     return [
-        f"`credit doctor` found {found} of {planted} planted faults{fewest}, and {false} in {answered} answers on "
-        f"logs without a fault ({drawn}; {of_release('doctor')})"
+        f"`credit doctor` found {found} of {planted} planted faults.{fewest} On logs without a fault {false} of "
+        f"{answered} answers named one. Conditions: {drawn}. {of_release('doctor')}"
     ]
 
 

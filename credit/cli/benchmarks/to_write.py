@@ -1,4 +1,4 @@
-"""What may be written of a run in a paper: sentences with numbers, their conditions and how many they are of."""
+"""What may be written of a run in a paper: sentences, a fact each, on numbers, conditions and how many they are of."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ from credit.methods.own_functions import is_own
 __all__ = ["of_release", "print_to_write", "to_write"]
 
 MAIN = {
-    "bias": ("bias", "The bias of the policy gradient, |E g − ∇J| / |∇J|, computed by enumeration,"),
-    "truth": ("correlation", "The correlation of advantages with true increments"),
-    "snr": ("snr", "The signal-to-noise ratio of one decision's advantage"),
-    "train": ("area", "The share (J − J₀) / (J* − J₀), averaged over the budget, as median over seeds,"),
-    "robustness": ("taken", "The part of all |advantages| that inserted actions take, whose true credit is 0,"),
+    "bias": ("bias", "The bias of the policy gradient, |E g − ∇J| / |∇J|,", "It is exact, by enumeration"),
+    "truth": ("correlation", "The correlation of advantages with true increments", ""),
+    "snr": ("snr", "The signal-to-noise ratio of one decision's advantage", ""),
+    "train": ("area", "The share (J − J₀) / (J* − J₀), averaged over the budget,", "It is the median over seeds"),
+    "robustness": (
+        "taken",
+        "The part of all |advantages| that inserted actions take",
+        "The true credit of inserted actions is 0",
+    ),
 }
-"""The quantity of each benchmark, and the subject of its sentence."""
+"""The quantity of each benchmark, the subject of its sentence, and what is said of it."""
 
 
 def to_write(numbers: Sequence[Measured]) -> list[str]:
-    """A sentence on each function of one's own, or else on the last method, beside the first one.
+    """Sentences on each function of one's own, or else on the last method, beside the first one.
 
-    It is of the condition under which the two differ most, and says of how many. What it says stands in the numbers. A
-    difference is in it where both have the same rate and the same draws.
+    They are of the condition under which the two differ most, and say of how many. What they say stands in the numbers.
+    A difference is in them where both have the same rate and the same draws.
 
     Args:
       numbers: of one benchmark.
 
     Examples:
       >>> row = Measured("rloo", "bias", 0.0, world="relay-and", group_size=2, bench="bias")
-      >>> print(to_write([row])[0].removesuffix(f" {__version__})"))
-      The bias of the policy gradient, |E g − ∇J| / |∇J|, computed by enumeration, is 0 for rloo \
-(relay-and, groups of 2; `credit bench bias` of orchestration-credit
+      >>> print(to_write([row])[0].removesuffix(f" {__version__}."))
+      The bias of the policy gradient, |E g − ∇J| / |∇J|, is 0 for rloo. It is exact, by enumeration. Conditions: \
+relay-and, groups of 2. Source: `credit bench bias` of orchestration-credit
     """
-    quantity, subject = MAIN[numbers[0].bench]
+    quantity, subject, said_of_all = MAIN[numbers[0].bench]
     found = [n for n in numbers if n.quantity == quantity and not math.isnan(n.value) and n.learning_rate is None]
     plain = [n for n in found if not n.less]
     names = list(dict.fromkeys(n.method for n in plain))
@@ -56,7 +60,7 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
     def apart(number: Measured) -> float:
         return round(abs(number.value - firsts.get(_run(number), number).value), 9)
 
-    def sentence(name: str) -> str:
+    def about(name: str) -> str:
         of_name = [n for n in plain if n.method == name]
         both = [n for n in of_name if _run(n) in firsts] if name != names[0] else []
         most = max(both or of_name[:1], key=apart)
@@ -64,24 +68,27 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
         less = [n for n in found if n in here and n.less == told[-1].method and not {*"†‡"} & {*n.mark}]
         values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
-        unlike = len({n.n for n in told}) > 1
+        sentences = [f"{subject} is {values}", said_of_all]
         for n in less:
             cell = n._replace(mark="").cell
-            values += ", the same but for rounding" if cell == EQUAL else f", and the difference {cell}"
-            values += f" on the {n.n:,} traces of both" if n.n and unlike else ""
-        about = [condition(most, shared_conditions([most]))]
-        where = "of {} conditions that of the largest difference" if apart(most) else "equal under all {} conditions"
-        about += [where.format(len(both))] * (len(both) > 1)
-        about += [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given"), *refused(here)]
-        about += [of_release(most.bench)]
-        return f"{subject} is {values} ({'; '.join(filter(None, about))})"
+            shared = f" on the {n.n:,} traces of both" if n.n and len({n.n for n in told}) > 1 else ""
+            apart_by = "Both are equal but for rounding" if cell == EQUAL else f"The difference is {cell}"
+            sentences.append(apart_by + shared)
+        sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
+        where = (
+            "Of {} conditions the difference is largest there" if apart(most) else "Both are equal in all {} conditions"
+        )
+        sentences += [where.format(len(both))] * (len(both) > 1)
+        notes = [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given")]
+        sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
+        return ". ".join(filter(None, [*sentences, of_release(most.bench)]))
 
-    return [sentence(name) for name in [name for name in names[1:] if is_own(name)] or names[-1:]]
+    return [about(name) for name in [name for name in names[1:] if is_own(name)] or names[-1:]]
 
 
 def of_release(bench: str) -> str:
-    """What made a number: the command and the release."""
-    return f"`credit bench {bench}` of orchestration-credit {__version__}"
+    """The sentence on what made a number: the command and the release."""
+    return f"Source: `credit bench {bench}` of orchestration-credit {__version__}."
 
 
 def print_to_write(sentences: Iterable[str]) -> None:
@@ -98,5 +105,5 @@ def _run(number: Measured) -> tuple[object, ...]:
 def _counts(told: Sequence[Measured]) -> list[str]:
     counts = {n.method: f"{n.n:,} decisions" for n in told if n.n and n.n != n.independent}
     if len(set(counts.values())) < 2:
-        return [*counts.values()][:1]
-    return [" and ".join(f"{count} for {method}" for method, count in counts.items())]
+        return [f"counted: {count}" for count in [*counts.values()][:1]]
+    return ["counted: " + " and ".join(f"{count} for {method}" for method, count in counts.items())]

@@ -21,9 +21,9 @@ from credit.cli.shared.answers import (
     stdout,
     words,
 )
-from credit.cli.shared.commands import Command, success_option, takes_prices
+from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
+from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 from credit.reports.triage_legend import TRIAGE
 from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, printable
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from credit.main_findings import MainFinding
     from credit.metrics.event_costs import Prices
     from credit.reports.outcome_differences import OutcomeDifferences
     from credit.reports.triage import Suspect, Triage
@@ -47,7 +48,7 @@ TO_LABEL = (
 )
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
-COUNTED = "These counts of traces have a test of their own. No number of a trace, below, differs beyond chance."
+COUNTED = "What went wrong most has a test of its own. No number of a trace, below, differs beyond chance."
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
 LEAST_ERROR = 36
@@ -71,6 +72,7 @@ ROWS = 15
 @click.option("--method", "-m", default="rloo", show_default=True, help="Method; `credit methods` lists all.")
 @method_options
 @success_option
+@sides_option
 @takes_prices()
 @click.option(
     "--all",
@@ -90,6 +92,7 @@ def summary(
     method: str,
     option_texts: tuple[str, ...],
     success_at: float | None,
+    sides: str | None,
     prices: Prices | None,
     all_: bool,
     also: tuple[str, ...],
@@ -97,14 +100,18 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    A table then sets each agent, role, turn, tool or type against the rest of its own traces. Another counts errors,
-    retries, loops, tokens and time. The last lines say what all traces cost.
+    The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
+    wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
+    the rest of its own traces. Another counts errors, retries, loops, tokens and time. The last lines say what all
+    traces cost.
     """
     import numpy as np
 
     from credit.doctor.verdict_errors import verdict_errors
+    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
@@ -114,27 +121,28 @@ def summary(
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
     from credit.reports.leading_causes import leading_causes, left_untold, told_causes
+    from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.sides.changed_teams import teams_by_system
+    from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
-    traces = read_traces(paths, **reading)
+    traces, chosen = read_sides(sides, paths, **reading)
+    side = None if chosen is None else chosen.side
     plain: dict[str, Any] = {}
     last: list[str] = []
     hints: list[str] = []
     shown: list[Unit] = []
-    differences: OutcomeDifferences | None = None
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
-    causes = leading_causes(traces, success_at=success_at, calls=calls)
+    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side)
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
-        from credit.reports.outcome_differences import outcome_differences
         from credit.reports.trace_returns import precision_notes
         from credit.reports.who_matters import alike_note, who_matters
         from credit.telling_apart import apart_by_events, place_note, tells_apart
@@ -144,7 +152,6 @@ def summary(
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         paid[np.asarray(traces.graph.trace_ids)[np.asarray(credit.valid)]] = True
         told, place = tells_apart(traces, credit, method), place_note(traces, credit)
-        differences = outcome_differences(traces, success_at=success_at, calls=calls)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
             plain = {"by": by, "method": method, "units": [_finite(row) for row in rows],
@@ -158,16 +165,27 @@ def summary(
             last = [note, unsaid, *precision_notes(traces)] if units else empty_notes(traces, credit, method)
             hints = credit_hints(traces, differences.hints(), told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls, leading=causes)
+    result = triage(traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     gaps = [] if prices is None else price_gaps(traces, prices).lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
-    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
+    systems = verdicts_by_system(traces, verdicts)
+    if chosen is None:
+        compared = compare_systems(traces, prices, success_at)
+    else:
+        compared = compare_costs(traces, chosen, prices, success_at)
+    teams = "" if compared is None else compared.by_team()
+    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
+    findings = main_findings(
+        traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
+        lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
+    )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
+        left["findings"] = [*map(dataclasses.asdict, findings)]
         left["unread"] = [*map(dataclasses.asdict, unread)]
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
@@ -187,26 +205,23 @@ def summary(
     else:
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
-        none = [NO_OUTCOME, *(f"{one}." for one in unread)] if unscored == len(ids) else []
-        print_lines(
-            console,
-            "" if none else "What failed",
-            none or [*(differences.counts() if differences else []), *[of_kinds] * bool(of_kinds)],
-        )
-        worst = told_causes(causes) + left_untold(causes, differences.lacking_agents() if differences else [])
-        numbers = differences.rows if differences else ()
-        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in numbers):
-            worst = [*worst, COUNTED]
-        print_lines(console, "What went wrong most", worst)
-        of_verdicts = [f"{one.told()}. `credit doctor` names the traces." for one in verdicts if one.found]
-        of_verdicts += [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
-        print_lines(console, "", [*of_verdicts, *(f"{end.words}." for end in result.endings)])
-        what, example = differences.example if differences and result.unsure else ("", "")
+        none = unscored == len(ids)
+        print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
+        shown_causes = {(one.trace, one.event) for one in findings}
+        worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
+        worst += left_untold(causes, differences.lacking_agents())
+        print_lines(console, "What else went wrong", worst)
+        above = " ".join(one.told for one in findings)
+        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
+        beside += [f"{end.words}." for end in result.endings if end.words not in above]
+        if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
+            beside.append(COUNTED)
+        print_lines(console, "", beside)
+        what, example = differences.example if result.unsure else ("", "")
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids, example)
-        if differences is not None:
-            show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
-            _print_differences(console, differences, [f"{what}:", f"run: {show}"] if example else [])
+        show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
+        _print_differences(console, differences, [f"{what}:", f"run: {show}"] if example else [])
         if shown:
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
@@ -219,9 +234,15 @@ def summary(
             _print_first(console, result, given_inputs(ctx), ids, example)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
-        hints += [TO_LABEL] if unscored else []
+        hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
+        hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
+
+
+def _line(one: MainFinding) -> str:
+    event = f"event {one.event} of " if one.event else ""
+    return f"{one.name}: {one.told}{f' See {event}trace {one.trace}.' if one.trace else ''}"
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

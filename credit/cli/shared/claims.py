@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
-from credit.methods.own_functions import function_of, is_own, named
+from credit.methods.own_functions import function_of, is_own, own_name
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
@@ -23,7 +23,7 @@ __all__ = ["alike", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
 
 def tell_unchecked(names: Iterable[str]) -> None:
     """Say on standard error which of these are functions of one's own, since commands run them as they are."""
-    functions = list(dict.fromkeys(function_of(named(name)) for name in names if is_own(name)))
+    functions = list(dict.fromkeys(function_of(own_name(name)) for name in names if is_own(name)))
     if functions:
         modules = ", ".join(dict.fromkeys(["credit", *(name.split(":")[0] for name in functions)]))
         checks = "; ".join(f"print(credit.check({name.replace(':', '.', 1)}))" for name in functions)
@@ -181,7 +181,7 @@ def _tau(context: click.Context, parameter: click.Parameter, text: str) -> float
 
 
 def _split(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
-    names = tuple(named(name.strip()) for name in text.split(",")) if text else ()
+    names = tuple(own_name(name.strip()) for name in text.split(",")) if text else ()
     if "" in names:
         raise click.BadParameter(f"{text!r}; expected names of methods, separated by commas")
     return names

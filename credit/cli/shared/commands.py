@@ -128,9 +128,9 @@ def several_methods(words: str, name: str = "methods") -> Callable[[Callable[...
 
 
 def _methods(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    from credit.methods.own_functions import named
+    from credit.methods.own_functions import own_name
 
-    return each_once(ctx, param, [named(name) for name in by_commas(ctx, param, values)])
+    return each_once(ctx, param, [own_name(name) for name in by_commas(ctx, param, values)])
 
 
 def by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

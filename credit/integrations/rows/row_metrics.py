@@ -107,7 +107,8 @@ def batch_metrics(
     agents, turns          names of agents, and turns
     unscored               rows without a reward
     unpaid                 rows whose `event_reward` is null, which counts 0; absent without the column
-    copied                 rows that equal an earlier one in every column, of `credit.tables.copied_rows`
+    copied                 rows that equal an earlier one in every column, of `credit.tables.copied_rows`,
+                           which compares no sampled tokens here, as it does for `credit.from_columns`
     refused                of the rows that entered and are trained, those without an answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
     groups_that_teach      groups in which a row has an answer other than 0, or than rounding where all returns are

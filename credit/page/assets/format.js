@@ -225,8 +225,6 @@ const page = (() => {
     brushSelect: false, ...of });
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.36)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
-  /* The same of prose: whole words, and no mark of its own before the dots. */
-  const excerpt = (text, length) => (text.length > length ? `${text.slice(0, length).replace(/\s+\S*$/, "").replace(/[\s.,:;…]+$/, "")} …` : text);
 
-  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, rest, lead, chart, charts, color, axis, tooltip, zoom, margin, cut, excerpt };
+  return { data, views, make, beginning, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, rest, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

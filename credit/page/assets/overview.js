@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, chart, color, axis, tooltip, zoom, margin, cut, excerpt } = page;
+  const { data, make, prose, ended, sentence, number, percent, apart, undusted, plural, table, explained, facts, choice, section, untold, unanswered, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -27,9 +27,6 @@
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
   const ends = (row) => apart([row.low, row.high], signs, 4).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
-  /* The same in words: that nothing was found in a part is no bound. */
-  const known = (partly, count, noun, nouns = `${noun}s`) => (partly && !count ? `no ${noun} in the part that was logged`
-    : `${partly ? "at least " : ""}${number(count)} ${count === 1 ? noun : nouns}`);
   const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "money, as logged" };
   const head = (key) => heads[key] ?? key.replaceAll("_", " ");
   const least = (...keys) => keys.map((key) => [head(key),
@@ -69,15 +66,14 @@
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
-  /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
-  const { differences, sides } = overview;
+  /* For somebody who reads nothing else: the lines that `credit summary` begins with. */
+  const { differences, sides, findings } = overview;
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
-  const again = total("retries"), loops = total("loops");
-  const went = [total("errors") == null ? "errors are not logged" : known(partly, total("errors"), "error"),
-    again == null ? null : known(lost || triage.agents.some((row) => row.retries == null), again, "retry", "retries"),
-    loops == null ? null : known(lost || triage.agents.some((row) => row.loops == null), loops, "loop")].filter(Boolean).join(", ");
+  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name === "What failed" ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
+
+  /* What stands behind them. */
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
   const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
@@ -85,27 +81,23 @@
   const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
     some ? [tokens.total == null ? null : `${sum(tokens)} tokens generated`, read.total == null ? null : `${sum(read)}${tokens.total == null ? " tokens" : ""} read`].filter(Boolean).join(" and ") : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
-  const [worst] = triage.suspects, { causes } = triage, [what_differs, example] = differences.example, [opening, differing] = differences.opening;
-  const told_above = causes.length && worst && worst.trace === causes[0].trace && worst.event === causes[0].event;
+  const { causes } = triage, [, differing] = differences.opening;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
-  document.getElementById("lead").append(...[
-    said(`What failed${of_log}:`, ...prose(scored.length ? opening + (sides?.failed ? ` ${sides.failed}.` : "") + (differences.equal == null || scored.length === traces.length ? "" : ` ${number(traces.length - scored.length)} of ${plural(traces.length, "trace")} have no outcome. ${sentence(went)}`) : `${went}. ${opening} ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`)),
-    price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    ...listed("What went wrong most:", causes.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
-    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
+  const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
+  section("detail", "In more detail", ...[
+    ...listed("What else went wrong:", others.map((one) => [sentence(one.told), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
+    sides ? said(`From ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", asked.failed && ` ${sentence(asked.failed)}`, asked.again && ` ${sentence(asked.again)}`, triage.slowest ? ` ${triage.slowest}.` : ""),
-    triage.first || !told_above ? said("Look first:", triage.first && `${triage.first} `, ...(triage.unsure ? (example ? [`${ended(what_differs)} `, opener(example, undefined, "Show it")] : []) : worst && !told_above ? [`${ended(`${cut(worst.agent, 40)}, ${excerpt(worst.why, 160)}${worst.text ? ` (${excerpt(worst.text.split(" ← ")[0], 100)})` : ""}`)} `,
-      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}${worst.failed || worst.succeeded ? `: ${triage.kinds.map((kind, i) => `${[worst.failed, worst.succeeded][i]} of ${[triage.failed, triage.succeeded][i]} ${kind}`).join(" and ")} ones` : ""}. ` : "", by_side(worst), opener(worst.trace, worst.event, "Show it")] : [])) : null,
-    ...overview.verdicts.filter((one) => one.found).map((one) => said("What a verdict is worth:", ended(one.told))),
+    price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
 
   for (const [what, known] of [["Errors", total("errors") != null], ["Tokens generated", tokens.total != null], ["Tokens read", read.total != null], ["Wall clock", clock.total != null]]) if (!known) unanswered(what, "not logged");
   /* Of sentences those that do not stand above already. */
-  const above = document.getElementById("lead").textContent.replaceAll("\u00a0", " ").toLowerCase();
+  const above = ["lead", "detail"].map((id) => document.getElementById(id).textContent).join(" ").replaceAll("\u00a0", " ").toLowerCase();
   const unsaid = (texts) => texts.filter((text) => !above.includes(text.replaceAll("`", "").replace(/\.$/, "").toLowerCase()));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -227,7 +219,7 @@
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
     const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => row.mark === "*").map((row) => row.metric)]);
-    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike)).concat(bounds), others = rows.filter((row) => row.is_other);
+    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
       ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : r.seen == null ? "" : number(r.seen)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];

@@ -25,6 +25,7 @@ __all__ = [
     "contradictory",
     "ids_of",
     "near_columns",
+    "odd_kind",
     "plain",
     "unread_columns",
     "unread_names",
@@ -41,6 +42,7 @@ OF_LABELS = ("rater", "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
 
 
+_MOST_RENAMED = 8  # columns that are named where none is likely
 _OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|session|run)[_ ]?(?:u?id|uuid|name)?")
 """Names of a column of traces, in small letters, that no id has: a table may lack its header."""
 
@@ -65,8 +67,14 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
-    named = [f"`{printable(theirs, 60)}` to `{ours}`" for ours, theirs in likely.items() if theirs]
-    expected = f"columns `trace` and `{field}`, which --columns does not name (it is for logs)"
+    rest = unread_names(columns, (*TRACE, field, TASK_KIND, *OF_LABELS, *likely.values()))
+    named = []
+    for ours, theirs in likely.items():
+        found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
+        which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
+        named += [f"{which} to `{ours}`"] if found else []
+    alone = f", or `group` and `{TASK_KIND}` alone" * (field == "group")
+    expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
     expected += f": rename {' and '.join(named)}" if named else ""
     raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(columns)), expected))
 
@@ -113,6 +121,12 @@ def ambiguous(
     """The fault of a second row of a trace; None for the first row."""
     is_known = trace in known or trace in spoilt
     return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
+
+
+def odd_kind(value: Any) -> tuple[str, str, object, str] | None:
+    """The fault of a cell of kinds of tasks, as of `unusable`; None if it has none."""
+    is_odd = isinstance(value, bool | list | dict)
+    return ("bad-type", TASK_KIND, value, "a text or a number: what kind of task it is") if is_odd else None
 
 
 def unusable(field: str, value: Any, expected: str = "a finite number") -> tuple[str, str, object, str] | None:

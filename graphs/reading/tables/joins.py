@@ -24,10 +24,12 @@ from graphs.reading.tables.join_rows import (
     contradictory,
     ids_of,
     near_columns,
+    odd_kind,
     plain,
     unread_columns,
     unusable,
 )
+from graphs.reading.tables.kinds_of_tasks import KindsOfTasks, groups_of_kinds
 from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
@@ -76,6 +78,7 @@ class Join:
     table_of_groups: str = ""
     of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
+    tasks: KindsOfTasks = dataclasses.field(default_factory=KindsOfTasks)
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
 
     @classmethod
@@ -125,6 +128,13 @@ class Join:
             names = (
                 column_names(source) if is_headed else [key for _, row in rows if isinstance(row, dict) for key in row]
             )
+            if field == "group" and (column := groups_of_kinds(dict.fromkeys(names))):
+                self.tasks = KindsOfTasks(name, column)
+                self.problems.extend(self.tasks.fill(read_rows(source)))
+                self.problems.extend(() if has_types else unfinished_line(source, field))
+                if self.tasks.is_empty:
+                    raise _without_rows(name, field)
+                return
             if near := near_columns(field, dict.fromkeys(names)):
                 read = " and ".join(f"`{printable(theirs, 60)}` is read as `{ours}`" for theirs, ours in near.items())
                 expected = f"columns `trace` and `{field}`: {read}"
@@ -178,8 +188,7 @@ class Join:
                 continue
             problem = problem or (unusable(field, value) if outcomes is None else unusable(field, value, OUTCOME_CELL))
             kind_of_task = row.get(TASK_KIND) if field == "group" else None
-            if problem is None and isinstance(kind_of_task, bool | list | dict):
-                problem = "bad-type", TASK_KIND, kind_of_task, "a text or a number: what kind of task it is"
+            problem = problem or odd_kind(kind_of_task)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
@@ -210,8 +219,7 @@ class Join:
         if not has_types:
             self.problems.extend(unfinished_line(source, field))
         if is_empty:
-            expected = f"a row with the {field} of a trace"
-            raise TraceError(Problem("empty-file", name, 0, "content", "a table without a row", expected))
+            raise _without_rows(name, field)
 
     def sources(self) -> RewardSources:
         """A count, from 0, of where outcomes come from."""
@@ -220,7 +228,14 @@ class Join:
     @property
     def _is_stated(self) -> bool:
         """Whether the tables say anything of any trace."""
-        tables = (self.rewards, self.groups, self.unnamed, *self.spoilt.values(), *self.lost.values())
+        tables = (
+            self.rewards,
+            self.groups,
+            self.tasks.of_group,
+            self.unnamed,
+            *self.spoilt.values(),
+            *self.lost.values(),
+        )
         return any(tables)
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
@@ -302,7 +317,7 @@ class Join:
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
         trace.group_id = self.groups.get(name, trace.group_id)
-        trace.task_kind = self.kinds.get(name, trace.task_kind)
+        trace.task_kind = self.tasks.of(trace.group_id, self.kinds.get(name, trace.task_kind))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
@@ -356,6 +371,7 @@ class Join:
                     expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
                     shown = repr(value) if field == "reward" else excerpt(value)
                     yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
+        yield from self.tasks.unmatched() if read is None else ()  # else other processes met them
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
         read = len(self.met) if read is None else read
@@ -369,6 +385,11 @@ def _is_nameless(trace: TraceRecord | Heading) -> bool:
     """Whether a trace's task, which is not its own id, has the name that programs write where there is none."""
     name = trace.group_id
     return name != trace.trace_id and (name.isspace() or is_missing_name(name))
+
+
+def _without_rows(name: str, field: str) -> TraceError:
+    expected = f"a row with the {field} of a trace"
+    return TraceError(Problem("empty-file", name, 0, "content", "a table without a row", expected))
 
 
 def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:

@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import to_write
-from credit.methods.own_functions import function_of, named
+from credit.methods.own_functions import function_of, own_name
 
 
 @pytest.mark.slow
@@ -255,12 +255,14 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
         for world, value in zip(("one", "two"), of, strict=True)
     ]
     first, second = to_write(rows)
-    assert " is 0.54 for mine:a and 0 for rloo (two, groups of 2; of 2 conditions that of the larg" in first
-    assert " is 0.3 for mine:b and 0 for rloo (one, groups of 2; of 2 conditions that of the larg" in second
+    most = " groups of 2. Of 2 conditions the difference is largest there. "
+    assert " is 0.54 for mine:a and 0 for rloo. " in first and f". Conditions: two,{most}" in first
+    assert " is 0.3 for mine:b and 0 for rloo. " in second and f". Conditions: one,{most}" in second
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
-    assert " is 0.2 for mine:a and 0.2 for rloo (one, groups of 2; equal under all 2 conditions; `" in same
+    assert " is 0.2 for mine:a and 0.2 for rloo. " in same
+    assert ". Conditions: one, groups of 2. Both are equal in all 2 conditions. Source: `" in same
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
-    assert " is 0.1 for grpo and 0 for rloo (one, groups of 2; `credit bench bias`" in last
+    assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
 
 
 def test_a_difference_on_fewer_traces_says_so() -> None:
@@ -269,10 +271,10 @@ def test_a_difference_on_fewer_traces_says_so() -> None:
     own = one._replace(method="mine:a", value=0.0806, n=8_000, shown="0.0806 (0.006)")
     less = own._replace(value=-0.0112, less="rloo", n=800, shown="-0.0112 (0.003)")
     (told,) = to_write([one, own, less])
-    assert "and 0.0947 (0.003) for rloo, and the difference -0.0112 (0.003) on the 800 traces of both (" in told
-    assert "8,000 decisions for mine:a and 40,000 decisions for rloo; in brackets" in told
+    assert "and 0.0947 (0.003) for rloo. The difference is -0.0112 (0.003) on the 800 traces of both. " in told
+    assert "Counted: 8,000 decisions for mine:a and 40,000 decisions for rloo. In brackets" in told
     (alike,) = to_write([one, own._replace(n=40_000), less._replace(n=4_000)])
-    assert "the difference -0.0112 (0.003) (40,000 decisions; in brackets" in alike
+    assert "The difference is -0.0112 (0.003). " in alike and "Counted: 40,000 decisions. In brackets" in alike
 
 
 @pytest.mark.slow
@@ -310,19 +312,23 @@ def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     ]  # fmt: skip
     monkeypatch.setattr("credit.bench.robustness.robustness", lambda *_: iter(rows))
     expected = {
-        "doctor": "`credit doctor` found 19 of 20 planted faults (fewest by never_stops, 8 of 9), and 1 in 40 answers "
-        "on logs without a fault (20 teams of 3 to 16 agents, 60 to 200 events, 8 to 16 tasks, seed 0; ",
-        "robustness": "The part of all |advantages| that inserted actions take, whose true credit is 0, is 0.3 for gae "
-        "and 0.1 for rloo (padded_spawns, groups of 8, world additive, tasks 16, seed 0; of 2 conditions that of the "
-        "largest difference; values: the true ones; gae gave no number for 25 % of the decisions, which count as 0; "
-        "most often: no siblings; ",
+        "doctor": "`credit doctor` found 19 of 20 planted faults. never_stops found fewest, 8 of 9. On logs without a "
+        "fault 1 of 40 answers named one. Conditions: 20 teams of 3 to 16 agents, 60 to 200 events, 8 to 16 tasks, "
+        "seed 0. ",
+        "robustness": "The part of all |advantages| that inserted actions take is 0.3 for gae and 0.1 for rloo. The "
+        "true credit of inserted actions is 0. Conditions: padded_spawns, groups of 8, world additive, tasks 16, seed "
+        "0. Of 2 conditions the difference is largest there. Values: the true ones. gae gave no number for 25 % of the "
+        "decisions, which count as 0; most often: no siblings. ",
     }
     for bench, sentence in expected.items():
         shown, plain = (CliRunner().invoke(cli, ["bench", bench, *more]).stdout for more in ([], ["--json"]))
         (line,) = json.loads(plain)["to_write"]
         assert (
-            line.startswith(f"{sentence}`credit bench {bench}` of ") and shown.splitlines()[-1] == f"to write: {line}"
+            line.startswith(f"{sentence}Source: `credit bench {bench}` of ")
+            and shown.splitlines()[-1] == f"to write: {line}"
         )
+        facts = line.removesuffix(".").split(". ")
+        assert all(len(fact.split()) <= 22 for fact in facts) and len(facts) >= 5, facts
 
 
 def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +353,7 @@ def test_brackets_say_of_how_many_pairs_a_difference_is() -> None:
 def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> None:
     """Whether each number of the sentence to write, its conditions and counts are those of rows of the file."""
     quantity = {"bias": "bias", "truth": "correlation", "snr": "snr", "train": "area"}[bench]
-    said = re.fullmatch(r"to write: (.*?) is (-?\d.*?) \((?=[a-z-]+, groups of)(.*)\)", sentence)
+    said = re.fullmatch(r"to write: (.*?) is (-?\d.*?)\. (?:[^:]*\. )?Conditions: (?=[a-z-]+, groups of)(.*)", sentence)
     assert said, sentence
     about = said[3]
     here = [row for row in rows if about.startswith(f"{row['world']}, groups of {row['group_size']}")]
@@ -361,9 +367,9 @@ def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> No
             assert f"{numbers[method]['independent']:,}" in about and f"{numbers[method]['n']:,}" in about
     (last, first) = (method for _, method in told)
     less = [row for row in of if (row["method"], row["less"]) == (last, first) and row["mark"] in (None, "", "*")]
-    assert ("the difference" in sentence or "the same but for rounding" in sentence) == bool(less)
-    if less and "the same" not in said[2]:
-        found = re.search(r"the difference ([+-]?[\d.]+)", said[2])
+    assert ("The difference is " in sentence or "Both are equal but for rounding" in sentence) == bool(less)
+    if less and "Both are equal" not in sentence:
+        found = re.search(r"The difference is ([+-]?[\d.]*\d)", sentence)
         assert found and float(found[1]) == pytest.approx(less[0]["value"], abs=1e-3)
     shares = [row["value"] for row in here if row["quantity"] == "answered" and row["method"] == last]
     assert ("gave no number" in about) == (shares[0] < 1)
@@ -804,11 +810,11 @@ def test_one_name_of_a_function_of_ones_own_stands_in_all_outputs(tmp_path: Path
 def test_a_name_of_ones_own_is_none_of_the_library() -> None:
     """A call also takes each name once: two functions under one would be one curve."""
     for methods, why in (
-        (["Dr. MAS=estimators:rloo"], "method 'Dr. MAS=estimators:rloo': expected a NAME before '='"),
+        (["dr_mas=estimators:rloo"], "method 'dr_mas=estimators:rloo': expected a NAME before '='"),
         (["=estimators:rloo"], "method '=estimators:rloo': expected a NAME before '='"),
         (["a=estimators:rloo", "a=estimators:grpo"], "'a' is given twice"),
     ):
         refused = CliRunner().invoke(cli, ["bench", "bias", *(x for name in methods for x in ("-m", name))])
         assert refused.exit_code in (1, 2) and why in refused.stderr, refused.output
-    again = pickle.loads(pickle.dumps(named("a=estimators:rloo")))
+    again = pickle.loads(pickle.dumps(own_name("a=estimators:rloo")))
     assert (again, function_of(again)) == ("a", "estimators:rloo")

@@ -85,7 +85,7 @@ def test_an_unread_column_that_may_be_the_reward_is_named_with_its_option(tmp_pa
     """`--rewards FILE` was advised, though the table had the outcomes."""
     table = tmp_path / "x.csv"
     named = "columns is 'final_reward'; expected names of docs/formats/table.md, or "
-    named += "--columns agent=agent,reward=final_reward"
+    named += "reward=final_reward in --columns"
     for more, cell in (("", ""), (",event_reward", ",0.5")):
         table.write_text(f"trace,group,agent,final_reward{more}\na,q,s,1{cell}\nb,q,s,0{cell}\n")
         assert named in refused(credit.read(table, format="table", columns={"agent": "agent"}))

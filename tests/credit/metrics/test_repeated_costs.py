@@ -68,8 +68,8 @@ def test_the_cost_of_repeated_calls_by_hand(
 
 def test_the_sentence_on_repeated_calls(tmp_path: Path) -> None:
     path = log(tmp_path / "log.jsonl", "X", "x", "yz")
-    said = "1 of 4 tool calls repeat a failed call or a loop; with 1 model call for these alone they cost 11 tokens "
-    said += "generated (33 %), 100 read (33 %), 2 seconds of work (25 %)"
+    said = "1 of 4 tool calls repeat a failed call or a loop with equal arguments; with 1 model call for these alone "
+    said += "they cost 11 tokens generated (33 %), 100 read (33 %), 2 seconds of work (25 %)"
     assert f"\n{said}\n" in CliRunner().invoke(cli, ["summary", str(path)]).stdout
     told = json.loads(CliRunner().invoke(cli, ["summary", str(path), "--json"]).stdout)["repeated_cost"]
     assert (told["again"], told["costs"]["tokens"]["total"]) == (1, 11)
@@ -84,7 +84,7 @@ def test_the_page_tells_the_price_of_repeated_calls_at_its_top(tmp_path: Path) -
         (("x", "y"), PRICES, ""),
     ):
         told = questions(credit.read(log(tmp_path / "log.jsonl", *steps)), None, prices)["again"]
-        assert told == (said and f"{said} went into calls that repeat a failed call or a loop")
+        assert told == (said and f"{said} went into calls that repeat a failed call or a loop with equal arguments")
 
 
 def test_where_calls_lack_their_arguments_it_is_a_bound(tmp_path: Path) -> None:

@@ -354,6 +354,24 @@ def test_bad_arguments_are_refused_before_tasks_start(tmp_path: Path) -> None:
             compose(tmp_path / "absent", output=tmp_path / "out", methods=["rloo"], **also)  # type: ignore[arg-type]
 
 
+def test_a_note_on_the_batch_stands_once_and_counts_the_parts_that_have_it(
+    logs: Path, out: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood as often as there were parts."""
+    monkeypatch.setattr(corpus_parts, "connected", lambda: cluster)
+    file = logs / "log.jsonl"
+    traces = [json.loads(line) for line in file.read_text().splitlines()]
+    for number, trace in enumerate(traces):
+        trace["evidence"] = {"policy_version": number % 2 if number >= 4 else 0}
+    file.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    (whole,) = credit.read(logs).problems
+    survey, _ = corpus_parts.survey_of_parts(read_chunks(logs, events=2), iter)
+    chunks = read_chunks(logs, events=2)
+    assert len([*chunks]) == GROUPS
+    for (note,) in (survey.problems, run(logs, out).problems, chunks.problems):
+        assert (note.kind, note.count, note.expected) == ("several-versions", 3, whole.expected)
+
+
 def test_a_survey_of_parts_names_a_channel_that_no_trace_has(
     logs: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,7 +74,8 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
         f"{cause.of_failed} failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, quoted is "
         f"event {cause.event} of trace {cause.trace}."
     )
-    assert f"\nWhat went wrong most\n{said}\n" in printed
+    told, _, where = said.partition(", quoted is ")
+    assert f"\nWhat went wrong most: {told}. See {where}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
     assert plain["causes"][0]["failed"] == cause.failed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphs.errors import NothingReadError
+from graphs.errors import NothingReadError, condensed
 from graphs.logs import read
 from graphs.writers import otlp
 
@@ -67,6 +67,18 @@ def test_one_id_with_two_contents_is_read_from_neither(tmp_path: Path) -> None:
     ]
 
 
+def test_an_id_that_begins_again_in_each_file_is_listed_once(tmp_path: Path) -> None:
+    """Each of its traces was a line of its own, which named another one as the culprit."""
+    for step in range(3):
+        (tmp_path / f"{step}.jsonl").write_text("".join(native(step + i, str(i)) for i in range(4)))
+    (tmp_path / "own.jsonl").write_text(native(1.0, "own"))
+    problems = read(tmp_path).problems
+    assert len({(problem.file, problem.line) for problem in problems}) == len(problems) == 12  # each is looked up
+    listed = condensed(problems)
+    assert [(problem.trace, problem.count) for problem in listed] == [(str(i), 3) for i in range(4)]
+    assert len({problem.expected for problem in listed}) == 1  # so that it is said once
+
+
 def other_outcome(name: str) -> str:
     """The log of a format with another outcome in its first record."""
     first, *others = copy.deepcopy(ALL[name].values)
@@ -114,9 +126,9 @@ def test_a_folder_with_a_run_in_two_formats_says_so(tmp_path: Path) -> None:
     otlp.write(read(tmp_path / "log.jsonl"), tmp_path / "otlp")
     with pytest.raises(NothingReadError, match="Read the files of one format alone") as caught:
         read(tmp_path)
-    told = {Path(problem.file).name: problem.expected for problem in caught.value.problems}
-    assert "spans.jsonl:1 has it as otlp" in told["log.jsonl"]
-    assert "log.jsonl:1 has it as native" in told["spans.jsonl"]
+    told = {Path(problem.file).name: problem for problem in caught.value.problems}
+    assert told["log.jsonl"].value.endswith("spans.jsonl:1") and told["spans.jsonl"].value.endswith("log.jsonl:1")
+    assert all("these are native and otlp" in problem.expected for problem in told.values())
 
 
 def test_nothing_is_left_of_a_log_that_contradicts_itself(tmp_path: Path) -> None:

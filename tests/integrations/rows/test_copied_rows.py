@@ -27,6 +27,70 @@ def joined(*parts: dict[str, Any]) -> dict[str, Any]:
     return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
 
 
+def sampled(traces: int = 12, calls: int = 4, tokens: int = 8) -> dict[str, Any]:
+    """Tasks of four traces, whose calls have sampled tokens with their log-probabilities."""
+    draw, n = np.random.default_rng(3), traces * calls
+    trace = np.repeat(np.arange(traces), calls)
+    return {
+        "group": (trace // 4).tolist(),
+        "trace": trace.tolist(),
+        "agent": np.where(np.arange(n) % 2, "a", "b").tolist(),
+        "reward": np.repeat(draw.choice([0.0, 1.0], traces), calls).tolist(),
+        "token_ids": draw.integers(0, 30_000, (n, tokens)).tolist(),
+        "token_log_probs": (-draw.exponential(1, (n, tokens))).tolist(),
+    }
+
+
+def of_tokens(columns: dict[str, Any], arrays: bool = False) -> dict[str, Any]:
+    """Arguments of `from_columns`; of padded arrays with their mask, or lists a row."""
+    plain, evidence = dict(columns), {}
+    for name in ("token_ids", "token_log_probs"):
+        evidence[name] = plain.pop(name)
+    if arrays:
+        rows = np.arange(len(plain["trace"]))
+        evidence = {name: np.pad(np.array(lists), ((0, 0), (0, 2))) for name, lists in evidence.items()}
+        evidence["token_mask"] = np.arange(10)[None] < 8 + 0 * rows[:, None]
+    return plain | {"evidence": evidence}
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_sampled_tokens_name_copies_that_stand_alone(arrays: bool) -> None:
+    """Logs named them, and columns of the same rows did not."""
+    once = sampled()
+    of_one = {
+        name: [cell for cell, t in zip(cells, once["trace"], strict=True) if t == 5] for name, cells in once.items()
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph, reward, rows = credit.from_columns(**of_tokens(once, arrays))
+        plain = credit.from_columns(**{name: once[name] for name in ("group", "trace", "agent", "reward")})
+        assert credit.rloo(graph, reward).credit.tolist() == credit.rloo(*plain[:2]).credit.tolist()
+        assert rows.evidence.keys() == plain[2].evidence.keys()  # tokens are no evidence of a method
+        other = of_one | {"trace": ["other"] * 4, "token_log_probs": sampled()["token_log_probs"][:4]}
+        credit.from_columns(**of_tokens(joined({**once, "trace": [*map(str, once["trace"])]}, other), arrays))
+    again = joined({**once, "trace": [*map(str, once["trace"])]}, of_one | {"trace": ["again"] * 4})
+    with pytest.warns(UserWarning, match=r"^the batch has 4 rows of 1 trace that equal .* \(row 48 is row 20 again\)"):
+        credit.from_columns(**of_tokens(again, arrays))
+    with pytest.warns(
+        UserWarning, match=r"^the batch has 2 rows that equal .* \(row 48 is row 20 again\), and count tw"
+    ):
+        credit.from_columns(**of_tokens(joined(once, first(of_one, 2)), arrays))
+
+
+def test_tokens_that_do_not_fit_are_refused() -> None:
+    columns = {"group": ["q", "q"], "trace": ["a", "b"], "reward": [1.0, 0.0]}
+    for evidence, words in (
+        ({"token_ids": [["b"], ["a"]]}, "expected a list of numbers for each row, or None"),
+        ({"token_ids": [[1, 2]]}, "has 1 row; column 'trace' has 2"),
+        (
+            {"token_ids": [[1, 2], [3]], "token_log_probs": [[-1.0, -2.0], [-1.0, -1.0]]},
+            r"lists of one length, .*rows 1",
+        ),
+    ):
+        with pytest.raises(credit.tables.columns.ColumnError, match=words):
+            credit.from_columns(**columns, evidence=evidence)
+
+
 def first(columns: dict[str, Any], count: int) -> dict[str, Any]:
     return {name: cells[:count] for name, cells in columns.items()}
 

@@ -172,6 +172,41 @@ def test_kinds_of_tasks_stand_beside_groups_and_replace_those_of_the_log(tmp_pat
     assert [(one.kind, one.field) for one in traces.problems if one.is_failure] == [("bad-type", "task_kind")]
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("column", ["group", "task_id"])
+def test_a_table_of_groups_and_kinds_alone_gives_each_task_its_kind(column: str, form: str, tmp_path: Path) -> None:
+    """It was refused for want of a trace, though what it says is plain."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    runs = [{"trace_id": n, "task_id": g, "events": [event]} for n, g in zip("abcd", "qqrs", strict=True)]
+    (log := tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    rows: list[dict[str, Any]] = [{column: "q", "task_kind": "theft"}, {column: "r", "task_kind": "fraud"}]
+    rows += [{column: "r", "task_kind": "fraud"}, {column: "s", "task_kind": "x"}, {column: "s", "task_kind": "y"}]
+    rows += [{column: "t", "task_kind": "theft"}]
+    table = tmp_path / f"kinds.{form}"
+    if form == "csv":
+        table.write_text("\n".join(",".join(row) for row in ([column, "task_kind"], *(r.values() for r in rows))))
+    elif form == "jsonl":
+        table.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    traces = read(log, groups=table)
+    assert traces.traces["group"].to_pylist() == ["q", "q", "r", "s"]
+    assert traces.traces["task_kind"].to_pylist() == ["theft", "theft", "fraud", None]
+    said = [(one.kind, one.line, one.field, one.value) for one in traces.problems if one.is_failure]
+    first = 2 if form == "csv" else 1
+    assert said == [("ambiguous-row", first + 4, "task_kind", "'y'"), ("unmatched-row", first + 5, column, "'t'")]
+    assert any(one.kind == "near-columns" for one in traces.problems) == (column != "group")
+
+
+def test_a_table_without_traces_is_told_what_may_stand_alone(log: Path, tmp_path: Path) -> None:
+    (table := tmp_path / "kinds.csv").write_text("group,task_kind\n")
+    with pytest.raises(TraceError, match="empty-file"):
+        read(log, groups=table)
+    table.write_text("group,task_kind,level\nk,x,1\n")
+    with pytest.raises(TraceError, match="columns `trace` and `group`, or `group` and `task_kind` alone"):
+        read(log, groups=table)
+
+
 @pytest.mark.parametrize("header", ["trace,task_id,task_kind", "trace,task,task_kind"])
 def test_a_column_of_kinds_is_not_taken_for_the_tasks(log: Path, tmp_path: Path, header: str) -> None:
     (tmp_path / "groups.csv").write_text(f"{header}\na,1,x\nb,2,x\nc,1,y\n")
@@ -357,7 +392,10 @@ def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: P
 @pytest.mark.parametrize(
     ("header", "renamed"),
     [
-        ("id,score", ": rename `score` to `reward`"), ("id,reward", ""), ("trace,points,note", ""),
+        ("id,score", ": rename `id` to `trace` and `score` to `reward`"), ("id,reward", ": rename `id` to `trace`"),
+        ("trace,points,note", ": rename `points` to `reward`"), ("trace,note", ""),
+        ("run_key,resolution", ": rename `run_key` to `trace` and `resolution` to `reward`"),
+        ("run_key,state,review", ": rename `run_key` to `trace` and one of `state`, `review` to `reward`"),
         ("trace,score,passed", ": rename `score` to `reward`"),
         ("run_7,score", ": rename `run_7` to `trace` and `score` to `reward`"),
         ("run,passed,outcome", ": rename `run` to `trace` and `outcome` to `reward`"),

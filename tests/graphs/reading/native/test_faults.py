@@ -77,5 +77,5 @@ def test_two_traces_of_an_id_are_both_refused(tmp_path: Path) -> None:
         ("duplicate-trace", 3, "a"),
         ("duplicate-trace", 1, "a"),
     ]
-    assert f"{file}:1" in traces.problems[0].expected
+    assert f"{file}:1" in traces.problems[0].value
     assert traces.reward[:1].tolist() == [2]

@@ -1,0 +1,152 @@
+"""What logs say in at most five lines: with these a page and `credit summary` begin."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from credit.doctor.verdict_errors import VerdictErrors
+from credit.methods.absent_outcomes import channels_instead
+from credit.reports.leading_causes import LeadingCause
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.outcome_differences import OutcomeDifferences
+from credit.reports.trace_list import has_statuses
+from credit.reports.triage import Triage
+from credit.sides.side_comparison import SideComparison
+from graphs.text import begin_of, counted, printable
+from graphs.traces.batch import Traces
+
+__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+
+MOST = 5
+"""Lines."""
+MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
+AGENT, TEXT = 40, 100
+"""Length of a name, and of a text, of an event to look at first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MainFinding:
+    """One line.
+
+    Attributes:
+      name: the question that it answers, such as "What failed".
+      told: the answer, in sentences.
+      trace, event: to look at; "" without one. A trace alone is one whole.
+    """
+
+    name: str
+    told: str
+    trace: str = ""
+    event: str = ""
+
+
+def main_findings(
+    traces: Traces,
+    *,
+    differing: OutcomeDifferences,
+    of_kinds: str,
+    causes: Sequence[LeadingCause],
+    triaged: Triage,
+    verdicts: Sequence[VerdictErrors],
+    lost: Sequence[str],
+    compared: SideComparison | None,
+) -> list[MainFinding]:
+    """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
+
+    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause.
+
+    Args:
+      traces: what was read.
+      differing: `outcome_differences` of these.
+      of_kinds: `failed_by_kind` of these.
+      causes: `leading_causes` of these.
+      triaged: `triage` of these, with these causes.
+      verdicts: `verdict_errors` of these.
+      lost: what failed traces and repeated calls cost, in sentences.
+      compared: two sides of these; None where none are chosen and the log does not state two systems.
+    """
+    found = [(0, MainFinding("What failed", _failed(traces, differing, triaged, compared, of_kinds)))]
+    if compared is not None and (change := compared.in_short()):
+        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", change)))
+    for place, one in enumerate(causes):
+        told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
+        found.append(((2, 5, 7)[min(place, 2)], MainFinding("What went wrong most", told, one.trace, one.event)))
+    poor = [one for one in verdicts if one.found]
+    if poor:
+        others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
+        found.append((3, MainFinding("What a verdict is worth", f"{poor[0].in_short()}{others}")))
+    if told := " ".join(map(_sentence, filter(None, lost))):
+        found.append((4, MainFinding("What was lost", told)))
+    if look := _look_first(differing, causes, triaged, compared):
+        found.append((6, look))
+    kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
+    return [found[i][1] for i in kept]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
+
+
+def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:
+    """In how many traces of each side something is, where sides were chosen."""
+    if compared is None or not triaged.sides:
+        return ""
+    sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
+    return f" {_sentence(', '.join(f'in {head} {some} of {of} traces' for head, some, of in sides))}"
+
+
+def _failed(
+    traces: Traces, differing: OutcomeDifferences, triaged: Triage, compared: SideComparison | None, of_kinds: str
+) -> str:
+    """How many traces failed, of each side and kind of task; else what went wrong in them."""
+    opening, n = differing.opening()[0], traces.sizes.traces
+    without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
+    if without == n:
+        unknown = "Which traces failed is not known: none has an outcome."
+        unknown += f" {others}." if (others := channels_instead(traces)) else ""
+        return " ".join(filter(None, (_went_wrong(traces, triaged), opening, unknown)))
+    sides = compared.failed() if compared is not None else ""
+    rest = ""
+    if without and not np.isnan(differing.equal):
+        rest = f"{without} of {counted(n, 'trace')} have no outcome. {_went_wrong(traces, triaged)}"
+    return " ".join(filter(None, (opening, sides and f"{sides}.", of_kinds, rest)))
+
+
+def _went_wrong(traces: Traces, triaged: Triage) -> str:
+    """How many errors, retries and loops there are, as far as the log tells."""
+    lost, told = bool(lacking_traces(traces).any()), []
+    for name, noun in (("errors", "error"), ("retries", "retry"), ("loops", "loop")):
+        known = [count for row in triaged.agents if (count := getattr(row, name)) is not None]
+        lacks = not has_statuses(traces).all() if name == "errors" else len(known) < len(triaged.agents)
+        if not known:
+            told += ["errors are not logged"] * (name == "errors")
+        elif sum(known) == 0 and (lost or lacks):
+            told.append(f"no {noun} in the part that was logged")
+        else:
+            least = "at least " * (lost or lacks)
+            told.append(f"{least}{sum(known):,} {noun if sum(known) == 1 else name}")
+    return _sentence(", ".join(told))
+
+
+def _look_first(
+    differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
+) -> MainFinding | None:
+    """How traces end early, and the event to look at first, where it is not that of the first cause."""
+    first = triaged.look_first()
+    if triaged.unsure and differing.example[1]:
+        what, trace = differing.example
+        return MainFinding("Look first", f"{first} {_sentence(what)}".strip(), trace)
+    worst = next(iter(triaged.suspects), None)
+    if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
+        return MainFinding("Look first", first) if first else None
+    text = worst.text.split(" ← ")[0]
+    said = f"{printable(worst.agent, AGENT)}, {worst.why}{f' ({begin_of(text, TEXT)})' if text else ''}."
+    if worst.traces > 1:
+        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), (triaged.failed, triaged.succeeded), strict=True)
+        parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)
+        said += f" It happened in {worst.traces} traces{f': {parts} ones' if worst.failed or worst.succeeded else ''}."
+    said += _by_side(worst.of_sides, triaged, compared)
+    return MainFinding("Look first", f"{first} {said}".strip(), worst.trace, worst.event)
