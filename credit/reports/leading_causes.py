@@ -18,7 +18,7 @@ from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.handoffs import handoffs
+from credit.reports.handoffs import handoffs, without_agent
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures, within_systems
@@ -32,7 +32,7 @@ from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "leading_causes", "left_untold", "told_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
@@ -136,8 +136,8 @@ class _Candidate(NamedTuple):
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     `of_team`: it is who takes part; `of_agent`: whether one agent does. `quotes`: what its event says shows it.
-    `beside`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p in
-    `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
+    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p
+    in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
     """
 
     kind: str
@@ -152,6 +152,7 @@ class _Candidate(NamedTuple):
     of_agent: bool = False
     quotes: bool = True
     beside: np.ndarray | None = None
+    lengths: tuple[np.ndarray, ...] = ()
     test: tuple[float, float, bool] | None = None
     sides: str = ""
 
@@ -322,7 +323,7 @@ def _of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: Ju
         whose = {names[of] for of in agent[one.rows].tolist()}
         yield _Candidate(
             one.words, one.words, whose.pop() if len(whose) == 1 else "", "", one.rows, one.tells,
-            of_team=True, of_agent=one.of_agent, quotes=one.quotes, beside=one.beside,
+            of_team=True, of_agent=one.of_agent, quotes=one.quotes, beside=one.beside, lengths=one.lengths,
         )  # fmt: skip
 
 
@@ -428,7 +429,8 @@ def _beyond_chance(
     parts = len(families) + any(not settled for *_, settled in own.values())
     facts = {i: fact_of(values[i]) for i in vary}
     for asked in families:
-        tests = {i: kinds.test(values[i]) for i in asked}
+        lengths = {i: [length[kinds.rows] for length in every[i].lengths] or [None] for i in asked}
+        tests = {i: max((kinds.test(values[i], of) for of in lengths[i]), key=_least_sure) for i in asked}
         over = {i: kinds.over_tasks(values[i], beside[kinds.rows]) for i in asked
                 if (beside := every[i].beside) is not None}  # fmt: skip
         if not kinds.within:
@@ -444,6 +446,12 @@ def _beyond_chance(
             untold = every[i].is_left_out and math.isnan(tests[i][3])
             odd[i] = p * parts < LEVEL and (near[i] or untold)
     return found, near, odd
+
+
+def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bool, float]:
+    """Orders tests of one cause: one that tells nothing is the least sure."""
+    chance, _, _, p, *_ = test
+    return chance <= 0.5 or math.isnan(p), p
 
 
 def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterator[_Candidate]:
@@ -503,3 +511,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
         for one in causes
     )
     return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+    """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
+
+    Args:
+      causes: what went wrong most.
+      acting: names of agents that fewer failed traces have, beyond chance.
+    """
+    told = {one.words for one in causes}
+    left = [printable(name, NAME) for name in acting if without_agent(name) not in told]
+    why = "a cause above, or how long traces are, may be why"
+    return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []
