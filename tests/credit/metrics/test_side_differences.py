@@ -472,6 +472,10 @@ def test_the_size_of_a_team_is_told_once() -> None:
     assert [row.metric for row in compared.shown()] == ["team_peak", "team_mean", "team_births", "speed_up"]
     assert [row["is_repeated"] for row in compared.as_json()["differences"]] == [False, False, False, True, False]
     assert "team_births, team_deaths" in " ".join(compared.of_rows())
+    metrics = {"useful_agents": numbered(-metrics["team_births"].value)} | metrics  # a straight line, too, and first
+    rows = side_differences(traces, metrics, side)
+    names = [row.metric for row in SideComparison(compared.sides, rows, [], [], task).shown()]
+    assert names == ["useful_agents", "team_peak", "team_mean", "team_births", "speed_up"]
 
 
 def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
