@@ -328,8 +328,7 @@ def _of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: Ju
 
 
 def _of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) -> Iterator[_Candidate]:
-    """Runs in which an agent has the model of which most failed, with its first action; of several models, the first
-    with another one than before."""
+    """Runs in which an agent first acts with the model of which most failed, with that action."""
     n, names = traces.sizes, np.array(traces.agents["name"].to_pylist(), object)
     models, model = event_models(traces)
     known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
@@ -339,18 +338,15 @@ def _of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) ->
         tells[[row for row, name in of_agent.items() if name]] = True
         has[[row for row, name in of_agent.items() if name == one.name]] = True
         rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
-        several, its = one.name not in models, [of for of in dict(failures.agents)[agent] if of.tasks]
-        if several:
-            _, first, of = np.unique(trace[rows], return_index=True, return_inverse=True)
-            rows = rows[model[rows] != model[rows][first][of]]
+        its = [of for of in dict(failures.agents)[agent] if of.tasks]
         rows = rows[np.unique(trace[rows], return_index=True)[1]]
         chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
-        other = next((of.name for of in its if of.name in models and of.name != one.name), "")
+        other = next((of.name for of in its if of.name != one.name), "")
         pair = f"={other},{one.name}" if len({*of_agent.values()} - {""}) > 2 else ""
-        sides = f"model:{agent}{pair}" if other and not several else ""
+        sides = f"model:{agent}{pair}" if other else ""
         words = f"runs in which {printable(agent, NAME)} has {printable(one.name, NAME)}"
         yield _Candidate(
-            f"model of {agent}", words, agent, "", rows, tells, of_team=several, quotes=False,
+            f"model of {agent}", words, agent, "", rows, tells, quotes=False,
             test=(chance, one.p, all(of.p < LEVEL for of in its)),
             sides=sides,
         )  # fmt: skip

@@ -85,7 +85,6 @@ def test_a_model_that_an_agent_has_by_chance_is_no_cause_and_its_line_says_so(tm
     assert named <= 1  # of 12 at 5 / 3 %
 
 
-def test_a_model_to_which_runs_swap_once_they_fail_may_be_no_cause(tmp_path: Path) -> None:
-    (cause,) = of_models(logs(tmp_path, np.random.default_rng(2), 0.0, swaps=True))
-    assert cause.words == "runs in which coder has big + small" and cause.event == "e2" and not cause.sides
-    assert cause.told().endswith(" ones (what went wrong before may be why)")
+def test_a_model_to_which_runs_swap_once_they_fail_is_no_cause(tmp_path: Path) -> None:
+    """An agent's model is the one with which it first acts."""
+    assert of_models(logs(tmp_path, np.random.default_rng(2), 0.0, swaps=True)) == []
