@@ -133,6 +133,7 @@ def test_more_cached_tokens_than_input_stand_beside_it_in_each_form(
     ("name", "key", "stated"),
     [
         ("braintrust", '"prompt_tokens"', '"prompt_cache_creation_tokens": 1, "prompt_tokens"'),
+        ("braintrust", '"prompt_cache_write_tokens": 0', '"prompt_cache_write_tokens": 1'),  # of OpenAI's details
         ("cline", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
         ("copilot_cli", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
         ("opencode", '"write": 0', '"write": 1'),
