@@ -64,9 +64,9 @@ class ModelFailures:
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
         another. Where a trace failed beside others of its task, by the cut of the task.
-      agents: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts: its
-        name and `models`, the largest difference first.
-      used: with which of these each acts, by its name and the row of the trace.
+      agents: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first acts:
+        its name and `models`, the largest difference first.
+      used: with which of these each first acts, by its name and the row of the trace.
       within: whether traces of one task are compared; tasks are else.
       in_system: whether traces are of several systems, so that models are compared within each.
       failed: how these sentences begin.
@@ -186,8 +186,7 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
         _corrected([names], [_by_model(names, failed, task, of, within)])[0]
         for names, of in zip(stated, (system, one_system), strict=True)
     )
-    used = {agent: {row: " + ".join(sorted(filter(None, of))) for row, of in its.items()}
-            for agent, its in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]}  # fmt: skip
+    used = dict(sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST])
     found = []
     for its in used.values():
         took = np.isin(every, [*its])

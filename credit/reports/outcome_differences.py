@@ -394,6 +394,12 @@ class OutcomeDifferences:
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
+    def lacking_agents(self) -> list[str]:
+        """Agents that fewer failed traces have, beyond chance."""
+        names = [row.what.removeprefix(f"{WITH} ") for row in self.rows if row.stands_out and row.chance < 0.5
+                 and row.what.startswith(f"{WITH} ")]  # fmt: skip
+        return [name for name in names if not name.startswith("an error of ")]
+
     def looked_at(self) -> int:
         """How many numbers were looked at, those that say the same of all traces once."""
         return sum(not row.same_as for row in self.rows)

@@ -149,8 +149,9 @@ class SideComparison:
 
     def _repeats(self, row: SideDifference) -> bool:
         """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
-        numbers = [(one.first, one.second) for one in self.rows if one.metric == row.same_as and row.p is not None]
-        return row.is_other and numbers == [(row.first, row.second)]
+        before = itertools.takewhile(lambda one: one is not row, self.rows)
+        numbers = [(one.first, one.second) for one in before if row.same_as in (one.metric, one.same_as)]
+        return row.is_other and row.p is not None and row.same_as != "" and (row.first, row.second) in numbers
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -275,9 +276,9 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{f'{row.ways}: too few to tell' if row.few and row.ways else row.in_short()}"
+            f"{': '.join(filter(None, [row.ways, 'too few to tell'])) if why.startswith('too few') else why}"
             for row in self.kinds
-            if row.metric == self.judged
+            if row.metric == self.judged and (why := row.in_short())
         ]
         return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
 
@@ -292,7 +293,7 @@ class SideComparison:
                 continue
             each = [
                 f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
-                f"{f' (×{short(row.ratio.value)})' if row.ratio else f' ({row.ways})' if row.ways else ''}"
+                f" ({f'×{short(row.ratio.value)}' if row.ratio else row.ways or row.in_short()})"
                 f"{'*' * row.worth_telling}"
                 for row in rows
             ]

@@ -120,7 +120,7 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import leading_causes, told_causes
+    from credit.reports.leading_causes import leading_causes, left_untold, told_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
@@ -209,6 +209,7 @@ def summary(
         print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
+        worst += left_untold(causes, differences.lacking_agents())
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
@@ -295,7 +296,7 @@ def _print_differences(console: Console, found: OutcomeDifferences, example: lis
         return
     bad, good = found.kinds
     console.print(words(f"{bad.capitalize()} against {good}", "bold"))
-    for line in lines:
+    for line in (" ".join([*found.counts()[-1:], lines[0]]), *lines[1:]):
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]

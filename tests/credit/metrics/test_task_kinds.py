@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.special import expit, roots_hermitenorm
 
@@ -53,6 +55,7 @@ def compared(traces: Traces) -> SideComparison:
 
 BETTER, WORSE = ([0.0, 0.0], [1.0, 1.0]), ([1.0, 1.0], [0.0, 0.0])
 MIXED = {"auto": [BETTER] * 10 + [([0.0], [0.0])], "theft": [WORSE] * 10, "water": [BETTER] * 3}
+ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 
 
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
@@ -72,6 +75,26 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
     assert [row["metric"] for row in told["differences"]].count("success") == 1
+
+
+def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
+    found = compared(traces_of(ALIKE))
+    assert found.by_kind().endswith("; water 1 to 1 in 3 tasks, the same")
+    assert [row.without for row in found.kinds if row.metric == "success"] == ["no spread", "no task differs"]
+
+
+def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
+    """`12 tasks, too few tasks to tell` stood there, and a cost was a bare number."""
+    traces = traces_of({"auto": [BETTER] * 12, "water": [BETTER] * 6})
+    _, sides = Sides.joined("system", traces)
+    assert sides is not None
+    own = [f"{task}-{side}" for task, side in zip(traces.traces["task"].to_pylist(), sides.side, strict=True)]
+    place = traces.traces.column_names.index("task")
+    apart = dataclasses.replace(traces, traces=traces.traces.set_column(place, "task", pa.array(own)))
+    cost = numbered(np.exp(np.random.default_rng(0).normal(size=traces.sizes.traces)) * np.where(sides.side == 1, 9, 1))
+    found = compare_sides(apart, sides, trace_metrics(apart) | {"tokens": cost})
+    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few to tell")
+    assert re.search(r", water [.\d]+ to [.\d]+ \(too few tasks to tell\);", found.costs_by_kind())
 
 
 def with_costs_of(times: dict[str, float], tasks: int = 10) -> SideComparison:
@@ -221,3 +244,9 @@ def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(wor
         known_to = 2 * (0.05 * 0.95 / len(rights)) ** 0.5
         most = 1 if of.endswith("none") else 0.97 + known_to  # exact tests of so few outcomes reject in less than 5 %
         assert 0.93 - known_to <= np.mean(rights) <= most, (of, len(rights), np.mean(rights))
+
+
+def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> None:
+    """`undecided after correction (+0.02 to +0.4)` read as a change that is there and is not."""
+    row = dataclasses.replace(compared(traces_of(MIXED)).kinds[0], p=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
+    assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"
