@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
+from credit.methods.absent_outcomes import channels_instead
 from credit.reports.leading_causes import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
@@ -106,6 +107,7 @@ def _failed(
     without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
     if without == n:
         unknown = "Which traces failed is not known: none has an outcome."
+        unknown += f" {others}." if (others := channels_instead(traces)) else ""
         return " ".join(filter(None, (_went_wrong(traces, triaged), opening, unknown)))
     sides = compared.failed() if compared is not None else ""
     rest = ""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from credit.integrations.missing_trainers import say_extras
+
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
     from credit.integrations.rows.row_metrics import MissingColumnWarning
@@ -27,6 +29,8 @@ _HOME = {
     "TrainerCredit": "credit.integrations.trainer_credit",
     "Watch": "credit.integrations.watch",
 }
+
+say_extras(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
+from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -198,7 +199,8 @@ def _hints(findings: Findings, result: dict[str, Any], *, told: bool) -> list[st
         hints = credit_hints(findings.traces, hints, told=told)
         hints += ["`credit score reliability` compares two halves of the logs: how far credit can be trusted."] * told
     elif not result["corpus"]["with_outcome"]:
-        hints = [*hints, "`credit label` gives traces outcomes."]
+        others = channels_instead(findings.traces)
+        hints = [*hints, f"{others}." if others else "`credit label` gives traces outcomes."]
     asked = result["questions"]
     priced = asked["priced"] or asked["total"]["logged_money"]["total"] or "money" in asked["stated"]
     return hints if priced else [*hints, "`--prices FILE`, prices of models and tools, adds money."]

@@ -96,10 +96,11 @@ def _parents(
     codes = np.full(len(present), -1)
     if present.any():
         words, distinct = factorise("parent", array.filter(pa.array(present)))
-        if distinct.type != names.type:
-            problem = f"names agents by {distinct.type}, column 'agent' by {names.type}; expected one type"
+        if pa.types.is_integer(distinct.type) != pa.types.is_integer(names.type):
+            problem = f"names agents by {distinct.type}, column 'agent' by {names.type}; expected one kind"
             raise ColumnError("parent", np.flatnonzero(present), problem)
-        known = pc.index_in(distinct, value_set=names).fill_null(-2).to_numpy(zero_copy_only=False)
+        texts, of_agents = (ids.cast(pa.large_string()) for ids in (distinct, names))
+        known = pc.index_in(texts, value_set=of_agents).fill_null(-2).to_numpy(zero_copy_only=False)
         codes[present] = known[words]
     spawner = by_agent.constant("parent", codes[by_agent.order], "an agent has one parent within a trace")
     width = len(names)

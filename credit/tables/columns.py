@@ -35,7 +35,7 @@ from credit.tables.column_values import (
     truths,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order
+from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order, untold_order
 from credit.tables.row_segments import Segments
 from credit.tables.row_tokens import SAMPLED, tokens_of_rows
 from graphs.argument_kinds import checked_kinds
@@ -133,8 +133,9 @@ def from_columns(
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
         rows stand twice, by numbers or sampled tokens that hardly come twice, or end the batch as copies, where columns
         tell rows of one agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without
-        turns; or `event_reward` is the outcome again; or a row stands behind a later turn, or has a null
-        `event_reward`; or no trace has an outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
+        turns; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose
+        turns are no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in
+        case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -163,6 +164,8 @@ def from_columns(
     graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
+    elif turn is not None and order is None and (words := untold_order(rows, turn, of_agents=False)):
+        warnings.warn(f"methods may read {words}", stacklevel=3)
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)

@@ -73,6 +73,15 @@ def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None,
     return (True if known else None), ""
 
 
+def _numbers_of_turns(rows: Rows, turn: Any) -> np.ndarray | None:
+    """The number of the turn of each entered event; None without turns, or where their labels have no order."""
+    if turn is None:
+        return None
+    codes, names = factorise("turn", turn)
+    places = _places_of_turns(names)
+    return None if places is None else places[codes[rows.names.rows]]
+
+
 def _places_of_turns(names: pa.Array) -> np.ndarray | None:
     """The places of labels of turns, None where these have no order."""
     if pa.types.is_integer(names.type):
@@ -189,17 +198,15 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     if (context := _contexts(rows)) is not None and untold.any():
         lacks = context < 0
         untold &= np.isin(np.arange(len(untold)), trace[lacks])
-    if turn is not None and untold.any():
-        codes, names = factorise("turn", turn)
-        places = _places_of_turns(names)
-        if places is not None:
-            at = places[codes[rows.names.rows]]
-            untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
+    if untold.any() and (at := _numbers_of_turns(rows, turn)) is not None:
+        untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
     return bool(untold.any())
 
 
 def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
     """What follows "reads" where rows without `order=` tell no order, as in tables; "" where they do.
+
+    Turns tell one where they are numbers, or end in one, as for `order_of_turns`.
 
     Args:
       rows: of the batch.
@@ -208,17 +215,12 @@ def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
     """
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
-    said = "the order of rows, and those of a trace are scattered over the batch: pass order= or turn="
-    if turn is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
-        return said
+    at = _numbers_of_turns(rows, turn)
+    if at is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
+        return "the order of rows, and those of a trace are scattered over the batch: pass order=, or numbers as turn="
     if not of_agents:
         return ""
-    at = np.full(entered, np.nan)
-    if turn is not None:
-        codes, names = factorise("turn", turn)
-        places = _places_of_turns(names)
-        at = at if places is None else places[codes[rows.names.rows]]
-    later = untold_agents(trace, agent, at)
+    later = untold_agents(trace, agent, np.full(entered, np.nan) if at is None else at)
     if (context := _contexts(rows)) is not None:
         later = later[(context[later] < 0) | (context[later] != context[later - 1])]
     said = "the order of agents, and rows stand by agent: no turn that rises along the trace tells it; pass order="

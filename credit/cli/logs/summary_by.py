@@ -111,6 +111,7 @@ def summary(
 
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
@@ -126,7 +127,6 @@ def summary(
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.sides.changed_teams import teams_by_system
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.verdict_changes import verdicts_by_system
 
@@ -171,11 +171,12 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
+    systems = verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
+    teams = "" if compared is None else compared.by_team()
     by_side = (compared.sides.side, compared.sides.heads) if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
@@ -233,7 +234,7 @@ def summary(
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
-        hints += [TO_LABEL] if unscored else []
+        hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 

@@ -29,6 +29,8 @@ LEGEND = (
     "reward's variance that the claims explain. alignment: cosine with the advantages of another method."
 )
 
+WAITS = "Steps are printed as they arrive. Ctrl-C ends; --once reads once."
+
 
 @click.command(
     cls=Command,
@@ -106,6 +108,8 @@ def watch(
             path, once, interval, lambda step: _numbers(step, method, asked, reading, failures), reading, failures
         )
     sinks = _sinks(output, tensorboard, wandb)
+    if not once:
+        stderr().print(WAITS)
     if not as_json:
         stderr().print(LEGEND, soft_wrap=True)
     try:

@@ -48,11 +48,15 @@ def notes_of_order(
     lines = np.array([line for trace in traces for line in trace.lines])
     scattered = untold and are_scattered(of_trace[np.argsort(lines, kind="stable")])
     turns = {id(trace): numbers_of_turns(trace.turns) or [math.nan] * len(trace.ids) for trace in untold}
+    unnumbered = {place for place, numbers in turns.items() if math.isnan(numbers[0])}
     if scattered:  # turns of one agent tell its order, or fall, which is said above
         behind = [
             (trace, 0)
             for trace in untold
-            if len(trace.instances) > 1 and _lacks_time(trace) and not _rises(turns[id(trace)]) and trace.turns
+            if len(trace.instances) > 1
+            and _lacks_time(trace)
+            and not _rises(turns[id(trace)])
+            and id(trace) not in unnumbered
         ]
     else:
         behind = [*_by_agent(untold, turns), *_put_beside(moved, turns)]
@@ -65,9 +69,11 @@ def notes_of_order(
         expected = f"a time, or turns numbered along the trace{named}, of a pipeline too: "
         expected += "who of several agents acted first is not told"
         yield _of_traces("turns-by-agent", trace, *place, expected, len(behind))
-    untold = [trace for trace in untold if not trace.turns and _lacks_time(trace)]
+    untold = [trace for trace in untold if id(trace) in unnumbered and _lacks_time(trace)]
     if scattered and untold:
-        expected = f"a trace's rows together in their order, a time, or a turn{named}: the order of the file is taken"
+        expected = (
+            f"a trace's rows together in their order, a time, or numbered turns{named}: the order of the file is taken"
+        )
         place = untold[0].lines[0], column_of["trace"], excerpt(untold[0].trace_id)
         yield _of_traces("scattered-rows", untold[0], *place, expected, len(untold))
 

@@ -120,6 +120,7 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
         ("xa0 xb0 xa1 xb1 ya0 yb0 ya1 yb1 zb0", False, ""),
         ("xa0 ya0 zb0 xb0 yb0 xa1 ya1 xb1", False, ""),  # round by round
         ("xa0 ya0 xb0 yb0 xa1 zb0 yb1 zb1 ya1", False, "in 3 traces rows are scattered over the file"),
+        ("xap yap xbq ybq xaq zap ybq zbp yaq", True, "in 3 traces rows are scattered over the file"),
     ],
 )
 def test_rows_sorted_by_agent_or_shuffled_tell_no_order(rows: str, has_turn: bool, said: str, tmp_path: Path) -> None:

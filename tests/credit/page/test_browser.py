@@ -942,7 +942,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         assert fold.locator("p", has_text="But success is of 11 of 12").is_visible()
         fold.locator("summary").click()
         assert not fold.locator("p", has_text="But success is of 11 of 12").is_visible()
-        assert "would be seen: changes from this on have a * in 4 of 5 cases" in page.locator("#sides").inner_text()
+        assert "would be seen: a change as large as this has a * in 4 of 5 cases" in page.locator("#sides").inner_text()
         assert any(
             text.startswith("What it cost: money 3,012 (2,400 by reviewer) at the given prices") for text in told
         )

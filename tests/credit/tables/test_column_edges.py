@@ -19,6 +19,8 @@ from .eight_rows import AGENT, TRACE, example
 
 PARENT = [None, None, "S", "S", None, None, "S", None]
 
+TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())]
+
 
 @pytest.mark.slow
 def test_parents_are_agents_of_the_same_trace() -> None:
@@ -45,6 +47,14 @@ def test_parents_are_agents_of_the_same_trace() -> None:
 def test_parents_in_any_container(container: Any) -> None:
     expected = example(parent=PARENT)[0].agent_parent
     assert np.array_equal(example(parent=container(PARENT))[0].agent_parent, expected)
+
+
+@pytest.mark.parametrize("of_agent", TEXTS)
+@pytest.mark.parametrize("of_parent", TEXTS)
+def test_parents_are_named_by_texts_of_any_layout(of_agent: Any, of_parent: Any) -> None:
+    agent, parent = pa.array(AGENT, of_agent), pa.array(PARENT, of_parent)
+    expected = example(parent=PARENT)[0].agent_parent
+    assert np.array_equal(example(agent=agent, parent=parent)[0].agent_parent, expected)
 
 
 def test_parents_may_be_integers_with_holes() -> None:

@@ -128,6 +128,20 @@ def test_a_step_that_cannot_be_read_is_named_and_the_others_follow(rollouts: Pat
     assert missing.exit_code == 3 and "step_2.jsonl: method 'c3' needs evidence" in missing.stderr
 
 
+def test_the_first_line_says_how_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 0}\n')
+
+    def ended(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", ended)
+    assert run("watch", path, "--json").stderr.splitlines()[0] == (
+        "Steps are printed as they arrive. Ctrl-C ends; --once reads once."
+    )
+    assert run("watch", path, "--json", "--once").stderr == ""
+
+
 def test_what_is_refused(rollouts: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert run("watch", tmp_path / "empty", "--once").exit_code == 2

@@ -133,6 +133,7 @@ def traces(names: str, agents: str) -> str:
         ("xa xb xa ya ya yb", [0, 0, 1, 0, 1, 0], ""),
         ("xa xa xb ya ya yb", [0, 1, 2, 0, 1, 2], ""),
         ("xa ya xb yb xa za yb zb ya", None, "reads the order of rows, and those of a trace are scattered"),
+        ("xa ya xb yb xa za yb zb ya", [*"pppprpqpr"], "reads the order of rows, and those of a trace are scattered"),
         ("xa ya za xb yb zb xa ya", None, ""),
         (
             traces("xcdefghi", "aabb"),
@@ -143,7 +144,7 @@ def traces(names: str, agents: str) -> str:
         (traces("xcdefgh", "aabb"), None, ""),
     ],
 )
-def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[int] | None, said: str) -> None:
+def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[Any] | None, said: str) -> None:
     """A batch sorted by agent, or shuffled, was off in most rows, and no method warned."""
     trace, agent = zip(*map(tuple, rows.split()), strict=True)
     paid = np.arange(len(trace)) / 7.0
@@ -161,6 +162,16 @@ def test_rows_that_tell_no_order_are_warned_of(rows: str, turn: list[int] | None
             ]
             assert any(said and said in str(one.message) for one in found) == expected
             assert not expected or "credit/condition/unbiased" not in metrics or name == "gigpo"
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_columns_with_scattered_turns_without_numbers_are_warned_of(stated: bool) -> None:
+    """Labels such as plan, try-1 and final tell no order, and shuffled rows had wrong advantages without a word."""
+    trace, turn = [0, 1, 0, 1, 2, 0, 2, 1], ["plan", "plan", "try-1", "try-1", "plan", "final", "try-1", "final"]
+    order = np.arange(8) if stated else None
+    said = r"methods may read the order of rows, and those of a trace are scattered over the batch: pass order="
+    with contextlib.nullcontext() if stated else pytest.warns(UserWarning, match=said):
+        credit.from_columns(group=["q"] * 8, trace=trace, turn=turn, reward=[float(t) for t in trace], order=order)
 
 
 @pytest.mark.parametrize("call", [RowAdvantages("discounted_return"), credit.from_columns])
