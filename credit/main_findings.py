@@ -73,7 +73,8 @@ def main_findings(
         found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", change)))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
-        found.append(((2, 5, 7)[min(place, 2)], MainFinding("What went wrong most", told, one.trace, one.event)))
+        name = "What else went wrong" if place else "What went wrong most"
+        found.append(((2, 5, 7)[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
     if poor:
         others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)

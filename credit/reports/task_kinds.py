@@ -50,7 +50,8 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
 def failed_by_kind(
     traces: Traces, judged: JudgedTraces, side: np.ndarray | None = None, heads: Sequence[str] = ()
 ) -> str:
-    """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds.
+    """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds,
+    and where each task has its own cut, of which about half are below.
 
     Args:
       traces: what was read.
@@ -58,6 +59,8 @@ def failed_by_kind(
       side: of each trace, a place in `heads`, or none of them: int [traces].
       heads: names of sides, whose parts are told, too.
     """
+    if judged.of_task:
+        return ""
     (names, kind), found = task_kinds(traces), []
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
         rows = judged.rows[kind[judged.rows] == i]

@@ -222,21 +222,23 @@ class SideComparison:
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
         if judged is not None and not told:
-            word = ("better" if judged.rises else "worse") if judged.worth_telling else "not surely better or worse"
-            why = "" if judged.worth_telling else f", {judged.in_short()}"
-            told = [f"{word} than {first} ({judged.metric} {first_to_second(judged.first, judged.second)}{why})"]
-        said = [f"{second} is {' and '.join(told)}"] if told else []
+            numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
+            if judged.worth_telling:
+                told = [f"{'better' if judged.rises else 'worse'} than {first} ({numbers})"]
+            else:
+                told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        said = f"{second} is {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
-        if cost is not None and cost.worth_telling:
-            name = "money" if cost.metric == "money" else _name(cost.metric)
-            change = f"{name} {first_to_second(cost.first, cost.second)}"
-            if cost.ratio is not None:
-                times = f"{short(cost.ratio.value)} times the {name}"
-                change = f"{times} {'in the typical task' if cost.paired else 'by geometric means over tasks'}"
-            said += [f"at {change}" if said else f"{second} takes {change}"]
-        elif cost is not None and told:
-            said = [f"{said[0]}; {_name(cost.metric)}: {cost.why()}"]
-        return f"{', '.join(said)}." if said else ""
+        if cost is not None and cost.worth_telling and cost.ratio is not None:
+            times = f"{short(cost.ratio.value)} times the {_name(cost.metric)}"
+            times += " in the typical task" if cost.paired else " by geometric means over tasks"
+            said = f"{said}, at {times}" if said else f"{second} takes {times}"
+        elif cost is not None:
+            change = f": {cost.why()}"
+            if cost.worth_telling:
+                change = f" {'rises' if cost.rises else 'falls'} from {short(cost.first)} to {short(cost.second)}"
+            said += f"{'; ' * bool(said)}{_name(cost.metric)}{change}"
+        return f"{said}." if said else ""
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
