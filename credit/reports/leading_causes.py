@@ -136,8 +136,8 @@ class _Candidate(NamedTuple):
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     `of_team`: it is who takes part; `of_agent`: whether one agent does. `quotes`: what its event says shows it.
-    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p in
-    `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
+    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p
+    in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
     """
 
     kind: str
