@@ -37,9 +37,9 @@ class Handoff(NamedTuple):
       tells: of which traces the log tells whether they are among these: bool [traces].
       quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
       of_agent: whether that is one agent, which acts or does not.
-      beside: of each trace, which runs of other tasks it is like but for an agent that was left out: int [traces]. They
-        have the same system and model, and the same agents of those that act in its place. None of other kinds of runs,
-        and of an agent that most runs of the log lack: who is called where a task is hard does no harm.
+      beside: of each trace, which runs of other tasks it is like but for an agent that most runs have and these lack,
+        or these alone have: int [traces]. They have the same system and model, and the same agents of those that act in
+        its place. None of other kinds of runs.
       lengths: of each trace, how many actions all have, and others: an agent may be missing as failed runs are shorter.
         It is to be tested beside each. Empty where these have no more or fewer.
     """
@@ -110,19 +110,20 @@ def handoffs(
     longer = {i: any_longer and differs(count - own[i]) for i in looked}
     formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
     version = _coded(np.stack([models_and_systems(traces), formats]))
+    usual = 2 * (acts & tells).sum(axis=1) >= tells.sum(axis=1)
     for i in looked:
         having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
         by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
         words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
         tell = tells[i] & (having | whole | (not longer[i]))
-        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell)
+        beside = None if longer[i] or usual[i] else _alike(acts, acts[i], tell, version)
+        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell, beside=beside)
     for i in looked:
         of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
         tell = tells[i] & (acts[i] | whole) & of_version
-        without, words = tell & ~acts[i], without_agent(names[i])
-        beside = None if longer[i] else _in_its_place(acts, without, tell & acts[i], version)
+        beside = None if longer[i] or not usual[i] else _alike(acts, acts[i], tell, version)
         lengths = (count, count - own[i]) if longer[i] else ()
-        yield Handoff(words, last[without], tell, False, beside=beside, lengths=lengths)
+        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, beside=beside, lengths=lengths)
     acting = acts & (early | (not any_longer))
     unlike, fewest, others = _unlike(traces, formats, acting, whole, task)
     rows = last.copy()
@@ -149,10 +150,11 @@ def without_agent(name: str) -> str:
     return f"runs in which {printable(name, NAME)} does not act"
 
 
-def _in_its_place(acts: np.ndarray, without: np.ndarray, having: np.ndarray, version: np.ndarray) -> np.ndarray | None:
+def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.ndarray) -> np.ndarray | None:
     """`Handoff.beside`: agents that surely act in more of the runs without an agent are in its place."""
+    without, having = tells & ~has, tells & has
     none, some = int(without.sum()), int(having.sum())
-    if not none or some < none:
+    if not none or not some:
         return None
     instead = [of for of in acts if surely_above((of & without).sum(), none, (of & having).sum(), some) > 0]
     return _coded(np.vstack([version, *instead]))

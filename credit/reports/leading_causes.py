@@ -156,6 +156,11 @@ class _Candidate(NamedTuple):
     test: tuple[float, float, bool] | None = None
     sides: str = ""
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is an agent that most runs have."""
+        return self.beside is not None and not self.quotes
+
 
 def leading_causes(
     traces: Traces,
@@ -176,9 +181,9 @@ def leading_causes(
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks. That an agent is
-    left out is one, too, where that is beyond chance over all tasks, and within tasks nothing or nearly so tells. So is
-    a model of an agent, beyond chance within tasks and systems (`model_failures`).
+    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
+    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a model of an
+    agent, beyond chance within tasks and systems (`model_failures`).
 
     Args:
       traces: what was read.
@@ -201,10 +206,9 @@ def leading_causes(
     every = list(_candidates(traces, calls, with_empty=judged.both))  # which alone are no sign of anything
     wide = judged_traces(traces, success_at, whole_tasks=True)  # groups are of one model of each agent
     of_models = None if kinds is None else within_systems(traces, compared_kinds(traces, wide))
-    if (
-        kinds is not None and of_models is not None
-    ):  # between tasks who takes part differs because these do, unless an agent is left out
-        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.beside is not None]
+    if kinds is not None and of_models is not None:
+        # Between tasks who takes part differs because these do, unless an agent is left out.
+        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
         every += _of_models(traces, model_failures(traces, judged), of_models)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
@@ -225,7 +229,7 @@ def leading_causes(
     sure, close = [0.0] * len(every), [False] * len(every)
     values = [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)]
     if kinds is not None:
-        sure, near, left_out = _beyond_chance(kinds, values, every)
+        sure, near, odd = _beyond_chance(kinds, values, every)
         size: list[tuple[float, ...]] = [
             (1, chance)
             if chance
@@ -235,7 +239,7 @@ def leading_causes(
             for chance, some, of_all, value in zip(sure, has, of, values, strict=True)
         ]
         close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
-        for i in _told_by_others(every, having, sure, left_out, trace):
+        for i in _told_by_others(every, having, sure, odd, trace):
             size[i] = ()
         size = [row if one.test is None or chance else () for row, one, chance in zip(size, every, sure, strict=True)]
         if any(sure):  # what may well be chance is told where nothing is beyond it
@@ -353,10 +357,10 @@ def _of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) ->
 
 
 def _told_by_others(
-    every: list[_Candidate], having: list[np.ndarray], sure: list[float], left_out: list[bool], trace: np.ndarray
+    every: list[_Candidate], having: list[np.ndarray], sure: list[float], odd: list[bool], trace: np.ndarray
 ) -> Iterator[int]:
-    """Of who takes part, what is neither sure nor `left_out`, and what a sure cause before it tells: most runs with
-    that have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    """Of who takes part, what is neither sure nor `odd`, and what a sure cause before it tells: most runs with that
+    have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
     first = np.full((len(every), len(trace) + 1), len(trace))
     for at, one in zip(first, every, strict=True):
         np.minimum.at(at, trace[one.rows], one.rows)
@@ -372,7 +376,7 @@ def _told_by_others(
                 and 2 * (having[i] & ~some).sum() < (~some).sum()
                 for some, at in before
             )
-            if not (sure[i] or left_out[i]) or any(told):
+            if not (sure[i] or odd[i]) or any(told):
                 yield i
             elif sure[i]:
                 before.append((having[i], first[i]))
@@ -405,17 +409,17 @@ def _beyond_chance(
     kinds: ComparedKinds, values: list[np.ndarray], every: list[_Candidate]
 ) -> tuple[list[float], list[bool], list[bool]]:
     """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; whether that
-    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether, beyond chance, more failed traces of
-    any task lack an agent (`ComparedKinds.over_tasks`), unless within tasks the p is `CLOSE` or more.
+    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether over all tasks more failed traces have
+    an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows.
 
     Agents are a family of tests, as in `outcome_differences`, and their models are another. Each family has its part of
     the level, and that of models falls to the others where all of these are told apart: an agent that is left out
     seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one family.
-    Of 1680 logs of 7 plans in which an agent is left out by chance, or by what the version or the task is, or replaced,
-    1 % had who takes part as a cause. Where hard tasks alone do both, 20 % had, of runs of one task each.
+    Of 2905 logs in which an agent is left out by chance, or since the version or the task is such, or replaced, 1 % had
+    who takes part as a cause. Where it is left out in hard tasks, 7 % had, and 28 % with one run of each task.
     """
     known = [value[np.isfinite(value)] for value in values]
-    found, near, left_out = [0.0] * len(values), [False] * len(values), [False] * len(values)
+    found, near, odd = [0.0] * len(values), [False] * len(values), [False] * len(values)
     vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     own = {i: test for i in vary if (test := every[i].test) is not None}
     for i, (chance, p, _) in own.items():
@@ -439,8 +443,9 @@ def _beyond_chance(
             near[i] = chance > 0.5 and alone < CLOSE
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
-            left_out[i] = p * parts < LEVEL and (near[i] or math.isnan(tests[i][3]))
-    return found, near, left_out
+            untold = every[i].is_left_out and math.isnan(tests[i][3])
+            odd[i] = p * parts < LEVEL and (near[i] or untold)
+    return found, near, odd
 
 
 def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bool, float]:

@@ -296,7 +296,7 @@ def _print_differences(console: Console, found: OutcomeDifferences, example: lis
         return
     bad, good = found.kinds
     console.print(words(f"{bad.capitalize()} against {good}", "bold"))
-    for line in lines:
+    for line in (" ".join([*found.counts()[-1:], lines[0]]), *lines[1:]):
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]

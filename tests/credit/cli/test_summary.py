@@ -362,7 +362,8 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
     printed = run("summary", log).stdout
     assert printed.startswith("In short\nWhat failed: 12 of 24 traces with an outcome failed.\n")
-    assert "\nFailed against succeeded\nCompared between 24 tasks, one number each" in printed
+    counts = "12 traces failed (outcome below 1), 12 succeeded."
+    assert f"\nFailed against succeeded\n{counts} Compared between 24 tasks, one number each" in printed
     assert f"–: fewer than 8 tasks differ, or {LEAST_OF_BOTH} are there, or all alike" in printed
     once = sum(row["same_as"] == "" for row in found["rows"])
     assert f"* beyond chance: p < 0.05, corrected for the {once} numbers looked at" in printed

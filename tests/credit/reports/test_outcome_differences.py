@@ -291,13 +291,17 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
 
 
-def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> None:
-    """The traces' own model, the lead's, was one, and all that failed did so with another coder."""
+@pytest.mark.parametrize("fallback", [False, True])
+def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path, fallback: bool) -> None:
+    """The traces' own model, the lead's, was one, and all that failed did so with another coder. One that answered in
+    its place once, at a limit of rates, made a third setup of both, `small + spare`."""
     lines = []
     for i in range(40):
         of = {"lead": "big", "coder": ("big", "small")[i % 2], "critic": ("big", "small")[i // 2 % 2]}
         events = [{"id": name, "type": "message", "agent": name, "model": model} for name, model in of.items()]
         events += [{"id": "x", "type": "message", "agent": "lead"}] * (i % 2)
+        spare = {"id": "y", "type": "message", "agent": "coder", "model": "spare"}
+        events += [spare] * (fallback and i % 3 == 0)
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [], "model": "big",
                       "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

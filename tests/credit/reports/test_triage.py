@@ -344,4 +344,6 @@ def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [], "rewards": rewards})
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     printed = CliRunner().invoke(cli, ["summary", str(log)]).output
-    assert f"A failed trace in which worker has small:\nrun: credit show {log} --trace t3\n" in printed
+    (named,) = [line for line in printed.splitlines() if "Runs in which worker has small" in line]
+    assert named.endswith(" See event worker of trace t3.")
+    assert f"run: credit show {log} --trace t3 --around worker\n" in printed
