@@ -36,6 +36,8 @@ __all__ = ["LeadingCause", "leading_causes", "left_untold", "told_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
+LATER = " that did not succeed later"
+"""What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
 CLOSE = 2 * LEVEL
 """The p below which a cause that is not beyond chance is undecided."""
 NAME, SAID = 40, 100
@@ -47,8 +49,8 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its empty
-        results, its loops of other calls, its cut answers, how runs end, who takes part, or the model of an agent.
+      words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
+        its empty results, its loops of other calls, its cut answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -470,7 +472,7 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
-        ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
+        ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
@@ -488,7 +490,10 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
             if len(by) > 1:
                 whose.append((f"by any of {len(by)} agents", "", np.sort(np.concatenate([*by.values()]))))
             for by_whom, name, its in whose:
-                yield _Candidate(what, f"{what} {by_whom}{end}", name, tool, its, tells, passed)
+                words = f"{what} {by_whom}{end}"
+                if end == LATER and np.isin(its, calls.last_of_tool).all():
+                    words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
+                yield _Candidate(what, words, name, tool, its, tells, passed)
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
                     yield _Candidate(

@@ -38,7 +38,7 @@ __all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_diff
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
-UNMENDED = "failed calls that never succeeded"
+UNMENDED = "failed calls that did not succeed later"
 """A run that gets by its errors has as many errors, and none of these."""
 
 OWNED = ("errors", UNMENDED, "retries", "loops")

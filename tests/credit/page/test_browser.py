@@ -700,7 +700,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
-        "What went wrong most: Failed calls of web by a that never succeeded in 1 of 1 trace. Show it",
+        "What went wrong most: Failed calls of web by a that did not succeed later in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
     partly = read(tmp_path, [one | {"rewards": {"team": 1.0} if i else {}} for i, one in enumerate(records)])

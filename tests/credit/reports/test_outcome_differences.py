@@ -529,10 +529,10 @@ def test_errors_that_no_later_call_mended_are_told_from_those_that_one_did(tmp_p
                       "rewards": {"team": i % 2}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    (row,) = (row for row in found.rows if row.what == "failed calls that never succeeded")
+    (row,) = (row for row in found.rows if row.what == "failed calls that did not succeed later")
     assert (row.failed, row.succeeded, row.stands_out, row.same_as) == (1, 0, True, "")
     assert not next(row for row in found.rows if row.what == "errors").stands_out
-    said = "More in failed ones: failed calls that never succeeded (1 against 0, mostly of tool search by a)."
+    said = "More in failed ones: failed calls that did not succeed later (1 against 0, mostly of tool search by a)."
     assert said in found.headline()
 
 
