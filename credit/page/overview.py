@@ -66,7 +66,6 @@ TOLD = {
     "of_tasks",
     "lines",
     "comparison",
-    "first",
     "example",
 }
 SENTENCES = 4000
@@ -145,7 +144,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "differences": differing.as_json()
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
-        | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
+        | {"legend": TRIAGE, "commonness": found.commonness()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
