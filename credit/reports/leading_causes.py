@@ -69,8 +69,7 @@ class LeadingCause:
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
-      of_team: whether it is who takes part, or that an agent had several models, which may follow from what went wrong
-        before.
+      of_team: whether it is who takes part, which may follow from what went wrong before.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -336,21 +335,19 @@ def _of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) ->
     known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
     trace, acting = (np.asarray(of)[: n.events] for of in (traces.graph.trace_ids, traces.graph.agent_ids))
     for agent, one in failures.worst():
-        of_agent, tells, has = failures.used[agent], *np.zeros((2, n.traces), bool)
-        tells[[row for row, name in of_agent.items() if name]] = True
-        has[[row for row, name in of_agent.items() if name == one.name]] = True
+        used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
+        tells[[*used]] = True
+        has[[row for row, name in used.items() if name == one.name]] = True
         rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
-        its = [of for of in dict(failures.agents)[agent] if of.tasks]
         rows = rows[np.unique(trace[rows], return_index=True)[1]]
         chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
-        other = next((of.name for of in its if of.name != one.name), "")
-        pair = f"={other},{one.name}" if len({*of_agent.values()} - {""}) > 2 else ""
-        sides = f"model:{agent}{pair}" if other else ""
+        its = [of for of in dict(failures.agents)[agent] if of.tasks]
+        other = next(of.name for of in its if of.name != one.name)
+        pair = f"={other},{one.name}" if len({*used.values()}) > 2 else ""
         words = f"runs in which {printable(agent, NAME)} has {printable(one.name, NAME)}"
         yield _Candidate(
-            f"model of {agent}", words, agent, "", rows, tells, quotes=False,
+            f"model of {agent}", words, agent, "", rows, tells, quotes=False, sides=f"model:{agent}{pair}",
             test=(chance, one.p, all(of.p < LEVEL for of in its)),
-            sides=sides,
         )  # fmt: skip
 
 

@@ -16,18 +16,15 @@ from graphs.logs import read
 from graphs.traces.batch import Traces
 
 
-def logs(
-    folder: Path, random: np.random.Generator, harm: float, *, versions: int = 2, runs: int = 3, swaps: bool = False
-) -> Traces:
-    """Runs of versions whose coder falls back to a small model in a quarter of them, of which so many more fail; or
-    swaps to it half-way in runs that fail, each time."""
+def logs(folder: Path, random: np.random.Generator, harm: float, *, versions: int = 2, runs: int = 3) -> Traces:
+    """Runs of versions whose coder falls back to a small model in a quarter of them, of which so many more fail. Where
+    one fails it asks the small one again."""
     folder.mkdir(exist_ok=True)
     lines = []
     for i in range(90):
         small = random.random() < 0.25
         failed = random.random() < 0.3 + harm * small
-        coder = ["small" if small and not swaps else "big"] * 2
-        coder[1] = "small" if swaps and failed else coder[1]
+        coder = ("small" if small else "big", "small" if failed else "big")
         steps = [("lead", "big"), ("coder", coder[0]), ("coder", coder[1]), ("lead", "big")]
         events = [{"id": f"e{k}", "type": "message", "agent": agent, "model": model} for k, (agent, model) in
                   enumerate(steps)]  # fmt: skip
