@@ -110,8 +110,8 @@ def said_of_order(counts: Mapping[str, int]) -> str:
         "of several agents acted first; expected times, or turns numbered along the trace"
     )
     of_rows = (
-        f"in {counted(scattered, 'trace')} rows are scattered over the file, without time or numbered turn, and its order "
-        "is taken; expected the rows of a trace together in their order, or times"
+        f"in {counted(scattered, 'trace')} rows are scattered over the file, without time or numbered turn, and its "
+        "order is taken; expected the rows of a trace together in their order, or times"
     )
     said = zip((untold, tied, by_agent, scattered), (of_list, of_file, of_turns, of_rows), strict=True)
     return "; ".join(text for count, text in said if count)
