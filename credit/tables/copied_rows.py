@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.tables.batch_rows import Rows
+from graphs.event_graph import EventGraph
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
+from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
 from graphs.traces.repeated_traces import contents, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.told_order import are_scattered
 
 __all__ = ["Copied", "copied_rows"]
 
@@ -23,7 +26,7 @@ class Copied(NamedTuple):
 
     Attributes:
       rows: how many.
-      twice: in words, where they surely are copies, as of `repeated_rows`; else "".
+      twice: in words, where they surely are copies, as of `repeated_rows`, `repeated_traces` and `told_apart`; else "".
       filling: in words, where they seem to fill up the batch; else "".
       untold: in words, where whole traces, groups or the batch stand more than once, as where they were passed twice,
         and calls that nothing tells apart would look the same; else "".
@@ -69,28 +72,48 @@ def copied_rows(
     copies = int(np.count_nonzero(again))
     if copies == 0:
         return Copied(0)
-    if twice := _said_of_twice(
-        rows, places, content, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
-    ):
+    measured = [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
+    if twice := _said_of_twice(rows, places, content, measured):
         return Copied(copies, twice)
     if copies >= 2 and again[-copies:].all() and len(distinct(agent[order][~again])) + copies < count:
         filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
         return Copied(copies, filling=filling)
     trace = np.asarray(graph.trace_ids)[rows.event]
     group = np.asarray(graph.group_ids)[trace]
+    place = np.arange(count) if places is None else places[order]
+    has_turns = len(distinct(turn)) > len(distinct(agent))
+    peer = _peers(graph, trace, agent)
+    columns = (of[order] for of in (turn, peer, content, _real_numbers(measured, count)))
+    found, original = told_apart(*columns, has_turns=has_turns)
+    if len(found):
+        said = "where numbers tell others apart, and count twice if they are no calls of their own"
+        return Copied(copies, _equal(len(found), "", "in every column", place[found[0]], place[original[0]], said))
     in_whole = again & _in_whole(
         trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
     )
     if not in_whole.any():
         return Copied(copies)
-    place = np.arange(count) if places is None else places[order]
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
-    where = f"row {place[copy]} is row {place[first[which[copy]]]} again"
-    return Copied(
-        copies,
-        untold=f"{counted(int(in_whole.sum()), 'row')} that equal earlier ones in every column ({where}), those of "
-        "whole traces or groups, and count twice if they are no calls of their own, which turn= or order= tell",
+    said = (
+        "those of whole traces or groups, and count twice if they are no calls of their own, which turn= or order= tell"
     )
+    at = place[copy], place[first[which[copy]]]
+    return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, said))
+
+
+def _peers(graph: EventGraph, trace: np.ndarray, agent: np.ndarray) -> np.ndarray:
+    """A number for the task of each row and the name of its agent: int [N]."""
+    names = np.asarray(graph.agent_name_ids)
+    peers: np.ndarray = np.asarray(graph.group_ids)[trace].astype(np.int64) * (int(names.max()) + 1) + names[agent]
+    return peers
+
+
+def _real_numbers(measured: Iterable[np.ndarray], count: int) -> np.ndarray:
+    """A number for what was measured of each row, -1 where none of it is real: int [N]."""
+    real, columns = np.zeros(count, bool), list(measured)
+    for column in columns:
+        real |= are_real(column)
+    return np.where(real, np.unique(contents(np.zeros(count), *columns), return_inverse=True)[1], -1)
 
 
 def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]) -> Copied | None:
@@ -120,8 +143,13 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mappi
 
 
 def _twice(count: int, whose: str, by: str, copy: int, original: int) -> Copied:
+    return Copied(count, _equal(count, whose, by, copy, original, "and count twice"))
+
+
+def _equal(count: int, whose: str, by: str, copy: int, original: int, said: str) -> str:
     where = f"row {copy} is row {original} again"
-    return Copied(count, f"{counted(count, 'row')}{whose} that equal earlier ones {by} ({where}), and count twice")
+    equal = "equals an earlier one" if count == 1 else "equal earlier ones"
+    return f"{counted(count, 'row')}{whose} that {equal} {by} ({where}), {said}"
 
 
 def _in_whole(
@@ -136,7 +164,7 @@ def _in_whole(
 ) -> np.ndarray:
     """Whether each row is of a trace, a group or a batch all of whose rows stand equally often, more than once.
 
-    Without turns, a trace whose rows are together made as many calls. With turns, two unlike rows are enough where an
+    Without turns, a trace whose rows are together, or shuffled with others, made as many calls. With turns, two unlike rows are enough where an
     agent returns to a turn that it has left.
 
     Args:
@@ -145,7 +173,7 @@ def _in_whole(
       placed: whether the place of each row in its trace is stated.
     """
     has_turns = len(np.unique(turn)) > len(np.unique(agent))
-    left = apart(np.zeros_like(trace), trace, np.arange(len(trace)), first, which)
+    left = apart(np.zeros_like(trace), trace, np.arange(len(trace)), first, which) & ~are_scattered(trace)
     of_turns = apart(agent, turn, np.arange(len(trace)), first, which)
     times = np.bincount(which)
 
@@ -166,12 +194,12 @@ def _said_of_twice(rows: Rows, places: np.ndarray | None, content: np.ndarray, m
     """`Copied.twice`, of `repeated_rows` of the events."""
     of_event, graph = rows.names.rows, rows.names.graph
     trace, agent = (np.asarray(ids)[: len(of_event)] for ids in (graph.trace_ids, graph.agent_ids))
-    name = np.asarray(graph.agent_name_ids)[agent]
+    peer = _peers(graph, trace, agent)
     numbers = contents(np.zeros(len(of_event)), *measured)
     turn = np.stack([agent, np.asarray(graph.turn_ids)[: len(of_event)]], axis=1)
     place = of_event if places is None else places[of_event]
     has_turns = len(np.unique(turn[:, 1])) > len(np.unique(agent))
-    given = trace, name, content[of_event], numbers[of_event], turn, place
+    given = trace, peer, content[of_event], numbers[of_event], turn, place
     again, first = repeated_rows(*given, has_turns=has_turns)
     if not len(again):
         return ""

@@ -9,9 +9,11 @@ So they do where a whole file follows itself.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "apart", "repeated_rows"]
+__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "Pairs", "apart", "repeated_rows"]
 
 REPEATED_ROWS = "repeated-rows"
 """The kind of the note that a table has rows again."""
@@ -48,10 +50,10 @@ def repeated_rows(
     Those that stand least often are first: others may be equal by chance, too.
 
     The chance that a second call has the numbers of the first is taken for the share of the unlike rows that have them:
-    of the agents of that name, or of the trace, whichever is more.
+    of that task and agent, or of the trace, whichever is more. Within turns it is that of `Pairs`.
 
     Args:
-      trace, agent: int [N], the trace of each row, those of a trace beside each other, and the name of its agent.
+      trace, agent: int [N], the trace of each row, those of a trace beside each other, and its task and agent.
       content: int [N], alike where all columns of two rows are.
       measured: int [N], alike where the numbers are that were measured of two rows.
       turn: int [N, 2], the instance of the agent of each row, and its turn. Default: one.
@@ -96,7 +98,10 @@ def repeated_rows(
     if follows or (turn is not None and _all_again(trace, turn, place, first, which, times)):
         return again, first[which[again]]
     chance = np.log(np.maximum(_share(agent[unlike], measured[unlike]), _share(of, measured[unlike], alone=0.0)))
-    in_turns = has_turns and len(again) >= APART and chance[often > 1].sum() <= np.log(CHANCE)
+    in_turns = False
+    if has_turns and turn is not None and len(again) >= APART:
+        cell = _pairs(_pairs(trace, turn[:, 0]), turn[:, 1])
+        in_turns = Pairs.of(cell[unlike], agent[unlike], measured[unlike], often > 1).log_chance <= np.log(CHANCE)
     again = again if in_turns or chance[kept].sum() <= np.log(CHANCE) else again[:0]
     return again, first[which[again]]
 
@@ -151,6 +156,53 @@ def apart(own: np.ndarray, turn: np.ndarray, place: np.ndarray, first: np.ndarra
     np.maximum.at(ends, which, stay)
     is_apart: np.ndarray = begins < ends
     return is_apart
+
+
+class Pairs(NamedTuple):
+    """Pairs of unlike rows of each peer, such as an agent's on a task: int [peers].
+
+    Attributes:
+      here: that stand in one place, as a turn.
+      compared: all.
+      equal: of these, those of equal numbers.
+      twice: rows that stand again in their place.
+    """
+
+    here: np.ndarray
+    compared: np.ndarray
+    equal: np.ndarray
+    twice: np.ndarray
+
+    @classmethod
+    def of(cls, place: np.ndarray, peer: np.ndarray, numbers: np.ndarray, twice: np.ndarray) -> Pairs:
+        """Of unlike rows.
+
+        Args:
+          place, peer, numbers: int [N]; a place is of one peer.
+          twice: bool [N].
+
+        Examples:
+          >>> Pairs.of(np.array([0, 0, 1]), np.zeros(3, int), np.array([5, 6, 6]), np.array([True, False, False]))
+          Pairs(here=array([1]), compared=array([3]), equal=array([1]), twice=array([1]))
+        """
+        _, of, size = np.unique(peer, return_inverse=True, return_counts=True)
+        pairs = []
+        for ids in (_pairs(of, place), _pairs(of, numbers)):
+            _, first, often = np.unique(ids, return_index=True, return_counts=True)
+            pairs.append(np.bincount(of[first], often * (often - 1) // 2, len(size)).astype(int))
+        return cls(pairs[0], size * (size - 1) // 2, pairs[1], np.bincount(of[twice], minlength=len(size)))
+
+    @property
+    def log_chance(self) -> float:
+        """The log of no less than the chance that as many rows stand again, as calls that happen to be equal.
+
+        Calls in one place are taken to be equal as often as pairs of their peer, and three more of all pairs, are.
+        """
+        places, twice = self.here + self.twice, int(self.twice.sum())
+        expected = (places * self.equal / np.maximum(self.compared, 1)).sum() + places.sum() * 3 / (
+            self.compared.sum() + 3
+        )
+        return float(twice - expected - twice * np.log(twice / expected)) if twice > expected else 0.0
 
 
 def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:

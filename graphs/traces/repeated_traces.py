@@ -3,7 +3,8 @@
 Outcomes of a few kinds are equal by chance, and a policy may write a text again. So traces count as copies only where
 those of a whole part stand again: of all, of a group, or of a file. Then numbers tell it that hardly come twice; or the
 order does, in which a part's traces stand again. A trace alone is never called a copy: of 8 samples of a policy that
-writes one of 50 texts, two are equal in 44 % of groups. A stretch that stands again in its order is, wherever it lies.
+writes one of 50 texts, two are equal in 44 % of groups. A stretch that stands again in its order is, wherever it lies,
+and so are a few traces at the end with real numbers, where no others are equal.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from graphs.event_graph import EventGraph
+from graphs.traces.real_numbers import are_real, ending_again
 from graphs.traces.repeated_rows import APART, CHANCE
 
 __all__ = ["contents", "of_traces", "repeated_traces"]
@@ -69,6 +71,13 @@ def repeated_traces(
         first = np.unique(copy, return_index=True)[1]  # one of those that it is a copy of
         return copy[first], original[first]
     known = [np.asarray(column)[:events] for column in measured]
+    real = are_real(outcome)
+    for column in known:
+        real |= np.bincount(trace[are_real(column)], minlength=n) > 0
+    asked = np.flatnonzero(real)
+    copy, original = ending_again(content[asked], group[asked])
+    if len(copy):
+        return asked[copy], asked[original]
     fine = np.abs(outcome - np.round(outcome, 2)) > 1e-6
     has_numbers = fine
     for column in known:

@@ -12,6 +12,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import log_rows
+from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.record import TraceRecord
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, repeated_rows
 from graphs.traces.tokens import TOKEN_COLUMNS
@@ -31,14 +32,20 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     if all(len({*rows}) == len(rows) for rows in contents):
         return
     clock = any(time % 1 for trace in traces for time in trace.times if not math.isnan(time))  # or a number of steps
-    measured = (row for trace in traces for row in _measured(trace, clock))
+    measured = [row for trace in traces for row in _measured(trace, clock)]
     of_trace = np.repeat(np.arange(len(traces)), [len(rows) for rows in contents])
-    agent = _codes(name for trace in traces for name in trace.agents)
+    agent = _codes((trace.group_id, name) for trace in traces for name in trace.agents)
     turns = (turn for trace in traces for turn in itertools.zip_longest(trace.turns, _times(trace)))
     turn = np.stack([agent, _codes(turns)], axis=1)
     lines = np.array([line for trace in traces for line in trace.lines])
-    again, first = repeated_rows(of_trace, agent, _codes(itertools.chain(*contents)), _codes(measured), turn, lines,
-                                  has_turns=all(trace.turns for trace in traces), is_file=True)  # fmt: skip
+    content, numbers = _codes(itertools.chain(*contents)), _codes(measured)
+    has_turns = all(trace.turns for trace in traces)
+    again, first = repeated_rows(of_trace, agent, content, numbers, turn, lines, has_turns=has_turns, is_file=True)
+    if not len(again):
+        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in row] for row in measured])
+        places = _codes(zip(of_trace.tolist(), *turn.T.tolist(), strict=True))
+        real = np.where(are_real(cells).any(1), numbers, -1)
+        again, first = told_apart(places, agent, content, real, has_turns=has_turns)
     copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):
         line, original = copies[0]

@@ -362,6 +362,30 @@ def test_the_row_that_is_named_is_no_call_that_was_made_twice(tmp_path: Path) ->
     assert (note.line, note.value) == (23, "that of line 3 again")
 
 
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_a_row_and_a_few_traces_again_are_named_where_real_numbers_tell_all_others_apart(tmp_path: Path) -> None:
+    """Fewer than eight were not, whatever their rewards."""
+    draw = np.random.default_rng(76)
+    once: Table = [
+        {
+            "trace": f"t{k // 4}",
+            "group": f"q{k // 16}",
+            "agent": "papc"[k % 4],
+            "turn": k % 4,
+            "reward": float(k // 8 % 2),
+        }
+        | {"event_reward": float(draw.normal())}
+        for k in range(64)
+    ]
+    assert not noted(tmp_path, once)
+    (note,) = noted(tmp_path, [*once, once[7]])
+    assert (note.line, note.value) == (65, "that of line 8 again")
+    (note,) = noted(tmp_path, once + [row | {"trace": f"{row['trace']} again"} for row in once[:16]])
+    assert note.line == 65 and note.value.startswith("that of trace 't0' again") and note.count == 16
+    coarse = [row | {"event_reward": round(row["event_reward"], 1)} for row in once]
+    assert not noted(tmp_path, [*coarse, coarse[7]])
+
+
 @pytest.mark.parametrize("kind", ["scores of few kinds", "a policy that does not vary"])
 def test_numbers_that_honest_traces_share_are_no_copies(kind: str) -> None:
     """Eight traces of which each has the score of one of others, or all samples of each task were the same text."""

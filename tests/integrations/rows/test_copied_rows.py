@@ -20,6 +20,7 @@ TEAM: dict[str, Any] = {
     "reward": [1.0, 1.0, 1.0, 0.0, 0.0],
 }  # fmt: skip
 PAD = {"group": ["pad"] * 4, "trace": ["pad"] * 4, "agent": ["s"] * 4, "turn": [0] * 4, "reward": [0.0] * 4}
+EQUAL = "equal earlier ones|equals an earlier one"
 SAID = "the batch ends in {} rows that equal earlier ones in every column: if they only fill it up, {}"
 
 
@@ -305,9 +306,9 @@ def named_where_not_unbiased(columns: dict[str, Any], copied: bool, method: str 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         metrics = RowAdvantages(method)(**columns, **more).metrics
-    said = [str(warning.message) for warning in seen if "equal earlier ones" in str(warning.message)]
+    said = [str(warning.message) for warning in seen if re.search(EQUAL, str(warning.message))]
     assert len(said) == copied and not (copied and metrics.get("credit/condition/unbiased"))
-    with pytest.raises(credit.CreditError, match="equal earlier ones") if copied else contextlib.nullcontext():
+    with pytest.raises(credit.CreditError, match=EQUAL) if copied else contextlib.nullcontext():
         RowAdvantages(method, strict=True)(**columns, **more)
 
 
@@ -414,6 +415,86 @@ def test_a_step_that_stands_twice_under_new_ids_is_named_and_not_called_unbiased
     assert RowAdvantages("rloo", strict=True)(**once).metrics["credit/condition/unbiased"] == 1
     mask = np.arange(16) < np.arange(len(twice["trace"]))[:, None]  # what they wrote differs
     assert RowAdvantages("rloo", strict=True)(**twice, mask=mask).metrics["credit/copied"] == 0
+
+
+def scored(seed: int, traces: int, *, steps: bool = True) -> dict[str, Any]:
+    """Tasks of four traces of four calls, with outcomes and rewards at events of a reward model."""
+    draw, calls = np.random.default_rng([78, seed]), 4 if steps else 1
+    trace = np.repeat(np.arange(traces), calls)
+    columns = {
+        "group": trace // 4, "trace": trace, "agent": np.tile([*"papc"], traces)[: len(trace)],
+        "reward": draw.normal(size=traces)[trace],
+    }  # fmt: skip
+    return columns | (
+        {"turn": np.tile(range(4), traces), "event_reward": draw.normal(size=4 * traces)} if steps else {}
+    )
+
+
+@pytest.mark.parametrize("new_groups", [False, True])
+@pytest.mark.parametrize(
+    ("traces", "copies", "steps"), [(200, range(8), False), (52, range(3, 50, 6), True), (16, range(4), True)]
+)
+def test_a_few_traces_that_stand_again_at_the_end_are_named(
+    traces: int, copies: range, steps: bool, new_groups: bool
+) -> None:
+    """`copied` was 0 and `unbiased` 1, though no two other traces had one reward of the model."""
+    once = scored(0, traces, steps=steps)
+    again = np.concatenate([np.flatnonzero(once["trace"] == trace) for trace in copies])
+    twice = {name: np.append(column, column[again]) for name, column in once.items()}
+    twice["trace"][len(once["trace"]) :] += traces
+    twice["group"][len(once["trace"]) :] += traces * new_groups
+    named_where_not_unbiased(once, False)
+    named_where_not_unbiased(twice, True)
+    twice["reward"] = np.round(twice["reward"], 2)  # of few kinds, they are equal by chance
+    if not steps:
+        named_where_not_unbiased(twice, False)
+
+
+@pytest.mark.parametrize(("rows", "turned"), [(1, True), (2, True), (4, True), (12, True), (12, False)])
+def test_a_row_that_stands_again_is_named_where_numbers_tell_all_others_apart(rows: int, turned: bool) -> None:
+    """`copied` was right and `unbiased` 1, without a word: 8 rows were needed, and turns."""
+    once = scored(1, 16)
+    once = once if turned else {name: column for name, column in once.items() if name != "turn"}
+    named_where_not_unbiased(once, False)
+    take = np.sort(np.append(np.arange(64), np.arange(rows)))
+    twice = {name: column[take] for name, column in once.items()}
+    named_where_not_unbiased(twice, True)
+    with pytest.warns(UserWarning, match=EQUAL):
+        credit.from_columns(**twice)
+    named_where_not_unbiased(twice | {"event_reward": np.round(twice["event_reward"], 1)}, rows == 12 and turned)
+
+
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("seeds", [range(60), range(60, 600)])
+def test_no_batch_of_a_policy_that_hardly_varies_is_taken_for_copies(seeds: range) -> None:
+    """Drawn: each task has some texts, all paid the same again; some are sampled more at the end, some calls twice."""
+    for seed in seeds:
+        draw = np.random.default_rng([79, seed])
+        digits, places = (int(draw.choice([0, 1, 2, 3, 9])) for _ in range(2))
+        texts = draw.choice([1, 2, 4, 8, 16, 64, 200, 10**6], 12 if seed % 2 else 1)
+        tasks = np.repeat(np.arange(12), 5)
+        tasks = np.append(tasks, np.repeat(draw.choice(12, 3), 5)) if seed % 3 else draw.permutation(tasks)
+        text = draw.integers(texts[tasks % len(texts)])
+        turns = [(trace, turn) for trace in range(len(tasks)) for turn in range(3)]
+        calls = [call for call in turns for _ in range(1 + (seed % 5 > 0 and draw.random() < seed % 4 / 10))]
+        trace, turn = np.array(calls).T
+        said = draw.integers(texts[tasks[trace] % len(texts)]) if seed % 5 else 3 * text[trace] + turn
+        score = {key: draw.normal(size=2) for key in sorted({*zip(tasks[trace].tolist(), said.tolist(), strict=True)})}
+        paid = np.array([score[key] for key in zip(tasks[trace].tolist(), said.tolist(), strict=True)])
+        outcome = draw.normal(size=len(tasks)) if seed % 5 else paid[np.searchsorted(trace, np.arange(len(tasks))), 1]
+        columns: dict[str, Any] = {
+            "group": tasks[trace], "trace": trace, "reward": np.round(outcome, digits)[trace],
+            "event_reward": np.round(paid[:, 0], places),
+        }  # fmt: skip
+        columns |= {"turn": turn} if seed % 4 else {}
+        assert not copied_rows(built_from_columns(columns)[2]).twice, seed
+
+
+def test_shuffled_rows_of_a_team_are_no_copies() -> None:
+    """Two calls of each agent, which no turn tells apart, were said to stand twice: some stood beside each other."""
+    rows = np.random.default_rng(80).permutation(32)
+    columns = {"group": rows // 16, "trace": rows // 4, "agent": np.array([*"pwwp"])[rows % 4], "reward": rows // 4 % 3}
+    named_where_not_unbiased(columns, False)
 
 
 @pytest.mark.parametrize("kinds", [2, 3, 11, 101])
