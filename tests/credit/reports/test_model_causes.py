@@ -80,8 +80,3 @@ def test_a_model_that_an_agent_has_by_chance_is_no_cause_and_its_line_says_so(tm
         told = [line for line in outcome_differences(traces).comparison() if "by model of coder" in line]
         assert of_models(traces) or all(line.endswith(("; within chance.", "; undecided.")) for line in told)
     assert named <= 1  # of 12 at 5 / 3 %
-
-
-def test_a_model_to_which_runs_swap_once_they_fail_is_no_cause(tmp_path: Path) -> None:
-    """An agent's model is the one with which it first acts."""
-    assert of_models(logs(tmp_path, np.random.default_rng(2), 0.0, swaps=True)) == []
