@@ -1506,10 +1506,8 @@ def test_the_agent_that_says_more_is_named_where_money_is_known(tmp_path: Path) 
         told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
         assert [*told["agents"]] == metrics
         for sentence in (told["by_agent"], told["origin"]):
-            assert (
-                "tokens generated of a trace +320, by agent: planner +320* (calls as before, tokens generated per call ×4.12); * beyond chance"
-                in sentence
-            ), sentence
+            why = "calls as before, tokens generated per call ×4.12"
+            assert f"tokens generated of a trace +320, by agent: planner +320* ({why}); * beyond" in sentence, sentence
             assert ("by agent: worker -" in sentence) == ("money" in metrics)
         assert told["agents"][metrics[0]][0]["agent"] == "worker" or metrics == ["tokens"]
 
