@@ -271,8 +271,8 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
     assert cause.told() == (
         "failed calls of index by coder that did not succeed later (such as: index is down) in 8 of 28 failed traces "
         "and 0 of 20 succeeded ones (within 10 tasks, in none of 40 pairs of a failed and a succeeded trace has one "
-        "alone it: tasks cannot tell it from harder tasks; of 2 tasks with it 8 of 8 traces failed, of 10 without 20 of "
-        "40)"
+        "alone it: tasks cannot tell it from harder tasks; of 2 tasks with it 8 of 8 traces failed, of 10 without 20 "
+        "of 40)"
     )
     (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) % 2)  # beside numbers of one side each
     assert (
