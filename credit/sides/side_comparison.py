@@ -692,15 +692,16 @@ def _why(one: AgentDifference, cost: str) -> str:
 
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
-    """By what its calls were multiplied, and the tokens of one. A cost of tokens is the product of both; money that of
-    a price, too, and has the tokens read first: those generated have a sentence of their own."""
+    """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
+    of a price, too, and has the tokens read: those generated have a sentence of their own."""
     calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
-    moved = [f"calls ×{short(calls)}"] if calls and abs(math.log(calls)) >= LEAST_SHARE else []
-    for name, both, others in (("read", one.read, "tokens"), ("generated", one.generated, "input_tokens")):
-        times = both[1] / both[0] / calls if cost != others and min(calls, *both) > 0 else 1.0
-        if abs(math.log(times)) >= LEAST_SHARE and not (moved and name == "generated" and cost != "tokens"):
-            moved = [*(moved or ["calls as before"]), f"tokens {name} per call ×{short(times)}"]
+    times = {"calls": calls}
+    for name, both in (("read", one.read), ("generated", one.generated)):
+        times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
+    moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    if calls and not moved and cost not in ("tokens", "input_tokens") and before != after:
+    if calls and not moved and before != after:
         return f"calls and tokens as before, {before} to {after}"
-    return ", ".join(moved)
+    asked = "generated" if cost == "tokens" else "read"
+    told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
+    return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])
