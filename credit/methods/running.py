@@ -14,12 +14,13 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
+from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
-from graphs.errors import CreditError, PrecisionWarning, UnusedRewardsWarning
+from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 from graphs.invariants import validate_ids
 from graphs.keys import evidence_of_key, key_of
 from graphs.padding import pad_array
@@ -87,6 +88,7 @@ def run(
     Warns:
       PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
         1 %, or those between outcomes and values.
+      MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares.
       UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
 
     Raises:
@@ -123,6 +125,10 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
+    request = Request.of(method)
+    for column, alike in {} if "by" in arguments else alike_in_log(traces, request.columns).items():
+        words = f"{request.name} compares by the {column}, and {alike}"
+        warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
@@ -246,6 +252,7 @@ class Request:
       needs: evidence that it cannot do without.
       takes: all its keyword-only parameters.
       outcome_alone: whether it leaves out rewards at events, or cannot be given any.
+      columns: what it compares by, of `Method.columns`.
     """
 
     name: str
@@ -253,6 +260,7 @@ class Request:
     needs: tuple[str, ...]
     takes: tuple[str, ...]
     outcome_alone: bool
+    columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: str | Method | Callable[..., Credit]) -> Request:
@@ -266,7 +274,8 @@ class Request:
         if isinstance(method, str | Method):
             known = find_method(method) if isinstance(method, str) else method
             name, takes = method if isinstance(method, str) else _name(known.fn), keywords_of(known.fn)
-            return cls(name, known.fn, known.needs, takes, known.outcome_alone or "event_reward" not in takes)
+            alone = known.outcome_alone or "event_reward" not in takes
+            return cls(name, known.fn, known.needs, takes, alone, known.columns)
         if not callable(method):
             raise CreditError(f"method is {method!r}; expected a name, a Method, or a function that returns Credit")
         try:

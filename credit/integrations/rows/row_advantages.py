@@ -43,7 +43,6 @@ from credit.integrations.rows.row_columns import (
 from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
-    MissingColumnWarning,
     batch_metrics,
     condition_unbiased,
     no_metrics,
@@ -68,7 +67,7 @@ from credit.tables.row_order import (
 )
 from credit.values_at_once import said_of_rounds
 from graphs.argument_kinds import is_number, is_whole
-from graphs.errors import CreditError, PrecisionWarning
+from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning
 from graphs.padding import pad_array
 from graphs.replay_clusters import CHOICES
 from graphs.text import counted, excerpt

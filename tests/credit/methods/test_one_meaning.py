@@ -14,10 +14,9 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
-from credit.integrations.rows.row_metrics import MissingColumnWarning
 from credit.integrations.trainer_credit import TrainerCredit
 from credit.ray.row_actors import RowActor, _sent
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import EventGraph
 
 
