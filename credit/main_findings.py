@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
+from credit.methods.absent_outcomes import channels_instead
 from credit.reports.leading_causes import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
@@ -72,7 +73,8 @@ def main_findings(
         found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", change)))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
-        found.append(((2, 5, 7)[min(place, 2)], MainFinding("What went wrong most", told, one.trace, one.event)))
+        name = "What else went wrong" if place else "What went wrong most"
+        found.append(((2, 5, 7)[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
     if poor:
         others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
@@ -105,6 +107,7 @@ def _failed(
     without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
     if without == n:
         unknown = "Which traces failed is not known: none has an outcome."
+        unknown += f" {others}." if (others := channels_instead(traces)) else ""
         return " ".join(filter(None, (_went_wrong(traces, triaged), opening, unknown)))
     sides = compared.failed() if compared is not None else ""
     rest = ""

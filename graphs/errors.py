@@ -37,7 +37,7 @@ _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header", "repeated-lines",
      "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files",
      "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans", "cut-short", "outside-caller",
-     "time-unit", "times-of-ends", "made-calls",
+     "time-unit", "times-of-ends", "cache-beside", "made-calls",
      "lone-subagent", "missing-subagent", "near-key", "unread-columns", "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
@@ -124,10 +124,10 @@ class Problem:
 
 
 def condensed(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, with one in the place of those that differ in their traces alone, as of one record that is lost.
+    """The problems, with one in the place of those of a file that differ in their traces and lines alone.
 
-    So it stands for those of a file that one option mends, whatever their lines. A note stands for all that expect the
-    same, wherever they are, and one problem for all traces of an id that is to be one's.
+    A note stands for all that expect the same, wherever they are, and one problem for all traces of an id that is to be
+    one's.
 
     Examples:
       >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
@@ -136,13 +136,11 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """
     alike: dict[Problem, list[Problem]] = {}
     for problem in problems:
-        kind = dataclasses.replace(problem, trace="", count=1)
-        if "--" in problem.expected:
-            kind = dataclasses.replace(kind, line=0)
+        kind = dataclasses.replace(problem, trace="", line=0, count=1)
         if problem.kind == DUPLICATE_TRACE:
-            kind = dataclasses.replace(kind, file="", line=0, value="", trace=problem.trace)
+            kind = dataclasses.replace(kind, file="", value="", trace=problem.trace)
         if not problem.is_failure:
-            kind = dataclasses.replace(kind, file="", line=0, value="")
+            kind = dataclasses.replace(kind, file="", value="")
         alike.setdefault(kind, []).append(problem)
     return [dataclasses.replace(found[0], count=sum(one.count for one in found)) for found in alike.values()]
 

@@ -46,7 +46,7 @@ def begin_of(text: str, limit: int) -> str:
     """A text cut between words, without a mark of its own before the dots.
 
     Examples:
-      >>> begin_of("The key was denied. Ask for another one.", 24)
+      >>> begin_of("The key was denied. Ask for another one.", 22)
       'The key was denied …'
     """
     if len(text) <= limit:

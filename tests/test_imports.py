@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-
-from credit.integrations.missing_trainers import EXTRAS
-from graphs.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {
@@ -154,16 +149,3 @@ def test_a_foreign_sibling_is_refused_by_name(tmp_path: Path) -> None:
     assert result.returncode != 0
     assert "ImportError: credit needs its own package 'graphs'" in result.stderr
     assert "the foreign package was imported" not in result.stderr
-
-
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_the_module_of_a_trainer_that_is_not_installed_names_its_extra(
-    extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert extra in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    module = {"agent-lightning": "agent_lightning_verl", "verl": "verl_v1"}.get(extra, extra)  # others import none
-    for library in ("torch", "trl", "tunix", "agentlightning", "art", "transfer_queue"):
-        monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, f"credit.integrations.{module}", raising=False)
-    with pytest.raises(MissingExtraError, match=rf"run: pip install .orchestration-credit\[{extra}\]"):
-        importlib.import_module(f"credit.integrations.{module}")

@@ -13,8 +13,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from credit.integrations.missing_trainers import say_extras
-
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
     from credit.integrations.trainer_credit import TrainerCredit
@@ -29,8 +27,6 @@ _HOME = {
     "TrainerCredit": "credit.integrations.trainer_credit",
     "Watch": "credit.integrations.watch",
 }
-
-say_extras(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,16 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from graphs.traces.batch import Traces
 
-__all__ = ["OF_EVENTS", "action_counts", "found_instead", "left_out", "no_outcome", "spoilt_rows"]
+__all__ = [
+    "OF_EVENTS",
+    "action_counts",
+    "channels_instead",
+    "found_instead",
+    "left_out",
+    "no_outcome",
+    "other_channels",
+    "spoilt_rows",
+]
 
 OF_EVENTS = (
     "found event_reward alone: where a trace earned their sum, state its outcome as 0, in a table a column reward of 0 "
@@ -76,13 +85,32 @@ def found_instead(traces: Traces) -> str:
     paid = traces.evidence.get("event_reward")
     if paid is not None and paid.mask.any():
         return OF_EVENTS
-    channels = traces.reward_channels
-    if channels:
-        more = [f"and {len(channels) - SHOWN} more channels"] if len(channels) > SHOWN else []
-        lines = [f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels[:SHOWN]]
-        return "; ".join(lines + more)
+    if traces.reward_channels:
+        return channels_instead(traces)
     native = traces.traces["format"].slice(0, 1).to_pylist() == ["native"]
     return _found_keys(_document(traces)) if native else ""
+
+
+def channels_instead(traces: Traces) -> str:
+    """The other channels of reward, where no trace and no agent has an outcome; "" elsewhere."""
+    n = traces.sizes.traces
+    if np.isfinite(np.asarray(traces.reward)[:n]).any() or of_agents(traces).any():
+        return ""
+    return other_channels({name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}, n)
+
+
+def other_channels(counts: Mapping[str, int], traces: int) -> str:
+    """What reads each channel as the outcome, by the number of traces that have it, of so many.
+
+    Examples:
+      >>> other_channels({"acceptance": 159}, 160)
+      "159 of 160 traces have the reward 'acceptance': --reward-channel acceptance makes it the outcome"
+    """
+    lines = []
+    for name, count in [*counts.items()][:SHOWN]:
+        which = f"{count} of {counted(traces, 'trace')} {'has' if count == 1 else 'have'} the reward {name!r}"
+        lines.append(f"{which}: --reward-channel {shlex.quote(name)} makes it the outcome")
+    return "; ".join(lines + [f"and {len(counts) - SHOWN} more channels"] * (len(counts) > SHOWN))
 
 
 def action_counts(traces: Traces) -> dict[str, int]:

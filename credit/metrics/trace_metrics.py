@@ -12,8 +12,10 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
+from credit.reports.durations import busy_seconds
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
     NO_ACTION,
@@ -27,6 +29,7 @@ from credit.reports.trace_numbers import (
 )
 from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
 from graphs.errors import CreditError, expect
+from graphs.event_types import EventType
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import among
@@ -134,8 +137,9 @@ def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 
 def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     longest = facts.greatest(facts.order.longest(facts.action.astype(np.int64))[0])
-    actions = facts.counts.actions
-    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *facts.untold_shape)}
+    actions, in_turn = facts.counts.actions, facts.in_turn(np.flatnonzero(facts.action))
+    average = np.where(in_turn, 1.0, divided(actions, longest))
+    return {"parallelism": numbered(average, (actions == 0, NO_ACTION), *facts.untold_shape)}
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
@@ -145,10 +149,12 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
     refused = (*why, *facts.untold_shape, unbegun, (~(path > 0), "no event took time"))
     # Events that all follow one another do not run at once, where clocks overlap neither.
     longest = facts.greatest(facts.order.longest(np.ones(len(facts.trace), np.int64))[0])
-    most = np.where(longest == np.bincount(facts.trace, minlength=len(longest)), 1.0, np.inf)
+    rows = np.flatnonzero((facts.kind != int(EventType.HUMAN_INTERVENTION)) & ~outside_team(facts.traces))
+    alone = (longest == np.bincount(facts.trace, minlength=len(longest))) | facts.in_turn(rows)
+    busy = busy_seconds(facts.trace[rows], seconds.begun[rows], seconds.end[rows], len(longest))
     return {
-        "parallelism_seconds": numbered(np.minimum(divided(seconds.work, path), most), *refused),
-        "speed_up": numbered(np.minimum(divided(seconds.work, seconds.wall), most), *refused),
+        "parallelism_seconds": numbered(np.where(alone, 1.0, divided(seconds.work, path)), *refused),
+        "speed_up": numbered(np.where(alone, 1.0, divided(seconds.work, busy)), *refused),
     }
 
 
@@ -311,9 +317,9 @@ COMPUTED: tuple[Callable[[TeamFacts, MetricOptions], dict[str, TraceMetric]], ..
 
 METRICS: Mapping[str, str] = {
     "success": "the part of traces that succeeded",
-    "parallelism": "actions over those on the critical path",
-    "parallelism_seconds": "seconds of work over those on the critical path",
-    "speed_up": "seconds of work over the wall clock",
+    "parallelism": "actions over those on the critical path; 1 where their times show that none ran at once",
+    "parallelism_seconds": "seconds of work over those on the critical path; 1 where nothing ran at once",
+    "speed_up": "seconds of work over those in which somebody worked",
     "critical_steps": "steps of the main agent and of the longest sub-agent, stage by stage",
     "useful_agents": "the part of agents with a path to the last action",
     "credited_agents": "the part of agents whose credit is beyond two standard errors; sides are not compared in it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -193,8 +194,8 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said: list[tuple[str, str | list[str]]] = [("What was read:", read)]
     for one in overview["findings"]:
-        where = f" ({one['trace']})" if one["trace"] else ""
-        said.append((f"{one['name']}:", f"{one['told']}{where}"))
+        where = f" ({one['trace']})." if one["trace"] else ""
+        said.append((f"{one['name']}:", f"{one['told'].removesuffix('.')}{where}" if where else one["told"]))
     _, differing = overview["differences"]["opening"]
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
     if overview["sides"] is not None:
@@ -218,8 +219,12 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
 def _told(text: str | list[str]) -> str:
     """What ends a paragraph: its text, or a list below it."""
     if isinstance(text, str):
-        return f" {escape(text)}</p>"
-    return f"</p><ul>{''.join(f'<li>{escape(line)}</li>' for line in text)}</ul>"
+        return f" {_prose(text)}</p>"
+    return f"</p><ul>{''.join(f'<li>{_prose(line)}</li>' for line in text)}</ul>"
+
+
+def _prose(text: str) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _asset(name: str) -> str:

@@ -15,6 +15,7 @@ from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
+from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -65,7 +66,6 @@ TOLD = {
     "of_tasks",
     "lines",
     "comparison",
-    "first",
     "example",
 }
 SENTENCES = 4000
@@ -144,7 +144,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "differences": differing.as_json()
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
-        | {"legend": TRIAGE, "commonness": found.commonness(), "first": found.look_first()}
+        | {"legend": TRIAGE, "commonness": found.commonness()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
@@ -164,8 +164,10 @@ def overview(findings: Findings) -> dict[str, Any]:
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
+    by_system = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
-        traces, differing=differing, of_kinds=failed_by_kind(traces, judged_traces(traces, findings.success_at)),
+        traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         lost=[result["questions"][name] for name in ("failed", "again")],
     )]  # fmt: skip
@@ -196,7 +198,8 @@ def _hints(findings: Findings, result: dict[str, Any], *, told: bool) -> list[st
         hints = credit_hints(findings.traces, hints, told=told)
         hints += ["`credit score reliability` compares two halves of the logs: how far credit can be trusted."] * told
     elif not result["corpus"]["with_outcome"]:
-        hints = [*hints, "`credit label` gives traces outcomes."]
+        others = channels_instead(findings.traces)
+        hints = [*hints, f"{others}." if others else "`credit label` gives traces outcomes."]
     asked = result["questions"]
     priced = asked["priced"] or asked["total"]["logged_money"]["total"] or "money" in asked["stated"]
     return hints if priced else [*hints, "`--prices FILE`, prices of models and tools, adds money."]

@@ -25,6 +25,10 @@ from graphs.traces.batch import Traces
 
 __all__ = ["ComparedKinds", "UnitCounts", "compared_kinds", "models_and_systems"]
 
+LENGTHS = 5
+"""Classes of lengths, of equally many traces where more lengths are there. They remove about 90 % of what length adds:
+Cochran 1968, The effectiveness of adjustment by subclassification in removing bias in observational studies."""
+
 
 class UnitCounts(NamedTuple):
     """How many failed and succeeded traces units have, those that have something, and the task of each: int [units]."""
@@ -115,15 +119,23 @@ class ComparedKinds(NamedTuple):
         bad, good, bad_has, good_has = (np.bincount(unit, of, len(first)).astype(np.int64) for of in kinds)
         return UnitCounts(bad, good, bad_has, good_has, self.task[known][first])
 
-    def test(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
+    def test(
+        self, value: np.ndarray, length: np.ndarray | None = None
+    ) -> tuple[float, float, float, float, float, int]:
         """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on.
 
         Args:
           value: of each trace with an outcome; NaN where it has none.
+          length: of each; within units it is ranked beside others of its length, too, in `LENGTHS` classes.
         """
         rows = np.isfinite(value) & self.kept
-        failed, unit, task, model = (of[rows] for of in (self.failed, self.unit, self.task, self.model))
-        return _compared(value[rows], failed, unit, task, model, self.within)
+        failed, unit, task, beside = (of[rows] for of in (self.failed, self.unit, self.task, self.model[:, None]))
+        if length is not None and len(beside):
+            edges = np.unique(length[rows])
+            if len(edges) > LENGTHS:
+                edges = np.unique(np.quantile(length[rows], np.linspace(0, 1, LENGTHS + 1)[1:-1]))
+            beside = np.column_stack([beside, np.searchsorted(edges, length[rows])])
+        return _compared(value[rows], failed, unit, task, beside, self.within)
 
     def over_tasks(self, has: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
         """p and the least p of the test that failed traces have something no more often than others, of any task.
@@ -187,18 +199,20 @@ def _several(unit: np.ndarray, model: np.ndarray) -> np.ndarray:
     return several
 
 
-def _beside_its_model(rank: np.ndarray, unit: np.ndarray, model: np.ndarray) -> np.ndarray:
-    """Ranks less what a model adds to them within units, by least squares over units whose ranks vary.
+def _beside_its_own(rank: np.ndarray, unit: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Ranks less what a model, or another class, adds to them within units, by least squares over units whose ranks
+    vary: `classes` are int [n, kinds of classes], -1 of none.
 
     Reference: Freedman and Lane 1983, A nonstochastic interpretation of reported significance levels.
     """
     size = np.bincount(unit)
     off = rank / size[unit] - (np.bincount(unit, rank) / size**2)[unit]
-    rows = np.flatnonzero(_several(unit, model) & (np.bincount(unit, off**2) > 1e-12)[unit] & (model >= 0))
+    told = np.any([_several(unit, one) & (one >= 0) for one in classes.T], axis=0)
+    rows = np.flatnonzero(told & (np.bincount(unit, off**2) > 1e-12)[unit])
     if not len(rows):
         return rank
-    of, models = unit[rows], np.unique(model[rows])
-    has = (model[rows, None] == models).astype(np.float64)
+    of = unit[rows]
+    has = np.hstack([one[:, None] == np.unique(one) for one in classes[rows].T]).astype(np.float64)
     many = np.maximum(np.bincount(of, minlength=len(size)), 1)
     inside = has - np.stack([np.bincount(of, column, len(size)) / many for column in has.T], axis=1)[of]
     added = has @ np.linalg.lstsq(inside.T @ inside, inside.T @ off[rows], rcond=None)[0]
@@ -208,7 +222,7 @@ def _beside_its_model(rank: np.ndarray, unit: np.ndarray, model: np.ndarray) -> 
 
 
 def _compared(
-    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, model: np.ndarray, within: bool
+    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, classes: np.ndarray, within: bool
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
     if not within:  # a task becomes one number, and all tasks one stratum
@@ -223,7 +237,7 @@ def _compared(
     usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
     pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, unit)
     if within:
-        beside = _beside_its_model(rank, unit, model)
+        beside = _beside_its_own(rank, unit, classes)
         _, of = np.unique(task[first][usable], return_inverse=True)
         groups = np.bincount(of)
         shares = (((np.bincount(unit, one * failed) - n * (n - 1) / 2) / pairs)[usable] for one in (rank, beside))

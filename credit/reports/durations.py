@@ -15,7 +15,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.clock_units import LONGEST
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions"]
+__all__ = ["UNSTATED", "Durations", "begins", "busy_seconds", "date_text", "durations", "positions"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -315,6 +315,21 @@ def _begun(facts: EventFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     begun[freed] = np.fmax(begun[freed], waited)
     begun[result] = -np.inf
     return begun
+
+
+def busy_seconds(trace: np.ndarray, begun: np.ndarray, end: np.ndarray, count: int) -> np.ndarray:
+    """The seconds of each trace in which at least one of some events ran: float64 [count].
+
+    Args:
+      trace, begun, end: of each of these events.
+      count: of traces.
+
+    Examples:
+      >>> busy_seconds(np.zeros(3, int), np.array([0.0, 1.0, 5.0]), np.array([2.0, 3.0, 6.0]), 1).tolist()
+      [4.0]
+    """
+    since = np.fmax(begun, _ended_before(trace, begun, end))
+    return np.bincount(trace, np.maximum(end - since, 0), count)
 
 
 def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Handoff", "handoffs"]
+__all__ = ["Handoff", "handoffs", "without_agent"]
 
 MOST, OF_TEAM = 10, 100
 """Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
@@ -37,9 +37,11 @@ class Handoff(NamedTuple):
       tells: of which traces the log tells whether they are among these: bool [traces].
       quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
       of_agent: whether that is one agent, which acts or does not.
-      beside: of each trace, which runs of other tasks it is like but for an agent that was left out: int [traces]. They
-        have the same system and model, and the same agents of those that act in its place. None of other kinds of runs,
-        and of an agent that most runs of the log lack: who is called where a task is hard does no harm.
+      beside: of each trace, which runs of other tasks it is like but for an agent that most runs have and these lack,
+        or these alone have: int [traces]. They have the same system and model, and the same agents of those that act in
+        its place. None of other kinds of runs.
+      lengths: of each trace, how many actions all have, and others: an agent may be missing as failed runs are shorter.
+        It is to be tested beside each. Empty where these have no more or fewer.
     """
 
     words: str
@@ -48,6 +50,7 @@ class Handoff(NamedTuple):
     quotes: bool = True
     of_agent: bool = True
     beside: np.ndarray | None = None
+    lengths: tuple[np.ndarray, ...] = ()
 
 
 def handoffs(
@@ -56,7 +59,8 @@ def handoffs(
     """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
 
     More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
-    counts only if it acts early: among the first actions, as many as each run of the task has.
+    counts only if it acts early: among the first actions, as many as each run of the task has. One that does not act
+    is compared beside runs of its length.
 
     To look at is the event that handed the run to the agent: the cause of its first event, else the last event of the
     one that spawned it, else the last action before. A run without an agent has its last action; one that ended early
@@ -106,19 +110,20 @@ def handoffs(
     longer = {i: any_longer and differs(count - own[i]) for i in looked}
     formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
     version = _coded(np.stack([models_and_systems(traces), formats]))
+    usual = 2 * (acts & tells).sum(axis=1) >= tells.sum(axis=1)
     for i in looked:
         having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
         by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
         words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
         tell = tells[i] & (having | whole | (not longer[i]))
-        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell)
+        beside = None if longer[i] or usual[i] else _alike(acts, acts[i], tell, version)
+        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell, beside=beside)
     for i in looked:
-        if not longer[i]:
-            of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
-            tell = tells[i] & (acts[i] | whole) & of_version
-            without, words = tell & ~acts[i], f"runs in which {printable(names[i], NAME)} does not act"
-            beside = _in_its_place(acts, without, tell & acts[i], version)
-            yield Handoff(words, last[without], tell, False, beside=beside)
+        of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
+        tell = tells[i] & (acts[i] | whole) & of_version
+        beside = None if longer[i] or not usual[i] else _alike(acts, acts[i], tell, version)
+        lengths = (count, count - own[i]) if longer[i] else ()
+        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, beside=beside, lengths=lengths)
     acting = acts & (early | (not any_longer))
     unlike, fewest, others = _unlike(traces, formats, acting, whole, task)
     rows = last.copy()
@@ -136,10 +141,20 @@ def handoffs(
     yield Handoff(words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False)
 
 
-def _in_its_place(acts: np.ndarray, without: np.ndarray, having: np.ndarray, version: np.ndarray) -> np.ndarray | None:
+def without_agent(name: str) -> str:
+    """The words of `Handoff` for runs in which an agent does not act.
+
+    Args:
+      name: its name.
+    """
+    return f"runs in which {printable(name, NAME)} does not act"
+
+
+def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.ndarray) -> np.ndarray | None:
     """`Handoff.beside`: agents that surely act in more of the runs without an agent are in its place."""
+    without, having = tells & ~has, tells & has
     none, some = int(without.sum()), int(having.sum())
-    if not none or some < none:
+    if not none or not some:
         return None
     instead = [of for of in acts if surely_above((of & without).sum(), none, (of & having).sum(), some) > 0]
     return _coded(np.vstack([version, *instead]))

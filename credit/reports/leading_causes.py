@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import shlex
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -17,9 +18,10 @@ from credit.reports.endings import ends, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import event_texts
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.handoffs import handoffs
+from credit.reports.handoffs import handoffs, without_agent
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.model_failures import ModelFailures, model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -28,11 +30,14 @@ from graphs.errors import expect
 from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 
-__all__ = ["LeadingCause", "leading_causes", "told_causes"]
+__all__ = ["LeadingCause", "leading_causes", "left_untold", "told_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
+LATER = " that did not succeed later"
+"""What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
 CLOSE = 2 * LEVEL
 """The p below which a cause that is not beyond chance is undecided."""
 NAME, SAID = 40, 100
@@ -44,8 +49,8 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent, that never succeeded or 3 times or more in a row, its empty
-        results, its loops of other calls, its cut answers, how runs end, or who takes part.
+      words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
+        its empty results, its loops of other calls, its cut answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -65,6 +70,7 @@ class LeadingCause:
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       of_team: whether it is who takes part, which may follow from what went wrong before.
+      sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -92,6 +98,7 @@ class LeadingCause:
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
     of_team: bool = False
+    sides: str = ""
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -116,6 +123,8 @@ class LeadingCause:
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
             chance = chance or "what went wrong before may be why" * self.of_team
+            option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
+            chance = "; ".join(filter(None, (chance, option)))
             chance = chance and f" ({chance})"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
@@ -128,7 +137,8 @@ class _Candidate(NamedTuple):
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     `of_team`: it is who takes part; `of_agent`: whether one agent does. `quotes`: what its event says shows it.
-    `beside`: as of `Handoff`.
+    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p
+    in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
     """
 
     kind: str
@@ -143,6 +153,14 @@ class _Candidate(NamedTuple):
     of_agent: bool = False
     quotes: bool = True
     beside: np.ndarray | None = None
+    lengths: tuple[np.ndarray, ...] = ()
+    test: tuple[float, float, bool] | None = None
+    sides: str = ""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is an agent that most runs have."""
+        return self.beside is not None and not self.quotes
 
 
 def leading_causes(
@@ -164,8 +182,9 @@ def leading_causes(
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks. That an agent is
-    left out is one, too, where that is beyond chance over all tasks, and within tasks nothing or nearly so tells.
+    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
+    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a model of an
+    agent, beyond chance within tasks and systems (`model_failures`).
 
     Args:
       traces: what was read.
@@ -186,22 +205,32 @@ def leading_causes(
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     kinds = compared_kinds(traces, judged) if judged.both else None
     every = list(_candidates(traces, calls, with_empty=judged.both))  # which alone are no sign of anything
-    if kinds is not None:  # between tasks who takes part differs because these do, unless an agent is left out
-        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.beside is not None]
+    wide = judged_traces(traces, success_at, whole_tasks=True)  # groups are of one model of each agent
+    of_models = None if kinds is None else within_systems(traces, compared_kinds(traces, wide))
+    if kinds is not None and of_models is not None:
+        # Between tasks who takes part differs because these do, unless an agent is left out.
+        every += [one for one in _of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
+        every += _of_models(traces, model_failures(traces, judged), of_models)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
     untold = [counted_ones & ~one.tells & ~lacks for one in every]
     if not judged.both:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     having = [np.isin(np.arange(traces.sizes.traces), trace[one.rows]) & one.tells for one in every]
+    by_whom = [judged if one.test is None else wide for one in every]
     lasting = [np.isin(np.arange(len(some)), trace[np.setdiff1d(one.rows, one.passed_over)]) & some
                for one, some in zip(every, having, strict=True)]  # fmt: skip
-    of = [tuple(int((one.tells & kind).sum()) for kind in (judged.failed, judged.succeeded)) for one in every]
-    has = [tuple(int((some & kind).sum()) for kind in (judged.failed, judged.succeeded)) for some in having]
+    of, has = (
+        [
+            tuple(int((some & kind).sum()) for kind in (by.failed, by.succeeded))
+            for some, by in zip(these, by_whom, strict=True)
+        ]
+        for these in ([one.tells for one in every], having)
+    )
     sure, close = [0.0] * len(every), [False] * len(every)
     values = [np.where(one.tells, some, math.nan)[judged.rows] for one, some in zip(every, having, strict=True)]
     if kinds is not None:
-        sure, near, left_out = _beyond_chance(kinds, values, every)
+        sure, near, odd = _beyond_chance(kinds, values, every)
         size: list[tuple[float, ...]] = [
             (1, chance)
             if chance
@@ -211,8 +240,9 @@ def leading_causes(
             for chance, some, of_all, value in zip(sure, has, of, values, strict=True)
         ]
         close = [is_near and not chance for chance, is_near in zip(sure, near, strict=True)]
-        for i in _told_by_others(every, having, sure, left_out, trace):
+        for i in _told_by_others(every, having, sure, odd, trace):
             size[i] = ()
+        size = [row if one.test is None or chance else () for row, one, chance in zip(size, every, sure, strict=True)]
         if any(sure):  # what may well be chance is told where nothing is beyond it
             size = [row if row and (row[0] or undecided) else () for row, undecided in zip(size, close, strict=True)]
     else:
@@ -242,14 +272,15 @@ def leading_causes(
         last = lasts(traces, calls)
         why = [last[trace[row]][2] if every[i].of_run else "" for i, row in zip(named, first, strict=True)]
         said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
-    evidences = [None if kinds is None else cause_evidence(kinds, values[i], len(every)) for i in named]
+    compared = [kinds if every[i].test is None else of_models for i in named]
+    evidences = [by and cause_evidence(by, values[i], len(every)) for i, by in zip(named, compared, strict=True)]
     asked = [one is not None and one.differing[0] > 0 and not one.small and not size[i][0]
              for i, one in zip(named, evidences, strict=True)]  # fmt: skip
     if kinds is None or judged.unit is None or kinds.unit.max() <= judged.stratum.max():
         asked = [False] * len(named)
     if any(asked):
-        wide = compared_kinds(traces, judged_traces(traces, success_at, whole_tasks=True))
-        sure_wider, *_ = _beyond_chance(wide, values, every)
+        of_tasks = compared_kinds(traces, wide)
+        sure_wider, *_ = _beyond_chance(of_tasks, values, every)
     return tuple(
         LeadingCause(
             words=every[i].words,
@@ -270,12 +301,13 @@ def leading_causes(
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having[i]), side),
-            more_often=_more_often(traces, having[i], every[i].tells & counted_ones),
+            more_often="" if every[i].test else _more_often(traces, having[i], every[i].tells & counted_ones),
             beyond_chance=size[i][0] > 0 if judged.both else None,
             close=close[i],
-            wider=undecided and (sure_wider[i] > 0 or cause_evidence(wide, values[i]).small),
+            wider=undecided and (sure_wider[i] > 0 or cause_evidence(of_tasks, values[i]).small),
             evidence=evidence,
             of_team=every[i].of_team,
+            sides=every[i].sides,
         )
         for i, row, text, evidence, undecided in zip(named, first, said, evidences, asked, strict=True)
     )
@@ -292,15 +324,38 @@ def _of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: Ju
         whose = {names[of] for of in agent[one.rows].tolist()}
         yield _Candidate(
             one.words, one.words, whose.pop() if len(whose) == 1 else "", "", one.rows, one.tells,
-            of_team=True, of_agent=one.of_agent, quotes=one.quotes, beside=one.beside,
+            of_team=True, of_agent=one.of_agent, quotes=one.quotes, beside=one.beside, lengths=one.lengths,
+        )  # fmt: skip
+
+
+def _of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) -> Iterator[_Candidate]:
+    """Runs in which an agent first acts with the model of which most failed, with that action."""
+    n, names = traces.sizes, np.array(traces.agents["name"].to_pylist(), object)
+    models, model = event_models(traces)
+    known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
+    trace, acting = (np.asarray(of)[: n.events] for of in (traces.graph.trace_ids, traces.graph.agent_ids))
+    for agent, one in failures.worst():
+        used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
+        tells[[*used]] = True
+        has[[row for row, name in used.items() if name == one.name]] = True
+        rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
+        rows = rows[np.unique(trace[rows], return_index=True)[1]]
+        chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
+        its = [of for of in dict(failures.agents)[agent] if of.tasks]
+        other = next(of.name for of in its if of.name != one.name)
+        pair = f"={other},{one.name}" if len({*used.values()}) > 2 else ""
+        words = f"runs in which {printable(agent, NAME)} has {printable(one.name, NAME)}"
+        yield _Candidate(
+            f"model of {agent}", words, agent, "", rows, tells, quotes=False, sides=f"model:{agent}{pair}",
+            test=(chance, one.p, all(of.p < LEVEL for of in its)),
         )  # fmt: skip
 
 
 def _told_by_others(
-    every: list[_Candidate], having: list[np.ndarray], sure: list[float], left_out: list[bool], trace: np.ndarray
+    every: list[_Candidate], having: list[np.ndarray], sure: list[float], odd: list[bool], trace: np.ndarray
 ) -> Iterator[int]:
-    """Of who takes part, what is neither sure nor `left_out`, and what a sure cause before it tells: most runs with
-    that have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    """Of who takes part, what is neither sure nor `odd`, and what a sure cause before it tells: most runs with that
+    have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
     first = np.full((len(every), len(trace) + 1), len(trace))
     for at, one in zip(first, every, strict=True):
         np.minimum.at(at, trace[one.rows], one.rows)
@@ -316,7 +371,7 @@ def _told_by_others(
                 and 2 * (having[i] & ~some).sum() < (~some).sum()
                 for some, at in before
             )
-            if not (sure[i] or left_out[i]) or any(told):
+            if not (sure[i] or odd[i]) or any(told):
                 yield i
             elif sure[i]:
                 before.append((having[i], first[i]))
@@ -349,21 +404,28 @@ def _beyond_chance(
     kinds: ComparedKinds, values: list[np.ndarray], every: list[_Candidate]
 ) -> tuple[list[float], list[bool], list[bool]]:
     """The chance that a failed trace has each cause more often, 0 where it is not above 0.5 beyond chance; whether that
-    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether, beyond chance, more failed traces of
-    any task lack an agent (`ComparedKinds.over_tasks`), unless within tasks the p is `CLOSE` or more.
+    is above 0.5 by a p below `CLOSE`, were no other cause looked at; and whether over all tasks more failed traces have
+    an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows.
 
-    Agents are a family of tests, as in `outcome_differences`, and each family has its part of the level: an agent that
-    is left out seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one
-    family. Of 1680 logs of 7 plans in which an agent is left out by chance, or by what the version or the task is, or
-    replaced, 1 % had who takes part as a cause. Where hard tasks alone do both, 20 % had, of runs of one task each.
+    Agents are a family of tests, as in `outcome_differences`, and their models are another. Each family has its part of
+    the level, and that of models falls to the others where all of these are told apart: an agent that is left out
+    seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one family.
+    Of 2905 logs in which an agent is left out by chance, or since the version or the task is such, or replaced, 1 % had
+    who takes part as a cause. Where it is left out in hard tasks, 7 % had, and 28 % with one run of each task.
     """
     known = [value[np.isfinite(value)] for value in values]
-    found, near, left_out = [0.0] * len(values), [False] * len(values), [False] * len(values)
+    found, near, odd = [0.0] * len(values), [False] * len(values), [False] * len(values)
     vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
-    families = [[i for i in vary if every[i].of_agent == family] for family in {every[i].of_agent for i in vary}]
+    own = {i: test for i in vary if (test := every[i].test) is not None}
+    for i, (chance, p, _) in own.items():
+        found[i] = chance if chance > 0.5 and p < LEVEL else 0.0
+    others = [i for i in vary if i not in own]
+    families = [[i for i in others if every[i].of_agent == family] for family in {every[i].of_agent for i in others}]
+    parts = len(families) + any(not settled for *_, settled in own.values())
     facts = {i: fact_of(values[i]) for i in vary}
     for asked in families:
-        tests = {i: kinds.test(values[i]) for i in asked}
+        lengths = {i: [length[kinds.rows] for length in every[i].lengths] or [None] for i in asked}
+        tests = {i: max((kinds.test(values[i], of) for of in lengths[i]), key=_least_sure) for i in asked}
         over = {i: kinds.over_tasks(values[i], beside[kinds.rows]) for i in asked
                 if (beside := every[i].beside) is not None}  # fmt: skip
         if not kinds.within:
@@ -371,13 +433,20 @@ def _beyond_chance(
         corrected = holm([tests[i][3] for i in asked], [facts[i] for i in asked], [tests[i][4] for i in asked])
         for i, p in zip(asked, corrected, strict=True):
             chance, low, high, alone, *_ = tests[i]
-            if chance > 0.5 and beyond_chance(p * len(families), low, high, 0.5):
+            if chance > 0.5 and beyond_chance(p * parts, low, high, 0.5):
                 found[i] = chance
             near[i] = chance > 0.5 and alone < CLOSE
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
-            left_out[i] = p * len(families) < LEVEL and (near[i] or math.isnan(tests[i][3]))
-    return found, near, left_out
+            untold = every[i].is_left_out and math.isnan(tests[i][3])
+            odd[i] = p * parts < LEVEL and (near[i] or untold)
+    return found, near, odd
+
+
+def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bool, float]:
+    """Orders tests of one cause: one that tells nothing is the least sure."""
+    chance, _, _, p, *_ = test
+    return chance <= 0.5 or math.isnan(p), p
 
 
 def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterator[_Candidate]:
@@ -400,7 +469,7 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
-        ("failed calls of {}", " that never succeeded", calls.unmended, failing, calls.passed_over),
+        ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
         ("loops of {}", "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
@@ -418,7 +487,10 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
             if len(by) > 1:
                 whose.append((f"by any of {len(by)} agents", "", np.sort(np.concatenate([*by.values()]))))
             for by_whom, name, its in whose:
-                yield _Candidate(what, f"{what} {by_whom}{end}", name, tool, its, tells, passed)
+                words = f"{what} {by_whom}{end}"
+                if end == LATER and np.isin(its, calls.last_of_tool).all():
+                    words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
+                yield _Candidate(what, words, name, tool, its, tells, passed)
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
                     yield _Candidate(
@@ -437,3 +509,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
         for one in causes
     )
     return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+    """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
+
+    Args:
+      causes: what went wrong most.
+      acting: names of agents that fewer failed traces have, beyond chance.
+    """
+    told = {one.words for one in causes}
+    left = [printable(name, NAME) for name in acting if without_agent(name) not in told]
+    why = "a cause above, or how long traces are, may be why"
+    return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

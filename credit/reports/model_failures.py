@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.compared_kinds import compared_kinds
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.judged_traces import JudgedTraces, below_their_own
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
@@ -18,7 +18,7 @@ from graphs.text import counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
-__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures"]
+__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures", "within_systems"]
 
 MOST = 10
 """Agents that are looked at, those of most traces, and names in a sentence."""
@@ -64,15 +64,13 @@ class ModelFailures:
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
         (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
         another. Where a trace failed beside others of its task, by the cut of the task.
-      agents: the same of agents of `graphs.traces.event_models.agent_models`, by the models with which each acts: its
-        name and `models`, the largest difference first.
-      used: with which of these each acts, by its name and the row of the trace.
+      agents: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first acts:
+        its name and `models`, the largest difference first.
+      used: with which of these each first acts, by its name and the row of the trace.
       within: whether traces of one task are compared; tasks are else.
       in_system: whether traces are of several systems, so that models are compared within each.
       failed: how these sentences begin.
       alone: of how many traces by which some may be in no such task; 0 where all compared are of one model and system.
-      example: a failed trace in which an agent has the model that fails most, beyond chance, in words and by its id; ""
-        without.
     """
 
     models: Models = ()
@@ -83,14 +81,12 @@ class ModelFailures:
     in_system: bool = False
     failed: str = ""
     alone: int = 0
-    example: tuple[str, str] = ("", "")
 
     def worst(self) -> list[tuple[str, OneModel]]:
-        """Of each agent of which traces with some model fail more often beyond chance the worst of these, the surest
-        first."""
-        found = [(agent, max(_known(models), key=lambda one: one.share)) for agent, models in self.agents
-                 if _known(models)]  # fmt: skip
-        return sorted((one for one in found if one[1].p < LEVEL), key=lambda one: one[1].p)
+        """Of each agent the model of which most traces failed, the surest first."""
+        known = ((agent, _known(models)) for agent, models in self.agents)
+        found = [(agent, max(of, key=lambda one: one.share)) for agent, of in known if of]
+        return sorted(found, key=lambda one: one[1].p)
 
     def lines(self, most: int = MOST, agents: int = 3, *, rest: bool = True) -> list[str]:
         """That numbers may tell models or systems apart, where one fails more often, of traces and of these agents.
@@ -127,6 +123,19 @@ class ModelFailures:
             mixes = f"; the {what} may be why the rest differs" if why else ""
             lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")
         return lines
+
+
+def within_systems(traces: Traces, kinds: ComparedKinds) -> ComparedKinds:
+    """The same within systems, whatever their models: a version that brings a model takes no blame of it, nor gives it.
+
+    Args:
+      traces: what was read.
+      kinds: what of these is compared.
+    """
+    stated = [name or "" for name in traces.traces["system"].take(kinds.rows).to_pylist()]
+    units = np.stack([kinds.unit, np.unique(stated, return_inverse=True)[1]])
+    unit = np.unique(units, axis=1, return_inverse=True)[1].ravel()
+    return kinds._replace(unit=unit, model=np.full(len(unit), -1))
 
 
 def _known(models: Models) -> list[OneModel]:
@@ -177,8 +186,7 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
         _corrected([names], [_by_model(names, failed, task, of, within)])[0]
         for names, of in zip(stated, (system, one_system), strict=True)
     )
-    used = {agent: {row: " + ".join(sorted(filter(None, of))) for row, of in its.items()}
-            for agent, its in sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST]}  # fmt: skip
+    used = dict(sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST])
     found = []
     for its in used.values():
         took = np.isin(every, [*its])
@@ -189,7 +197,7 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
     agents = [(agent, of) for agent, of in zip(used, _corrected(named, found, FAMILIES), strict=True) if of]
     agents.sort(key=lambda one: -float(np.ptp([of.share for of in _known(one[1])] or [0.0])))
     bad = judged.kinds[0]
-    result = ModelFailures(
+    return ModelFailures(
         models,
         systems,
         tuple(agents),
@@ -199,11 +207,6 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
         f"{bad.capitalize()}{' within their task' if judged.of_task and apart else ''}",
         0 if apart else int(compared.told.sum()),
     )
-    for agent, one in result.worst()[:1]:
-        row = next(row for row in every[failed].tolist() if used[agent].get(row) == one.name)
-        said = f"A {bad} trace in which {printable(agent, 60)} has {printable(one.name, 60)}"
-        result = dataclasses.replace(result, example=(said, traces.traces["trace"][row].as_py()))
-    return result
 
 
 def _corrected(names: Sequence[Sequence[str | None]], found: Sequence[Models], families: int = 1) -> list[Models]:

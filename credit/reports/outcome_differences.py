@@ -38,7 +38,7 @@ __all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_diff
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
-UNMENDED = "failed calls that never succeeded"
+UNMENDED = "failed calls that did not succeed later"
 """A run that gets by its errors has as many errors, and none of these."""
 
 OWNED = ("errors", UNMENDED, "retries", "loops")
@@ -139,8 +139,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond chance, or else which model an agent has
-        in it that fails beyond chance more often, in words; and the trace. Both "" without.
+      example: what a failed trace has of the first number that differs beyond chance, in words; and the trace. Both ""
+        without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -394,6 +394,12 @@ class OutcomeDifferences:
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
+    def lacking_agents(self) -> list[str]:
+        """Agents that fewer failed traces have, beyond chance."""
+        names = [row.what.removeprefix(f"{WITH} ") for row in self.rows if row.stands_out and row.chance < 0.5
+                 and row.what.startswith(f"{WITH} ")]  # fmt: skip
+        return [name for name in names if not name.startswith("an error of ")]
+
     def looked_at(self) -> int:
         """How many numbers were looked at, those that say the same of all traces once."""
         return sum(not row.same_as for row in self.rows)
@@ -619,7 +625,7 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example if example[1] else by_model.example,
+        example=example,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,17 +47,30 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     return names, np.array([place.get(of_task.get(task, ""), -1) for task in tasks], int)
 
 
-def failed_by_kind(traces: Traces, judged: JudgedTraces) -> str:
-    """How many traces of each kind of task failed, of those with an outcome; "" without kinds.
+def failed_by_kind(
+    traces: Traces, judged: JudgedTraces, side: np.ndarray | None = None, heads: Sequence[str] = ()
+) -> str:
+    """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds,
+    and where each task has its own cut, of which about half are below.
 
     Args:
       traces: what was read.
       judged: which of these failed.
+      side: of each trace, a place in `heads`, or none of them: int [traces].
+      heads: names of sides, whose parts are told, too.
     """
-    names, kind = task_kinds(traces)
-    told = []
+    if judged.of_task:
+        return ""
+    (names, kind), found = task_kinds(traces), []
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
-        of_kind = judged.failed[judged.rows][kind[judged.rows] == i]
-        if len(of_kind):
-            told.append(f"{printable(name, 60)} {of_kind.sum()} of {len(of_kind)} ({percent(of_kind.mean())})")
-    return f"{judged.kinds[0].capitalize()} by kind of task: {', '.join(told)}." if told else ""
+        rows = judged.rows[kind[judged.rows] == i]
+        if not len(rows):
+            continue
+        failed, parts = judged.failed[rows], ""
+        for place, head in enumerate(heads):
+            of_side = failed[np.asarray(side)[rows] == place]
+            parts += f"{', ' if parts else '; '}{head} {percent(of_side.mean())}" if len(of_side) else ""
+        told = f"{printable(name, 60)} {failed.sum()} of {len(rows)} ({percent(failed.mean())}{parts})"
+        found.append((i < 0, -failed.mean(), told))
+    every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:2]))
+    return f"{judged.kinds[0].capitalize()} by kind of task: {every}." if found else ""

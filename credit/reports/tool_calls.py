@@ -176,9 +176,15 @@ class ToolCalls:
         """Those of `unmended` after which another call of the tool by the agent succeeded."""
         return self._failed_last[2]
 
+    @property
+    def last_of_tool(self) -> np.ndarray:
+        """Those of `unmended` without arguments: no call of the tool by the agent succeeded later."""
+        return self._failed_last[3]
+
     @functools.cached_property
-    def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray]:
-        """`unmended`, errors of which that is not known as a later success may be of the same call, `passed_over`."""
+    def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray]:
+        """`unmended`, errors of which that is not known as a later success may be of the same call, `passed_over`, and
+        `last_of_tool`."""
         rows, kind, said = self._of_failing
         ended = ~self.open[rows] | self.errors[rows]
         rows, kind, said = rows[ended], kind[ended], said[ended]
@@ -194,7 +200,7 @@ class ToolCalls:
         unmended = failed & ~untold
         several = np.bincount(kind, unmended, len(works)) > 1
         unknown: list[int] = rows[untold | (unmended & ~named & several[kind])].tolist()
-        return rows[unmended], unknown, rows[unmended & (works[kind] > rows)]
+        return rows[unmended], unknown, rows[unmended & (works[kind] > rows)], rows[unmended & ~named]
 
     @functools.cached_property
     def _retries(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.clock import Clock, clock, last_of_each
-from credit.reports.durations import Durations, durations
+from credit.reports.clock import Clock, clock, first_of_each, last_of_each
+from credit.reports.durations import Durations, busy_seconds, durations
 from credit.reports.endings import UNKNOWN_END, ended_early
 from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
@@ -54,6 +54,8 @@ No interval of such a mean holds whatever the distribution (Bahadur and Savage 1
 have a standard deviation of 2 held 85 %, that of half as much again in 12 such tasks 75 %. So they have medians, and
 ratios between sides.
 """
+ROUNDED = 0.005
+"""The part of 1 that three digits round away."""
 STATED_COST = "costs."
 """How the names of costs begin that a log states of traces."""
 
@@ -146,6 +148,28 @@ class TeamFacts(EventFacts):
             return seconds.work
         longest = self.greatest(self.order.longest(np.nan_to_num(seconds.added))[0])
         return np.where(np.isnan(seconds.work), np.nan, longest)
+
+    def in_turn(self, rows: np.ndarray) -> np.ndarray:
+        """The traces whose times are known, and in which none of these events ran at once, but for seconds that three
+        digits round away: bool [traces].
+
+        A first event that states no seconds has the time since its cause, of which its instance may have waited while
+        others worked. So it is left out where the instance is known to have worked later.
+
+        Args:
+          rows: of the events.
+        """
+        seconds, count = self.durations, self.traces.sizes.traces
+        begun, time, end, trace = seconds.begun.copy(), seconds.time, seconds.end, self.trace[rows]
+        first = first_of_each(self.agent, np.arange(len(time)), self.clock.at, self.traces.graph.num_agents)
+        last = np.full(len(first), -np.inf)
+        np.fmax.at(last, self.agent, end)
+        goes_on = np.flatnonzero(first >= 0)
+        goes_on = first[goes_on[last[goes_on] > time[first[goes_on]]]]
+        begun[goes_on] = time[goes_on]
+        work, busy = np.bincount(trace, (end - begun)[rows], count), busy_seconds(trace, begun[rows], end[rows], count)
+        in_turn: np.ndarray = ~np.isnan(seconds.work) & (busy > 0) & (work - busy < ROUNDED * busy)
+        return in_turn
 
     @functools.cached_property
     def linked(self) -> np.ndarray:

@@ -301,12 +301,6 @@ def _causes(row: EventRow, most: int) -> str:
     return ", ".join(causes) + (f" +{len(row.causes) - most}" if len(row.causes) > most else "")
 
 
-def _shape_reason(traces: Traces, view: _View) -> str:
-    """Why edges do not tell what of the trace could run at once, as for `credit metrics`; "" where they do."""
-    row = int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
-    return next((why for where, why in TeamFacts(traces).untold_shape if where[row]), "")
-
-
 def _structure(traces: Traces, view: _View) -> RenderableType:
     graph = view.graph
     path, parallel = critical_path(graph), parallelism(graph)
@@ -318,9 +312,13 @@ def _structure(traces: Traces, view: _View) -> RenderableType:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
     origin = "stated" if stated else "derived"
     missing = "not defined: no single main agent, or actions without a stage"
-    reason = _shape_reason(traces, view)
+    facts, row = TeamFacts(traces), int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
+    reason = next((why for where, why in facts.untold_shape if where[row]), "")
     if reason:  # whatever the edges are not known to forbid would count as done at once
         return _pairs(("critical path, parallelism, critical steps", _text(f"not defined: {reason}")))
+    average = f"{parallel.average[0]:.2f} on average"
+    if facts.in_turn(np.flatnonzero(facts.action))[row]:
+        average = "1, as by their times no two actions ran at once"
     length = (
         f"{path.length[0]:.0f} of {counted(parallel.work[0], 'action')}, over {counted(path.on_path.sum(), 'event')}"
     )
@@ -329,6 +327,6 @@ def _structure(traces: Traces, view: _View) -> RenderableType:
     return _pairs(
         ("critical path", _text(length)),
         ("", _text(" → ".join(ids))),
-        ("parallelism", _text(f"{parallel.average[0]:.2f} on average; by the edges, at most {most} could be at once")),
+        ("parallelism", _text(f"{average}; by the edges, at most {most} could be at once")),
         ("critical steps", _text(staged)),
     )

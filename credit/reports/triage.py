@@ -217,7 +217,7 @@ class Triage:
         none = [not (one.failed or one.succeeded) for one in self.suspects]
         (bad, good), where = self.kinds, " within tasks" if self.within else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
-        chance = f"{behind} none is more common in {bad} traces than chance allows"
+        chance = f"{behind} no error, loop or end is more common in {bad} traces than chance allows"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
             f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"

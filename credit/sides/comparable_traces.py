@@ -15,13 +15,11 @@ from credit.reports.tasks import UNTOLD
 from credit.reports.trace_numbers import TraceMetric, of_untold_tasks
 from credit.reports.uncounted_calls import OF_TOOL_CALLS
 from credit.sides.asked_metrics import FIRST
-from graphs.text import rounds_away
 from graphs.traces.batch import Traces
 
 __all__ = [
     "EARLY",
     "of_like_parts",
-    "of_parallel_runs",
     "of_told_tasks",
     "of_unchosen",
     "of_whole_runs",
@@ -34,7 +32,6 @@ UNPAID = (UNCOUNTED, OF_TOOL_CALLS, SILENT, UNPRICED, UNSTATED_COST)
 LIKE = 0.8
 """The part of one side's traces with a cost over that of the other, below which costs are not compared. Calls that fail
 without a count are a few of each side; a price that is missing takes most of one."""
-SERIAL = "nothing ran at once"
 EARLY = "the trace ends early, as others do that lack lines"
 """Why one is left out of a comparison of whole traces."""
 
@@ -76,20 +73,6 @@ def of_whole_runs(traces: Traces, measured: dict[str, TraceMetric], kept: np.nda
             out = early & known
             why = [EARLY if left else reason for left, reason in zip(out, reasons, strict=True)]
             found[name] = TraceMetric(np.where(out, np.nan, value), why)
-    return found
-
-
-def of_parallel_runs(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, TraceMetric]:
-    """The same metrics, without `speed_up` where none of these traces has one: it is the part of the clock that was
-    work then, and 0.98 against 0.97 said that a serial team had become slower.
-    """
-    found = dict(measured)
-    for name in found.keys() & {"speed_up"}:
-        value, reasons = found[name]
-        most = float(value[rows & np.isfinite(value)].max(initial=0.0))
-        if 0 < most < 1 or rounds_away(most - 1, 1.0):
-            why = [SERIAL if of else reason for of, reason in zip(np.isfinite(value), reasons, strict=True)]
-            found[name] = TraceMetric(np.full(len(value), np.nan), why)
     return found
 
 

@@ -22,7 +22,6 @@ from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
     of_like_parts,
-    of_parallel_runs,
     of_told_tasks,
     of_unchosen,
     of_whole_runs,
@@ -62,7 +61,6 @@ def compare_sides(
     """
     kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
-    measured = of_parallel_runs(measured, kept)
     task = task_ids(traces)
     whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
     whole = of_unchosen(whole, sides.side, task)

@@ -23,7 +23,7 @@ from graphs.structure.host_ids import ranked
 from graphs.task_means import LEAST_TASKS, fact_of, holm
 from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import agent_models, first_models, trace_models
+from graphs.traces.event_models import agent_models, trace_models
 
 __all__ = ["agents_alone", "differs_too"]
 
@@ -136,9 +136,9 @@ def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
     1 or 0, float [traces]; most traces first.
 
-    And those in which an agent acts with a model, of `agent_models`, or of all but the one whose models the sides are:
-    NaN where the agent does not act, as in runs that were killed before, for there its model is not known. Nor are all
-    models of such runs, where traces have several.
+    And those in which an agent first acts with a model, of `agent_models`, or of all but the one whose models the sides
+    are: NaN where the agent does not act, as in runs that were killed before, for there its model is not known. Nor are
+    all models of such runs, where traces have several.
     """
     named = {word: [*enumerate(_stated(traces, word))] for word in BESIDE}
     names, acts, tells = taking_part(traces)
@@ -150,14 +150,11 @@ def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
     ]
     acting: dict[str, list[int]] = {}
     named[MODEL_OF_AGENT] = []
-    of_agents: dict[str, dict[int, set[str]]] = {} if agent else agent_models(traces)
-    for row, its in enumerate(first_models(traces) if agent else []):
-        for who in its.keys() - {agent}:
-            of_agents.setdefault(who, {})[row] = {its[who]}
+    of_agents = agent_models(traces, every=bool(agent))
+    of_agents.pop(agent, None)
     for who, of_agent in of_agents.items():
-        for row, of in of_agent.items():
-            named[MODEL_OF_AGENT] += [(row, f"{who}: {model or NONE_STATED}") for model in of]
-        acting |= {name: [*of_agent] for _, name in named[MODEL_OF_AGENT] if name not in acting}
+        named[MODEL_OF_AGENT] += [(row, f"{who}: {model}") for row, model in of_agent.items()]
+        acting |= {f"{who}: {model}": [*of_agent] for model in of_agent.values()}
     every, short = np.arange(traces.sizes.traces), lacking_traces(traces) | ended_early(traces)[0]
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}

@@ -22,7 +22,7 @@ from graphs.traces.event_models import event_models
 
 __all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs", "side_weights"]
 
-BY_AGENT = (("money", "logged_money"), ("tokens",))
+BY_AGENT = (("money", "logged_money", "input_tokens"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
 model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 LEAST_PART = 0.05
@@ -41,6 +41,8 @@ class AgentDifference:
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
         difference, which is their sum; None of another cost, and where a number of tokens is not known.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
+      of_read: what tokens read have of `of_tokens`; None where that is.
+      read: of money, tokens read in a trace on each side, in the same means.
       test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
         alone; None of one that has too little of the cost to be told.
       stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
@@ -55,6 +57,8 @@ class AgentDifference:
     of_tokens: float | None = None
     of_tools: float | None = None
     cached: tuple[float, float] | None = None
+    of_read: float | None = None
+    read: tuple[float, float] = (0.0, 0.0)
     test: SideDifference | None = None
     stands_out: bool = False
 
@@ -115,7 +119,7 @@ def agent_differences(
         acting = acts[events]
         for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
-    parts = _parts(*sums) if sums else [(None, None, None, None)] * len(names)
+    parts = _parts(*sums) if sums else [()] * len(names)
     found = zip(names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, strict=True)
     spent = [
         AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of)
@@ -143,8 +147,8 @@ def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.nd
 
 
 def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
-    """What models, tokens and tools add for each agent, and its parts of tokens from a cache, from numbers and money of
-    each kind, the tools' last: float [10, agents] of each side."""
+    """What models, tokens and tools add for each agent, and what it read, in the order of the fields,
+    from numbers and money of each kind, the tools' last: float [10, agents] of each side."""
     (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
         p1, p2 = m1 / n1, m2 / n2
@@ -152,14 +156,18 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
     alike = np.abs(p2 - p1) <= ROUNDING * np.maximum(p1, p2)  # of one model, or none of the kind
     none = ((m1 == 0) & (m2 == 0)) | ((n1 == 0) & (n2 == 0))
     of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
-    of_tokens = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2)).sum(axis=0)
-    of_tools = second[9] - first[9]
+    of_kinds = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2))
+    of_tokens, of_read, of_tools = of_kinds.sum(axis=0), of_kinds[[0, 2, 3]].sum(axis=0), second[9] - first[9]
+    read = np.stack([n[[0, 2, 3]].sum(axis=0) for n in (n1, n2)], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        cached = np.stack([n[2] / (n[0] + n[2] + n[3]) for n in (n1, n2)], axis=1)
-    return [
-        (*((None, None, None) if math.isnan(sum(of[:2])) else of), None if math.isnan(sum(part)) else tuple(part))
-        for *of, part in zip(*(of.tolist() for of in (of_models, of_tokens, of_tools, cached)), strict=True)
-    ]
+        cached = np.stack([n1[2], n2[2]], axis=1) / read
+    found: list[tuple[Any, ...]] = []
+    for *of, part, reads, count in zip(
+        *(each.tolist() for each in (of_models, of_tokens, of_tools, cached, of_read, read)), strict=True
+    ):
+        cache = None if math.isnan(sum(part)) else tuple(part)
+        found.append((None, None, None, cache) if math.isnan(sum(of[:2])) else (*of, cache, reads, tuple(count)))
+    return found
 
 
 def agents_of_costs(

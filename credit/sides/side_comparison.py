@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, short, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, alike
 from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
@@ -150,8 +149,9 @@ class SideComparison:
 
     def _repeats(self, row: SideDifference) -> bool:
         """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
-        numbers = [(one.first, one.second) for one in self.rows if one.metric == row.same_as and row.p is not None]
-        return row.is_other and numbers == [(row.first, row.second)]
+        before = itertools.takewhile(lambda one: one is not row, self.rows)
+        numbers = [(one.first, one.second) for one in before if row.same_as in (one.metric, one.same_as)]
+        return row.is_other and row.p is not None and row.same_as != "" and (row.first, row.second) in numbers
 
     def _asked(self) -> list[SideDifference]:
         return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
@@ -174,7 +174,8 @@ class SideComparison:
         sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
         sure.sort(key=lambda row: -abs(row.difference))
         of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
-        told += [f"beyond chance for {', '.join(of + ['…'] * (len(sure) > MOST_HIDDEN))}"] if of else []
+        of += ["…"] * (len(sure) > MOST_HIDDEN)
+        told += [f"for {(' and ' if len(of) < MOST_HIDDEN + 1 else ', ').join(of)}, beyond chance"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in (*asked, *self._next())
@@ -221,21 +222,23 @@ class SideComparison:
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
         if judged is not None and not told:
-            word = ("better" if judged.rises else "worse") if judged.worth_telling else "not surely better or worse"
-            why = "" if judged.worth_telling else f", {judged.in_short()}"
-            told = [f"{word} than {first} ({judged.metric} {first_to_second(judged.first, judged.second)}{why})"]
-        said = [f"{second} is {' and '.join(told)}"] if told else []
+            numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
+            if judged.worth_telling:
+                told = [f"{'better' if judged.rises else 'worse'} than {first} ({numbers})"]
+            else:
+                told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        said = f"{second} is {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
-        if cost is not None and cost.worth_telling:
-            name = "money" if cost.metric == "money" else _name(cost.metric)
-            change = f"{name} {first_to_second(cost.first, cost.second)}"
-            if cost.ratio is not None:
-                times = f"{short(cost.ratio.value)} times the {name}"
-                change = f"{times} {'in the typical task' if cost.paired else 'by geometric means over tasks'}"
-            said += [f"at {change}" if said else f"{second} takes {change}"]
-        elif cost is not None and told:
-            said = [f"{said[0]}; {_name(cost.metric)}: {cost.why()}"]
-        return f"{', '.join(said)}." if said else ""
+        if cost is not None and cost.worth_telling and cost.ratio is not None:
+            times = f"{short(cost.ratio.value)} times the {_name(cost.metric)}"
+            times += " in the typical task" if cost.paired else " by geometric means over tasks"
+            said = f"{said}, at {times}" if said else f"{second} takes {times}"
+        elif cost is not None:
+            change = f": {cost.why()}"
+            if cost.worth_telling:
+                change = f" {'rises' if cost.rises else 'falls'} from {short(cost.first)} to {short(cost.second)}"
+            said += f"{'; ' * bool(said)}{_name(cost.metric)}{change}"
+        return f"{said}." if said else ""
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
@@ -275,9 +278,9 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{f'{row.ways}: too few to tell' if row.few and row.ways else row.in_short()}"
+            f"{': '.join(filter(None, [row.ways, 'too few to tell'])) if why.startswith('too few') else why}"
             for row in self.kinds
-            if row.metric == self.judged
+            if row.metric == self.judged and (why := row.in_short())
         ]
         return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
 
@@ -292,13 +295,13 @@ class SideComparison:
                 continue
             each = [
                 f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
-                f"{f' (×{short(row.ratio.value)})' if row.ratio else f' ({row.ways})' if row.ways else ''}"
+                f" ({f'×{short(row.ratio.value)}' if row.ratio else row.ways or row.in_short()})"
                 f"{'*' * row.worth_telling}"
                 for row in rows
             ]
-            told.append(f"{_name(name)} by kind of task: {', '.join(each)}")
-        end = ["* beyond chance"] * bool(told)
-        return "; ".join([*told, *[f"{', '.join(quiet)} by kind of task: none beyond chance"] * bool(quiet), *end])
+            told.append(f"{_name(name)} of {', '.join(each)}")
+        told += [f"none beyond chance in {', '.join(quiet)}"] * bool(quiet) + ["* beyond chance"] * bool(told)
+        return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
         """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
@@ -307,24 +310,22 @@ class SideComparison:
         parts: dict[str, list[str]] = {}
         others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
         size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
-        others = [row for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
+        more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         next_ = [row for row in self._next() if row.worth_telling]
-        of_others: list[str] = []
         said_before = self._partial()  # by `but`
-        for row in [*self._asked(), *next_, *others[:MOST_TOLD]]:
+        for row in [*self._asked(), *next_]:
             if row.metric in FIRST:
                 continue
             name = _name(row.metric)
             if row.worth_telling:
-                (of_others if row.is_other else told).append(f"{name} {row.told()}")
+                told.append(f"{name} {row.told()}")
                 if row not in said_before:
                     parts.setdefault(row.part(), []).append(name)
             else:
                 quiet.setdefault(row.why(), []).append(name)
         told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
-        told += [f"other metrics: {', '.join(of_others)}"] if of_others else []
-        rest = len(others) - MOST_TOLD
-        told += [f"{counted(rest, 'other metric')} of the table changed"] if rest > 0 else []
+        more[MOST_TOLD:] = ["…"] * (len(more) > MOST_TOLD)
+        told += [f"other metrics changed: {', '.join(more)}"] if more else []
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []
@@ -336,9 +337,13 @@ class SideComparison:
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:
-        """Which agents differences of money and of tokens come from, or those beyond chance alone; "" without any."""
+        """Which agents differences of money and of tokens come from, those beyond chance where any is; "" without any.
+
+        `certain`: of no others.
+        """
         own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
-        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric] or not certain)]
+        rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
+        rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
@@ -424,6 +429,8 @@ class SideComparison:
             of_part.setdefault(row.part(), []).append(ASKED[row.metric])
         for part, names in of_part.items():
             whose = ", ".join([*names[:-2], " and ".join(names[-2:])])
+            if any(row.metric == whose and not row.elsewhere and row.bound(self.sides.heads) for row in asked):
+                continue  # that says so
             said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
@@ -554,18 +561,14 @@ class SideComparison:
         lines += [f"But {but}." for but in self.but()]
         for of in (self.by_kind(), self.costs_by_kind(), self.of_tasks()):
             lines += [f"{of[0].upper()}{of[1:]}."] if of else []
-        lines += [f"In numbers, of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
         for origin in (self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()):
             lines += [f"{origin[0].upper()}{origin[1:]}."] if origin else []
         return lines
 
     def of_rows(self) -> list[str]:
-        """Of which traces the rows are, and what too few tasks tell apart, in sentences."""
+        """Of which traces the rows are, and which metrics are alike, in sentences."""
         lines = [self._compared_traces()] if self.rows else []
-        few: dict[str, list[str]] = {}
-        for row in self.rows:
-            if row.differing and row.few:
-                few.setdefault(f"{row.differing} of {counted(row.tasks, 'task')}", []).append(row.metric)
         equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
@@ -576,12 +579,7 @@ class SideComparison:
         lines += [f"one test, since their numbers rise as one: {'; '.join(map(', '.join, alike.values()))}"] * bool(
             alike
         )
-        if not few:
-            return lines
-        rows = max((row.rows for row in self.rows), default=1)
-        others = f", and {_least_tasks(rows)} in one of {rows} rows" if rows > 1 else ""
-        least = f"with one trace a side, {_least_tasks(1)} must differ{others}"
-        return [*lines, f"too few tasks differ to tell: {_by_reason(few)}; {least}"]
+        return lines
 
     def hints(self) -> list[str]:
         """What other commands and options would do."""
@@ -609,7 +607,7 @@ class SideComparison:
             line += f"; {alone[0]} and {alone[1]} tasks are on one side only" if any(alone) else ""
             lost = f"; the tasks of {untold[0]} and {untold[1]}, which were cut short, are not known"
             line += lost if any(untold) else ""
-        selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
+        selected = f"; of fewer, which may differ in more than the side: {_by_reason(fewer)}"
         return f"traces: {line}" + (selected if fewer else "")
 
     def terms(self) -> list[tuple[str, str]]:
@@ -621,7 +619,7 @@ class SideComparison:
         some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
         return [
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
-            *[(f"tasks: {some}", f"{some}: these differ, and typical × is of these alone")] * bool(some),
+            *[(f"tasks: {some}", f"{some}: so many differ, and typical × is of these")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
             ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
@@ -629,7 +627,7 @@ class SideComparison:
             ("–", f"–: not tested: {few}"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
-            ("would be seen: ", "would be seen: changes from this on have a * in 4 of 5 cases"),
+            ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
             starred(STARRED_SIDES),
             MARKS[1],
         ]
@@ -638,24 +636,19 @@ class SideComparison:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}
-        none: dict[tuple[str, str], list[str]] = {}
+        none: dict[str, dict[str, list[str]]] = {}
         for one in sorted(self.lost, key=lambda one: -len(one.sides)):
             if one.metric in bounded:
                 partly.setdefault(one.reason, []).append(one.metric)
                 continue
-            none.setdefault((_place(one.sides, self.sides.names), one.reason), []).append(one.metric)
+            none.setdefault(_place(one.sides, self.sides.names), {}).setdefault(one.reason, []).append(one.metric)
         lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-        return lines + [f"no number on {place}: {', '.join(names)} ({why})" for (place, why), names in none.items()]
+        return lines + [f"no number on {place}: {_by_reason(of)}" for place, of in none.items()]
 
 
 def _name(metric: str) -> str:
     """What a sentence calls a metric."""
     return ASKED.get(metric, metric.replace("_", " "))
-
-
-def _least_tasks(rows: int) -> int:
-    """Tasks that must differ, all the same way, for a p below 0.05 in one of so many rows: 2 / 2ⁿ is the least p."""
-    return math.floor(math.log2(2 * rows / LEVEL)) + 1
 
 
 def _place(sides: Sequence[int], names: Sequence[str]) -> str:
@@ -668,10 +661,14 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
 
 def _why(one: AgentDifference) -> str:
     """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
-    cache; "" where neither changed."""
+    cache, or how many it read; "" where neither did it."""
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
-        return f"{percent(first)} to {percent(second)} of reads cached" if abs(second - first) >= LEAST_CACHED else ""
+        if abs(second - first) >= LEAST_CACHED:
+            return f"{percent(first)} to {percent(second)} of reads cached"
+        read = abs(one.of_read or 0.0)  # those generated have a sentence of their own
+        by_reads = one.stands_out and read > abs(one.of_tools or 0.0) and read >= abs((one.of_tokens or 0.0) - read)
+        return f"tokens read {first_to_second(*one.read)}" if by_reads else ""
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}

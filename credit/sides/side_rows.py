@@ -264,12 +264,18 @@ class SideDifference:
         """Of how many traces the means are, and why not of others; "" where that is all."""
         if self.traces == self.asked:
             return ""
-        rest = [all_ - some - lost for all_, some, lost in zip(self.asked, self.traces, self.lacking, strict=True)]
+        rest = self.elsewhere
         what = "no outcome" if self.metric in FIRST else "no number"
         what += " or no known task" if self.metric not in FIRST and any(self.untold) else ""
         why = [f"{self.lacking[0]} and {self.lacking[1]} have {what}"]
-        why += [f"{rest[0]} and {rest[1]} are of tasks that have none on the other side"] if any(rest) else []
+        why += [f"{rest[0]} and {rest[1]} are of tasks that have none on the other side"] if rest else []
         return f"{self.traces[0]} of {self.asked[0]} and {self.traces[1]} of {self.asked[1]} traces: {', '.join(why)}"
+
+    @property
+    def elsewhere(self) -> list[int]:
+        """How many traces of each side with a number are of tasks that have none on the other side; empty for none."""
+        rest = [all_ - some - lost for all_, some, lost in zip(self.asked, self.traces, self.lacking, strict=True)]
+        return rest if any(rest) else []
 
     @property
     def few(self) -> bool:

@@ -103,8 +103,8 @@ def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.
 
 
 def told_changes(changes: Sequence[VerdictChange], *, certain: bool = False) -> str:
-    """Sentences on all changes, or on those beyond chance; "" without any."""
-    told = [one.told() for one in changes if one.stands_out or not certain]
+    """Sentences on all verdicts that are wrong, or on changes beyond chance; "" without any."""
+    told = [one.told() for one in changes if one.stands_out or (one.wrong != (0, 0) and not certain)]
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
     return "; ".join(told)
 

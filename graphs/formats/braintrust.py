@@ -26,7 +26,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.faults import fault_of
 from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
-from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.input_tokens import first_count, read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
@@ -62,6 +62,7 @@ class _Metrics(msgspec.Struct):
     prompt_tokens: _Count | None = None
     prompt_cached_tokens: _Count | None = None
     prompt_cache_creation_tokens: _Count | None = None
+    prompt_cache_write_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     estimated_cost: Any = None
 
@@ -181,10 +182,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     span.start = math.nan if metrics.start is None else metrics.start
     span.end = math.nan if metrics.end is None else metrics.end
     if kind is Kind.CALL:
-        span.columns = {
-            "tokens": metrics.completion_tokens,
-            **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, metrics.prompt_cache_creation_tokens),
-        }  # fmt: skip
+        written = first_count(metrics.prompt_cache_creation_tokens, metrics.prompt_cache_write_tokens)
+        counts = read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, written)
+        span.columns = {"tokens": metrics.completion_tokens} | counts
         span.model, span.money = metadata.model or "", stated_money(metrics.estimated_cost)
         span.stopped = stop_reason(object_text(row.output), stated)
     elif kind is Kind.TOOL and metadata.triggered is not None:

@@ -24,7 +24,8 @@ from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import batch_notes
-from graphs.traces.clock_units import begins_of_ends, time_notes
+from graphs.traces.cache_conventions import SHOWN, with_one_convention
+from graphs.traces.clock_units import begins_of_ends, time_notes, units_of_seconds
 from graphs.traces.copies import without_copies
 from graphs.traces.event_models import with_answered_models, with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
@@ -192,9 +193,11 @@ def _join(
     event_counts, times = columns.counts("event_ends"), columns.joined("times", n.events)
     team = {name: columns.strings(f"agent_{name}s") for name in ("id", "name", "role")}
     tasks = [heading.group_id for heading in headings]
-    evidence, of_ends = evidence_of_events(columns.pop("evidence"), lengths, to.events), list[Problem]()
-    if (took := evidence.get("seconds")) is not None:
-        times, of_ends = begins_of_ends(headings, times, event_counts, took.array[: n.events])
+    stated = columns.pop("evidence")
+    shown = [of.pop(SHOWN, None) for of in stated]
+    evidence = evidence_of_events(stated, lengths, to.events)
+    took = evidence["seconds"].array[: n.events] if "seconds" in evidence else np.full(n.events, np.nan)
+    times, of_ends = begins_of_ends(headings, times, event_counts, took)
     events = _event_table(columns, times, event_counts, lengths)
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
@@ -204,6 +207,8 @@ def _join(
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
     of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
     models = [model or next(filter(None, agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    of_caches = list(with_one_convention(evidence, shown, lengths, headings, trace, events["model"], models))
     policies = of_their_task(tasks, with_models_of_agents(tasks, models, systems, of_agents), systems, cut)
     groups = pa.array(group_names(tasks, policies, systems, group_by), pa.string())
     graph = dataclasses.replace(graph, group_ids=pad_array(_codes(groups), to.traces))
@@ -228,7 +233,9 @@ def _join(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens, times)),
             *time_notes(headings, times, event_counts),
+            *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,
+            *of_caches,
         ),
         ignored=ignored,
         tokens=tokens,

@@ -9,7 +9,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.traces.part import Heading
 
-__all__ = ["LONGEST", "begins_of_ends", "time_notes"]
+__all__ = ["LONGEST", "begins_of_ends", "time_notes", "units_of_seconds"]
 
 _LATEST = 1e11  # seconds since 1970: in the year 5138, and of the clocks of today in milliseconds in 1973
 LONGEST = 1e8
@@ -97,3 +97,46 @@ def begins_of_ends(
         expected = "the begin of these: it is read as `time` − `seconds`"
         notes.append(Problem("times-of-ends", heading.file, heading.line, "time", shown, expected, heading.trace_id))
     return found, notes
+
+
+_UNITS = ("milliseconds", "microseconds", "nanoseconds")
+_LEAST_TOOK = 100  # seconds on average, below which an agent may well do as much at once
+_IDLE = 30  # an agent's next event begins after so many times what one takes, at most, in the median
+
+
+def units_of_seconds(
+    headings: Sequence[Heading], times: np.ndarray, counts: np.ndarray, seconds: np.ndarray, agents: np.ndarray
+) -> Iterator[Problem]:
+    """A note for each format whose events mostly last beyond their agent's last begin, and in another unit to its next.
+
+    Args:
+      headings, times, counts: as of `time_notes`.
+      seconds: what each event took [E], NaN where absent.
+      agents: the agent instance of each event [E].
+    """
+    rows = np.flatnonzero(np.isfinite(times) & (seconds > 0))
+    if len(rows) < _LEAST_PAIRS:
+        return
+    rows = rows[np.lexsort((times[rows], agents[rows]))]
+    follows = np.diff(agents[rows]) == 0
+    last = times[rows[np.append(~follows, True)]][np.cumsum(~follows) - ~follows][follows]
+    rows, gaps = rows[:-1][follows], np.diff(times[rows])[follows]
+    took = seconds[rows].astype(np.float64)
+    formats, of = np.unique([heading.format for heading in headings], return_inverse=True)
+    trace = np.repeat(np.arange(len(counts)), counts)[rows]
+    for number, name in enumerate(formats.tolist()):
+        own = of[trace] == number
+        beyond = times[rows] + took > last
+        if own.sum() < _LEAST_PAIRS or took[own].mean() < _LEAST_TOOK or beyond[own].mean() <= 0.5:
+            continue
+        for scale, unit in zip(_SCALES, _UNITS, strict=True):
+            serial = gaps[own] >= took[own] / scale * (1 - _CLOSE) - _ROUNDING
+            if serial.mean() >= _MOST and np.median(took[own] / np.maximum(gaps[own], _ROUNDING)) >= scale / _IDLE:
+                row = np.flatnonzero(own & beyond)[0]
+                heading = headings[int(trace[row])]
+                value = f"{took[row]:g}, and its agent's next event begins after {gaps[row]:.3g} s"
+                expected = f"seconds: these seem to be {unit}"
+                expected += f", which --columns seconds=COLUMN/{scale:.0f} divides" if name == "table" else ""
+                place = "time-unit", heading.file, heading.line, "seconds", value, expected, heading.trace_id
+                yield Problem(*place, count=len(np.unique(trace[own & beyond])))
+                break

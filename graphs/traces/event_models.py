@@ -157,9 +157,12 @@ def with_unnamed_models(
     return events.set_column(events.column_names.index("model"), "model", model)
 
 
-def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
-    """Of agents that act in traces of several models, and not with the same in all: the models with which each acts, by
-    the row of the trace; {""} where none is known.
+def agent_models(traces: Traces, *, every: bool = False) -> dict[str, dict[int, str]]:
+    """The `first_models` of each agent, by the row of the trace.
+
+    Args:
+      traces: what was read.
+      every: whether of all agents; else of those that act in traces of several, and not with the same in all.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -169,22 +172,15 @@ def agent_models(traces: Traces) -> dict[str, dict[int, set[str]]]:
       ...     _ = record.event("x", 3, "a", action=True, model=lead)
       ...     _ = record.event("y", 3, "b", action=True, model="n")
       >>> agent_models(assemble(records))
-      {'a': {0: {'l'}, 1: {'m'}}}
+      {'a': {0: 'l', 1: 'm'}}
     """
-    models, pairs = _acting_models(traces)
-    names: list[str] = traces.agents["name"].to_pylist()
-    trace = np.asarray(traces.graph.agent_trace).tolist()
-    several = {row for row, of in enumerate(trace_models(traces)) if len(of) > 1}
-    found: dict[str, dict[int, set[str]]] = {}
-    for agent, which in pairs:
-        of_agent = found.setdefault(names[agent], collections.defaultdict(set))
-        of_agent[trace[agent]].add(models[which])
-    return {
-        agent: told
-        for agent, rows in found.items()
-        if several & rows.keys()
-        and len({*map(frozenset, (told := {row: of - {""} or of for row, of in rows.items()}).values())}) > 1
-    }
+    found: dict[str, dict[int, str]] = {}
+    several = set()
+    for row, of in enumerate(first_models(traces)):
+        for agent, model in of.items():
+            found.setdefault(agent, {})[row] = model
+        several |= {row} if len({*of.values()}) > 1 else set()
+    return {who: of for who, of in found.items() if every or (several & of.keys() and len({*of.values()}) > 1)}
 
 
 def first_models(traces: Traces) -> list[dict[str, str]]:

@@ -60,7 +60,7 @@ class Part:
       agent_ids, agent_names, agent_roles: strings per agent instance; parents: int32, a root is its own.
       text: `EVENT_TEXT` columns per event; a missing column is all null.
       evidence: by the names of `graphs.traces.schema.EVENT_EVIDENCE`, per event: float32 with NaN where absent, int32
-        with -1 where absent, or strings with null where absent.
+        with -1 where absent, or strings with null where absent; and what `graphs.traces.cache_conventions` adds.
       places: file, line and offset of each event; None where they equal the trace's and all traces are of one file.
       tokens: the tokens of the events; None where no event has any.
     """

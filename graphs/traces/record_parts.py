@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from graphs.traces.cache_conventions import shown_beside
 from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, derive_turns
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -66,6 +67,7 @@ def part_of(records: Sequence[TraceRecord], whole: TraceRecord | None = None) ->
     columns, actions = whole.columns, np.array(whole.actions, bool)
     tokens = _tokens(columns, actions)
     evidence = {name: _evidence(key.kind, columns[name]) for name, key in EVENT_EVIDENCE.items() if name in columns}
+    evidence |= shown_beside(columns.get("input_tokens", ()))
     return Part(
         headings=[_heading(record) for record in records],
         event_ends=np.array(event_starts[1:]),

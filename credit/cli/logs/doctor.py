@@ -121,7 +121,7 @@ def _print(console: Console, findings: list[Finding], level: float) -> None:
             "finding: in ",
             "in traces: so many show it, in no more tasks than by chance; `credit summary` says if these fail",
         ),
-        ("p: ", "p: corrected for all tests; where there is one, statistic and limit are parts of tasks"),
+        ("p: ", "p: corrected for all tests. Of checks with a p, statistic and limit are parts of tasks."),
     )
     for finding in (each for each in findings if each.found or (each.alone and each.found is False)):
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")

@@ -100,15 +100,18 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show what failed most, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    A table then sets each agent, role, turn, tool or type against the rest of its own traces. Another counts errors,
-    retries, loops, tokens and time. The last lines say what all traces cost.
+    The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
+    wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
+    the rest of its own traces. Another counts errors, retries, loops, tokens and time. The last lines say what all
+    traces cost.
     """
     import numpy as np
 
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
@@ -117,14 +120,13 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import leading_causes, told_causes
+    from credit.reports.leading_causes import leading_causes, left_untold, told_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.sides.changed_teams import teams_by_system
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.verdict_changes import verdicts_by_system
 
@@ -169,12 +171,14 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at))
-    systems, teams = verdicts_by_system(traces, verdicts), teams_by_system(traces, success_at, calls)
+    systems = verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
+    teams = "" if compared is None else compared.by_team()
+    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
@@ -205,6 +209,7 @@ def summary(
         print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
+        worst += left_untold(causes, differences.lacking_agents())
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
@@ -230,7 +235,7 @@ def summary(
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
-        hints += [TO_LABEL] if unscored else []
+        hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad)
 
@@ -291,7 +296,7 @@ def _print_differences(console: Console, found: OutcomeDifferences, example: lis
         return
     bad, good = found.kinds
     console.print(words(f"{bad.capitalize()} against {good}", "bold"))
-    for line in lines:
+    for line in (" ".join([*found.counts()[-1:], lines[0]]), *lines[1:]):
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]

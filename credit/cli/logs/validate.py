@@ -22,6 +22,7 @@ from credit.cli.shared.reading import (
     list_problems,
     read_traces,
     reads_logs,
+    tell_channels,
     tell_sources,
 )
 from graphs.text import counted
@@ -101,7 +102,7 @@ def validate(
         console.print(_table(corpus, reading["reward_channel"]))
         if corpus.evidence:
             console.print(words(EVIDENCE), soft_wrap=True)
-        for line in _advice(corpus, reading["reward_channel"], group):
+        for line in _advice(corpus, group):
             console.print(words(line), soft_wrap=True)
         for line in filter(None, (instead, turns, said_of_tool_calls(corpus.tool_calls_without_tokens))):
             console.print(words(line), soft_wrap=True)
@@ -145,6 +146,7 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
     Raises:
       CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.
     """
+    from credit.methods.absent_outcomes import other_channels
     from credit.ray.cluster import EVENTS, chunks_on_cluster
     from credit.ray.corpus_parts import survey_of_parts
 
@@ -154,6 +156,8 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
     )
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels)
+    if len(corpus.unscored) == corpus.traces:
+        tell_channels(other_channels(corpus.reward_channels, corpus.traces))
     return corpus, instead
 
 
@@ -258,18 +262,13 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     return "" if "group" in column_of else columns_option(likely, columns)
 
 
-def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
+def _advice(corpus: Survey, group: str) -> list[str]:
     """What to do about a corpus without a training signal; `group` is the option that would name the groups."""
     from credit.reports.own_outcomes import said_of_odd
 
     lines = [*filter(None, [said_of_odd(corpus.odd, corpus.traces)])]
-    if len(corpus.unscored) == corpus.traces:
-        others = [name for name in corpus.reward_channels if name != channel]
-        lines.append(
-            f"No trace has an outcome {channel!r}: pass --reward-channel with one of {', '.join(others)}"
-            if others
-            else "No trace has an outcome: pass --rewards FILE, a table with columns `trace` and `reward`"
-        )
+    if len(corpus.unscored) == corpus.traces and not corpus.reward_channels:  # else it is said where they are read
+        lines.append("No trace has an outcome: pass --rewards FILE, a table with columns `trace` and `reward`")
     if corpus.traces > 1 and len(corpus.singletons) == corpus.groups:
         named = f"{group} or " if group else ""
         what = f"if traces share tasks, pass {named}--groups FILE, a table with `trace` and `group`"

@@ -37,6 +37,7 @@ __all__ = [
     "read_sides",
     "read_traces",
     "reads_logs",
+    "tell_channels",
     "tell_sources",
 ]
 
@@ -289,6 +290,7 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
+    from credit.methods.absent_outcomes import channels_instead
     from graphs.logs.read_logs import read_and_count
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
@@ -313,6 +315,7 @@ def read_traces(
         )
     tell_sources(sources)
     check_channel(reward_channel, traces.reward_channels)
+    tell_channels(channels_instead(traces))
     return traces
 
 
@@ -327,6 +330,12 @@ def check_channel(channel: str, logged: Iterable[str]) -> None:
     names = list(logged)
     if channel != CHANNEL and channel not in names:
         raise CreditError(f"no trace has a reward {channel!r}; the logs have: {', '.join(names) or 'none'}")
+
+
+def tell_channels(others: str) -> None:
+    """Say on standard error which channels may be the outcome, where no trace has one."""
+    if others:
+        stderr().print(words(f"No trace has an outcome: {others}"), soft_wrap=True)
 
 
 def list_problems(

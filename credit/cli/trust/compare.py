@@ -31,7 +31,6 @@ __all__ = ["compare"]
 LEGEND = (
     ("", "correlations: from -1, opposite order, to 1, the same order"),
     ("–", "–: too few numbers differ"),
-    ("", "actions: those with an advantage"),
 )
 MOST = 7  # roles or kinds that have a column
 
@@ -89,11 +88,11 @@ def _print(console: Console, comparison: Comparison) -> None:
         "Rank correlation of advantages (Spearman, ties at their mean rank)": _matrix(
             comparison, comparison.correlation
         ),
-        "The same among the actions of a trace": _matrix(comparison, comparison.within),
-        "Part of Σ|credit − baseline| by role": _shares(
+        "The same within traces": _matrix(comparison, comparison.within),
+        "Each role's part of all credit, whatever its sign (Σ |credit − baseline|)": _shares(
             comparison, comparison.roles, comparison.by_role, comparison.actions_by_role
         ),
-        "The same by kind of decision": _shares(
+        "Each kind of decision's part": _shares(
             comparison, comparison.kinds, comparison.by_kind, comparison.actions_by_kind
         ),
     }
@@ -102,7 +101,7 @@ def _print(console: Console, comparison: Comparison) -> None:
         console.print(table)
         console.print()
     if len(comparison.disagreements):
-        console.print(words("Where they differ most, one action a trace", "bold"))
+        console.print(words("Where advantages differ most, one action a trace", "bold"))
         console.print(_worst(comparison))
         console.print()
     explain(console, [*tables.values()], *LEGEND)
@@ -113,7 +112,7 @@ def _number(value: float) -> str:
 
 
 def _matrix(comparison: Comparison, values: np.ndarray) -> Table:
-    table = plain_table("", *(f"#{i + 1}" for i in range(len(comparison.methods))), "#actions")
+    table = plain_table("", *(f"#{i + 1}" for i in range(len(comparison.methods))), "#actions with an advantage")
     for i, name in enumerate(comparison.methods):
         table.add_row(words(f"{i + 1} {name}"), *map(_number, values[i]), str(comparison.answered[i]))
     return table
@@ -127,7 +126,7 @@ def _shares(comparison: Comparison, names: Sequence[str], shares: np.ndarray, ac
     order = [i for i in np.argsort(-largest, kind="stable") if largest[i] > 0]
     shown, rest = order[:MOST], order[MOST:]
     table = plain_table("", *(f"#{names[i]}" for i in shown), *([f"#{len(rest)} more"] if rest else []))
-    for name, row in (("actions", actions), *zip(comparison.methods, shares, strict=True)):
+    for name, row in (("of all actions", actions), *zip(comparison.methods, shares, strict=True)):
         parts = [row[i] for i in shown] + ([row[rest].sum()] if rest else [])
         table.add_row(words(name), *map(_number, parts))
     return table

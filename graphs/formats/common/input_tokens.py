@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.reading.decode import decode
+from graphs.traces.cache_conventions import ShownBeside, TakenAsWithin
 from graphs.traces.record import LARGEST_COUNT
 
 __all__ = [
@@ -90,7 +91,7 @@ class _Counts(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        return {"tokens": self.tokens} | read_counts(self.read, self.cached, self.written, beside=self.beside)
+        return {"tokens": self.tokens} | read_counts(self.read, self.cached, self.written, beside=self.beside or None)
 
 
 def _stated(usage: ChatUsage) -> _Counts:
@@ -172,14 +173,15 @@ _NOTHING = _Counts(None, None, None, None, False)
 
 
 def read_counts(
-    read: int | None, cached: int | None, written: int | None = None, *, beside: bool = False
+    read: int | None, cached: int | None, written: int | None = None, *, beside: bool | None = None
 ) -> dict[str, Any]:
     """The tokens that a call read, and those of them that a cache had and that it got, as evidence.
 
     Args:
       read: as the log states them.
       cached, written: what came from a cache, and what was put into one.
-      beside: whether these two are no part of `read`; they cannot be where more came from the cache.
+      beside: whether these two are no part of `read`; they cannot be where they are more. None where the format does
+        not say: then all calls of the batch tell together (`graphs.traces.cache_conventions`).
 
     Examples:
       >>> read_counts(1000, 900)
@@ -189,8 +191,11 @@ def read_counts(
       >>> read_counts(100, 0, 50, beside=True)
       {'input_tokens': 150, 'cached_tokens': 0, 'cache_write_tokens': 50}
     """
-    if read is not None and (beside or (cached or 0) > read):
-        read = known_sum(read, cached, written)
+    of_cache = known_sum(cached, written) or 0
+    if read is not None and of_cache:
+        is_shown = of_cache > read
+        read += of_cache if beside or is_shown else 0
+        read = read if beside is not None else ShownBeside(read) if is_shown else TakenAsWithin(read)
     return {"input_tokens": read, "cached_tokens": cached} | ({"cache_write_tokens": written} if written else {})
 
 

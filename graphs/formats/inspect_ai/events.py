@@ -79,7 +79,8 @@ class Usage(msgspec.Struct):
     def columns(self) -> dict[str, Any]:
         """The counts as evidence of the call. Whether those of a cache stand beside the others, the total tells."""
         cached, written = self.input_tokens_cache_read, self.input_tokens_cache_write
-        beside = self.total_tokens == known_sum(self.input_tokens, self.output_tokens, cached, written)
+        whole = known_sum(self.input_tokens, self.output_tokens, cached, written)
+        beside = None if self.total_tokens is None else self.total_tokens == whole
         return {"tokens": self.output_tokens} | read_counts(self.input_tokens, cached, written, beside=beside)
 
 

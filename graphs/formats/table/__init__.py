@@ -35,7 +35,8 @@ from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
 from graphs.formats.table.rows_again import note_of_copies
 from graphs.formats.table.stated_order import in_stated_order
-from graphs.formats.table.type_words import TYPES_OPTION
+from graphs.formats.table.time_units import TimeUnits
+from graphs.formats.table.type_words import TYPES_OPTION, likely_pair
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -46,7 +47,7 @@ from graphs.reading.tables.likely_columns import likely_column
 from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.rows import PARQUET, Row, flat_columns, is_csv, log_rows, number
 from graphs.reading.text_keys import ASKED, SAID, is_text_key, text_key
-from graphs.text import counted, excerpt, one_of
+from graphs.text import counted, excerpt, printable
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord, Word
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
@@ -65,6 +66,7 @@ NO_ID = "-1"  # as in arrays: the event has no id
 _MOST_WORDS = 20  # of unknown types that are named
 _NO_TRACE = "null"  # of rows whose cell of the trace is empty; no trace that is read is called so
 _HEAD = 1 << 16  # bytes that tell a native log
+_TYPES = f"one of {', '.join(EVENT_CODES)}; {TYPES_OPTION}".replace("{", "{{").replace("}", "}}")
 _TEXTS = tuple(name for name in TEXT_COLUMNS if name != "model")
 _NAMES = frozenset({"trace", "group", "agent", "agent_name", "role", "turn", "type", "id", *OF_TRACE, *TEXT_COLUMNS})
 SINGLE_AGENT = "agent"
@@ -150,6 +152,7 @@ def _read(
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
             column_of, names = find_columns(source, columns)
+            table.units = TimeUnits(columns, column_of)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             version = column_of.get("policy_version", "")
             content = ColumnsByContent(names, column_of.values(), {*column_of, *columns}, version)
@@ -179,6 +182,7 @@ def _read(
             yield unreadable(source, error)
         else:
             yield from texts_of.notes(source.name)
+            yield from table.units.notes(source.name)
             yield from table.refuse_reused(*content.reused(), column_of["trace"])
             unsure = content.likely()
             name, lines = content.several()
@@ -307,18 +311,13 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
-def _event_type(value: Any) -> str:
-    """What is expected in place of an unknown event type."""
-    known, stop, near = one_of(id_text(value)[:LONGEST_ID], EVENT_CODES).partition(". ")
-    return f"{known}; {TYPES_OPTION}{stop}{near}"
-
-
 @dataclasses.dataclass
 class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
 
     file: str
     types: Mapping[str, int]
+    units: TimeUnits = dataclasses.field(default_factory=lambda: TimeUnits({}, {}))
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
@@ -331,7 +330,7 @@ class _Table:
     def refused_types(self) -> Iterator[Problem]:
         """Why traces with unknown words of types are refused, with all of these words of the table."""
         for problem in self.of_types:
-            here = f", here {', '.join(self.unknown)}" if len(self.unknown) > 1 else ""
+            here = f", here {','.join(map(likely_pair, self.unknown))}"
             yield dataclasses.replace(problem, expected=problem.expected + here)
 
     def set_versions(self, versions: Mapping[str, float]) -> None:
@@ -343,6 +342,7 @@ class _Table:
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
         value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
+        self.units.in_seconds(value)
         for name in _NAMES & value.keys():
             if value[name] != value[name]:  # pandas writes NaN where a name is missing
                 value[name] = None
@@ -380,7 +380,7 @@ class _Table:
         name = id_text(cell)
         known = self.types.get(name.strip().lower(), EVENT_CODES.get(name))
         if known is None and len(self.unknown) < _MOST_WORDS:
-            self.unknown.setdefault(excerpt(name))
+            self.unknown.setdefault(printable(name, LONGEST_ID))
         return known
 
     def _refuse(self, trace_id: str) -> None:
@@ -432,14 +432,15 @@ class _Table:
         return None
 
     def _append(self, record: TraceRecord, line: int, value: Row, column_of: Mapping[str, str]) -> None:
-        def convert(ours: str, to: Callable[[Any], Any], expected: str | Callable[[Any], str]) -> Any:
+        def convert(ours: str, to: Callable[[Any], Any], expected: str) -> Any:
             if value.get(ours) is None:
                 return None
             converted = to(value[ours])
             if converted is None:
-                wanted = expected.format(ours) if isinstance(expected, str) else expected(value[ours])
-                place = "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
-                raise TraceError(Problem(*place, about="reward" if ours == "reward" else ""))
+                place = "bad-type", self.file, line, column_of[ours], excerpt(value[ours])
+                raise TraceError(
+                    Problem(*place, expected.format(ours), record.trace_id, about="reward" if ours == "reward" else "")
+                )
             return converted
 
         def constant(ours: str, of: str, amount: Any) -> None:
@@ -469,15 +470,18 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        outcome = value.get("reward")
-        word = outcome.strip() if isinstance(outcome, str) and number(outcome) is None else ""
-        reward: Any = word.lower() or convert("reward", *REWARD)
-        if reward is not None:
-            constant("reward", "", reward)
-        if word:
-            record.words.setdefault("team", Word(word, column_of["reward"], (self.file, line, -1)))
-        elif reward is not None:
-            record.rewards["team"] = reward
+        for name in ("reward", *(name for name in column_of if is_named(name))):
+            family, _, of = name.partition(".")
+            outcome = value.get(name) if family in ("reward", "rewards") else None
+            word = outcome.strip() if isinstance(outcome, str) and number(outcome) is None else ""
+            stated: Any = word.lower() or convert(name, *REWARD)
+            if stated is None or (of and stated != stated):
+                continue
+            constant(name, "", stated)
+            if word:
+                record.words.setdefault(of or "team", Word(word, column_of[name], (self.file, line, -1)))
+            else:
+                getattr(record, family if of else "rewards")[of or "team"] = stated
         for name in TRACE_EVIDENCE:
             stated = convert(name, *EVIDENCE[name])
             if stated is not None:
@@ -486,12 +490,6 @@ class _Table:
                 elif record.evidence.setdefault(name, stated) != stated:
                     self.several.setdefault(record.trace_id, line)
                 record.evidence.setdefault(name, stated)
-        for name in filter(is_named, column_of):
-            family, _, of = name.partition(".")
-            stated = convert(name, *REWARD)
-            if stated is not None and not math.isnan(stated):
-                constant(name, "", stated)
-                getattr(record, family)[of] = stated
         for name, to in OF_TRACE.items():
             stated = convert(name, *to)
             if stated is not None:
@@ -513,7 +511,7 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        kind = convert("type", self._type, _event_type)
+        kind = convert("type", self._type, _TYPES)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         if event_type == EventType.ORCHESTRATOR_DECISION and convert("stop", *TRUTH):
             event_type = EventType.STOP

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from graphs.errors import Problem, TraceError
 from graphs.formats.native.wire import EVENT_FIELDS, FLAT_FIELDS
 from graphs.formats.table.hints import columns_option, listed_names
+from graphs.formats.table.time_units import without_unit
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.likely_columns import likely_column
@@ -96,6 +97,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
     for ours, theirs in columns.items():
         if not theirs:  # "tool=" leaves a column out
             continue
+        theirs = without_unit(ours, theirs, names)
         if theirs not in names:
             near = near_names(theirs, names)
             hint = f". {near}" if near.startswith("Did") else ""

@@ -26,6 +26,7 @@ from graphs.formats.table.cells import (
     says_why,
 )
 from graphs.formats.table.columns import KNOWN
+from graphs.formats.table.time_units import UNIT_NAME
 from graphs.reading.tables.likely_columns import snake_case
 from graphs.reading.tables.rows import Row, number
 from graphs.traces.statuses import says_error, says_fine
@@ -39,10 +40,10 @@ _NEAR = {
     "error": re.compile(
         r"(?:^|_)(?:error|err|exception|failure)(?:_?(?:message|msg|text|reason))?$|^(?:is_error|failed)$"
     ),
-    "seconds": re.compile(r"(?:^|_)(?:duration|latency|elapsed|took)(?:_?(?:in_?)?(?:s|secs?|seconds))$"),
+    "seconds": re.compile(rf"(?:^|_)(?:dur|duration|latency|elapsed|took)_?(?:in_?)?(?:s|secs?|seconds|{UNIT_NAME})$"),
     "end": re.compile(r"^end$|(?:^|_)(?:end|finish|complet)(?:ed)?_?(?:time|at|ts|timestamp)$"),
 }
-"""Words in names of columns, in small letters, by our column. A duration is one of seconds where its name says so."""
+"""Words in names of columns, in small letters, by our column. A duration is one where its name has its unit."""
 _LONGEST = 1e6  # seconds that an event takes: more are those of another unit
 
 

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from graphs.errors import CreditError, expect
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.text import excerpt, one_of
+from graphs.text import excerpt, near_names, one_of
 
-__all__ = ["TYPES_OPTION", "check_types"]
+__all__ = ["TYPES_OPTION", "check_types", "likely_pair"]
 
 TYPES_OPTION = "--types WORD=TYPE,... (in Python types={WORD: TYPE}) states what others mean"
 """How a user says what words of types mean."""
+_LIKE = {
+    "tool_result": re.compile(r"(?:tool|function).*(?:result|output|response|end)"),
+    "tool_call": re.compile(r"tool|function"),
+    "message": re.compile(r"llm|model|chat|completion|generation|inference|assistant|me+s+age"),
+}
+"""Words in words of types, in small letters, by the type that they seem to mean; the first goes."""
+
+
+def likely_pair(word: str) -> str:
+    """A word of a table and the type that it seems to mean, as `--types` takes them.
+
+    Examples:
+      >>> [likely_pair(word) for word in ("llm_call", "ToolResult", "dispawn", "handoff")]
+      ['llm_call=message', 'ToolResult=tool_result', 'dispawn=despawn', 'handoff=TYPE']
+    """
+    small = word.strip().lower()
+    like = next((ours for ours, pattern in _LIKE.items() if pattern.search(small)), "")
+    near = near_names(small, EVENT_CODES, shown=1)
+    return f"{word}={like or (near[13:-1] if near.startswith('Did you mean ') else 'TYPE')}"
 
 
 def check_types(types: Mapping[str, str] | None) -> dict[str, int]:

@@ -42,6 +42,7 @@ OF_LABELS = ("rater", "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
 
 
+_MOST_RENAMED = 8  # columns that are named where none is likely
 _OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|session|run)[_ ]?(?:u?id|uuid|name)?")
 """Names of a column of traces, in small letters, that no id has: a table may lack its header."""
 
@@ -66,7 +67,12 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
-    named = [f"`{printable(theirs, 60)}` to `{ours}`" for ours, theirs in likely.items() if theirs]
+    rest = unread_names(columns, (*TRACE, field, TASK_KIND, *OF_LABELS, *likely.values()))
+    named = []
+    for ours, theirs in likely.items():
+        found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
+        which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
+        named += [f"{which} to `{ours}`"] if found else []
     alone = f", or `group` and `{TASK_KIND}` alone" * (field == "group")
     expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
     expected += f": rename {' and '.join(named)}" if named else ""

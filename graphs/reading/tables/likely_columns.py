@@ -22,7 +22,11 @@ _LIKE = {
     "arguments": re.compile(r"(?:^|[^a-z])(?:arguments?|args|kwargs|params?|parameters|inputs?)(?![a-z])"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
-_ELSE = {"reward": re.compile(r"(?:^|[^a-z])(?:pass|passed|solved|resolved|verdict|won)(?![a-z])")}
+_ELSE = {
+    "reward": re.compile(
+        r"(?:^|[^a-z])(?:pass|passed|accept(?:ed|ance)|solved|resol(?:ved|ution)|verdict|won)(?![a-z])"
+    )
+}
 """Words that count behind the others."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

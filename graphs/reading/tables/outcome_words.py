@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 from graphs.errors import CreditError, Problem, expect
@@ -26,8 +27,9 @@ PAIRS = (
     ("solved", "unsolved"),
 )
 """What is read as 1, and what as 0, in capitals or not."""
-_MEANING = {word: (pair, 1.0 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}
-WORDS = f"a word of {', '.join('/'.join(pair) for pair in PAIRS)}"
+_MEANING = {word: (pair, 1 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}
+_NOT = re.compile(r"(?:not[ _-]?|(?:un|non|in)-?)(.+)")
+WORDS = f"a word of {', '.join('/'.join(pair) for pair in PAIRS)}, or not one, as not solved"
 MEANING_OPTION = "--outcomes WORD=NUMBER,... (in Python outcomes={WORD: NUMBER}) states what others mean"
 """How a user says what further words mean."""
 OUTCOME_CELL = (
@@ -35,6 +37,18 @@ OUTCOME_CELL = (
     f"that was killed may have, and {CANNOT_TELL!r} leaves that of the log; {MEANING_OPTION}"
 )
 """What a cell of outcomes may be."""
+
+
+def _known(word: str) -> tuple[tuple[str, str], int] | None:
+    """The pair of a word in small letters, and its number; a negation is the other side of what it negates.
+
+    Examples:
+      >>> [_known(word) for word in ("unresolved", "not solved", "un-failed", "not escalated")]
+      [(('resolved', 'unresolved'), 0), (('solved', 'unsolved'), 0), (('passed', 'failed'), 1), None]
+    """
+    negation = None if word in _MEANING else _NOT.fullmatch(word)
+    found = _MEANING.get(negation[1] if negation else word)
+    return (found[0], 1 - found[1]) if found and negation else found
 
 
 class OutcomeWords:
@@ -68,19 +82,21 @@ class OutcomeWords:
         if word == CANNOT_TELL:
             self.untold.setdefault(trace, place)
             return None
-        if word not in _MEANING:
+        known = _known(word)
+        if known is None:
             amount = number(value)
             self.has_numbers |= amount is not None and math.isfinite(amount)
             return value
         self.rows.setdefault(trace, (*place, word))
         self._words[trace] = word
-        return _MEANING[word][1]
+        return float(known[1])
 
     def meaning(self, value: str) -> float | str | None:
         """The number of a word, None for `CANNOT_TELL`; the word where it has no meaning."""
         word = value.strip().lower()
-        known = None if word == CANNOT_TELL else _MEANING[word][1] if word in _MEANING else value
-        return self._declared.get(word, known)
+        known = _known(word)
+        meant = None if word == CANNOT_TELL else float(known[1]) if known else value
+        return self._declared.get(word, meant)
 
     def is_declared(self, value: str) -> bool:
         """Whether the user says what a word means."""
@@ -101,9 +117,10 @@ class OutcomeWords:
 
         Rows that say `CANNOT_TELL` are counted, as information.
         """
-        words = {word for *_, word in self.rows.values()}
-        whole = [pair for pair in PAIRS if words and words.issubset(pair)]  # "failed" is in two
-        pairs = whole[:1] or sorted({_MEANING[word][0] for word in words})
+        words = {word: known for *_, word in self.rows.values() if (known := _known(word))}
+        sides = {word if word in _MEANING else pair[1 - side] for word, (pair, side) in words.items()}
+        whole = [pair for pair in PAIRS if sides and sides.issubset(pair)]  # "failed" is in two
+        pairs = whole[:1] or sorted({pair for pair, _ in words.values()})
         told = [f"{word} is read as {self._declared[word]:g} ({counted(count, self._unit)})"
                 for word, count in self._counts.items()]  # fmt: skip
         place = self._first
@@ -113,11 +130,14 @@ class OutcomeWords:
             for trace, (name, line, word) in self.rows.items():
                 yield Problem("mixed-outcomes", name, line, field, excerpt(word), expected, trace, about="reward")
         elif pairs:
-            (pair,) = pairs
-            ones = sum(word == pair[0] for *_, word in self.rows.values())
+            ones = sum(words[word][1] for *_, word in self.rows.values())
             place = next(iter(self.rows.values()))
             zeros = counted(len(self.rows) - ones, self._unit)
-            told.insert(0, f"{pair[0]} is read as 1 ({counted(ones, self._unit)}) and {pair[1]} as 0 ({zeros})")
+            one, zero = (
+                " or ".join(word for word, (_, of) in words.items() if of == side) or pairs[0][1 - side]
+                for side in (1, 0)
+            )
+            told.insert(0, f"{one} is read as 1 ({counted(ones, self._unit)}) and {zero} as 0 ({zeros})")
         if told:
             name, line, word = place
             expected = f"a number: {', '.join(told)}"

@@ -245,9 +245,9 @@ def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) ->
     """Half a page on a method that nobody had asked for stood above errors and differences."""
     lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
     printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
-    parts = ("What went wrong most", "Look at these first", "Failed against", "Work by agent", "No action has an adv")
+    parts = ("What went wrong most: ", "Look at these first", "Failed against", "Work by agent", "No action has an adv")
     places = [printed.index(f"\n{part}") for part in (*parts, "To do more")]
-    assert places == sorted(places) and printed.startswith("What failed\n10 traces failed (outcome below 1)")
+    assert places == sorted(places) and printed.startswith("In short\nWhat failed: 10 of 20 traces with")
 
 
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
@@ -324,16 +324,16 @@ def test_a_person_says_what_a_success_is(tmp_path: Path) -> None:
     """Of graded outcomes all up to the median counted as failed, without a word."""
     log = write(tmp_path / "x.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 10)])
     printed = run("summary", log).stdout
-    assert printed.startswith("What failed\n4 traces failed (outcome below 0.5, the median), 5 succeeded.\n")
+    assert "What failed: 4 of 9 traces with an outcome are below 0.5, the median.\n" in printed
     assert "`--success-at` takes what you call a success." in printed.partition("To do more")[2]
     even = write(tmp_path / "even.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 5)])
-    assert "2 traces failed (outcome below 0.3, the next above the median 0.25)" in run("summary", even).stdout
-    assert "7 traces failed (outcome below 0.8), 2 succeeded" in run("summary", log, "--success-at", 0.8).stdout
-    assert "All 9 traces with an outcome failed (at 2)." in run("summary", log, "--success-at", 2).stdout
+    assert "2 of 4 traces with an outcome are below 0.3, the next above the median 0.25." in run("summary", even).stdout
+    assert "7 of 9 traces with an outcome failed" in run("summary", log, "--success-at", 0.8).stdout
+    assert "9 of 9 traces with an outcome failed" in run("summary", log, "--success-at", 2).stdout
     least = write(
         tmp_path / "least.jsonl", [tool_log(f"t{i}", "q", i // 5, [("edit", None)] * (i + 1)) for i in range(9)]
     )
-    assert "5 traces failed (outcome below 1), 4 succeeded" in run("summary", least).stdout  # the median is 0
+    assert "5 of 9 traces with an outcome failed" in run("summary", least).stdout  # the median is 0
     assert "the next where none is below it" in " ".join(run("summary", "--help").stdout.split())
     log = write(log, [tool_log(f"t{i}", "q", 1 - i / 10, [("edit", None)] * i) for i in range(1, 10)])
     first = [
@@ -361,8 +361,9 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
     assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
     printed = run("summary", log).stdout
-    assert printed.startswith("What failed\n12 traces failed (outcome below 1), 12 succeeded.\n")
-    assert "\nFailed against succeeded\nCompared between 24 tasks, one number each" in printed
+    assert printed.startswith("In short\nWhat failed: 12 of 24 traces with an outcome failed.\n")
+    counts = "12 traces failed (outcome below 1), 12 succeeded."
+    assert f"\nFailed against succeeded\n{counts} Compared between 24 tasks, one number each" in printed
     assert f"–: fewer than 8 tasks differ, or {LEAST_OF_BOTH} are there, or all alike" in printed
     once = sum(row["same_as"] == "" for row in found["rows"])
     assert f"* beyond chance: p < 0.05, corrected for the {once} numbers looked at" in printed
@@ -775,7 +776,7 @@ def test_what_stands_out_is_first_and_a_refusal_of_the_method_last(tmp_path: Pat
         lines.append(trace(f"t{i}", f"q{i // 4}", float(i % 2 == 0), events=events, edges=[]))
     log = write(tmp_path / "x.jsonl", lines)
     shown = run("summary", log).stdout.splitlines()
-    assert shown[0] == "What failed"
+    assert shown[0] == "In short"
     last = shown.index("To do more")
     assert shown[last - 2].startswith("Nothing in the log tells what one agent") and last > len(shown) - 4
     rows = [line for line in shown if line.endswith("*")]

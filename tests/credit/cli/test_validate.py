@@ -65,11 +65,14 @@ def test_what_the_user_stated_is_told_in_full_by_validate_alone(tmp_path: Path) 
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:
-    loops = [CYCLE | {"trace_id": f"loop{i}"} for i in range(23)]
+    text = json.dumps(CYCLE)
+    loops = [json.loads(text.replace('"e0"', f'"e{i}-0"')) | {"trace_id": f"loop{i}"} for i in range(23)]
     path = write(tmp_path / "many.jsonl", [*GOOD, *loops])
     few, every = run("validate", path), run("validate", "--all", path)
     assert few.stdout.count("[cycle]") == 20 and "… and 3 more" in few.stdout
     assert every.stdout.count("[cycle]") == 23 and "more;" not in every.stdout
+    path = write(path, [*GOOD, *(CYCLE | {"trace_id": f"loop{i}"} for i in range(23))])
+    assert run("validate", path).stdout.count("[cycle], and 22 more like it") == 1
 
 
 def test_validate_for_programs(bad: Path) -> None:
@@ -111,10 +114,21 @@ def test_validate_does_not_call_outcomes_equal_that_differ_in_the_log(tmp_path: 
     assert list(found["unresolved"]) == ["fine", "wide"] and list(found["equal"]) == ["fine", "wide", "same"]
 
 
+@pytest.mark.parametrize("command", ["validate", "summary", "metrics", "doctor", "costs", "traces", "show"])
+def test_each_command_names_the_channel_that_may_be_the_outcome(command: str, tmp_path: Path) -> None:
+    """Validate alone named it, and the others said that no trace has an outcome, and that `credit label` writes one."""
+    path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
+    said = "1 of 2 traces has the reward 'tests': --reward-channel tests makes it the outcome"
+    result = run(command, path)
+    assert f"No trace has an outcome: {said}\n" in result.stderr and "credit label" not in result.output
+    assert said not in run(command, path, "--reward-channel", "tests").output
+    hints = overview(Findings.of(credit.read(path), {}))
+    assert f"{said}." in hints["hints"] and said in hints["findings"][0]["told"]
+
+
 def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
     told = run("validate", path).stdout
-    assert "No trace has an outcome 'team': pass --reward-channel with one of tests" in told
     assert "Every group has one trace" in told and "--groups FILE" in told
     plain = write(tmp_path / "y.jsonl", [trace("a", "q", None)])
     assert "pass --rewards FILE" in run("validate", plain).stdout
@@ -208,7 +222,10 @@ EVENT = {"id": "e", "type": "message", "agent": "solver"}
             {"events": [EVENT | {"reward": 1}], "edges": []},
             "; found key 'reward' of an event: a native log states rewards.team of",
         ),
-        ({"rewards": {"Team": 1}}, "; found channel 'Team': --reward-channel Team reads it; expected"),
+        (
+            {"rewards": {"Team": 1}},
+            "2 of 2 traces have the reward 'Team': --reward-channel Team makes it the outcome; expected",
+        ),
         ({}, "so no action has credit; expected rewards in the log"),
     ],
 )
@@ -300,7 +317,7 @@ def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_
 def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> None:
     lines = [trace(f"t{i:02d}", f"q{i:02d}", 1.0) for i in range(30)]
     log = write(tmp_path / "x.jsonl", lines)
-    (tmp_path / "x.jsonl").write_text(log.read_text() + '{"trace_id": 1}\n' * 1040)
+    (tmp_path / "x.jsonl").write_text(log.read_text() + "".join(f'{{"trace_id": {i}}}\n' for i in range(1040)))
     short, every = (run("validate", log, *option).output for option in ((), ("--all",)))
     assert "… and 10 more; --all lists them" in short and "q29" not in short
     assert "q29" in every and "--all" not in every

@@ -78,10 +78,7 @@ def test_models_that_are_on_both_sides_are_compared_in_the_tasks_that_have_them(
         runs.append((f"q{task}", swapped if task < 12 else coder, float((task + k + one) % 3 > 0)))
         side.append(one)
     said = compared(read(runs), side).as_json()["but"]
-    assert (
-        "the model of planner (small to big) changed with the side, "
-        "so what it did to success cannot be told from the rest" in said
-    )
+    assert f"the model of planner (small to big) {UNTOLD}" in said
     within = re.search(r"among other traces, success within each model \((.*?)\)$", said)
     assert within is not None
     parts = within[1].split("; ")

@@ -288,8 +288,11 @@ def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Pa
     for line in lines:
         for event in line["events"]:
             del event["cached_tokens"]
-    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--json").stdout)
+        line["events"][1]["input_tokens"] *= 1 + 2 * (line["system"] == "2")
+    sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert "cached_part" not in {row["metric"] for row in sides["differences"]}
+    assert "policy +0.04* (tokens read 10,000 to 30,000)" in sides["by_agent"], "why it cost more stood nowhere"
+    assert "tokens generated of a trace" not in sides["by_agent"], "what is within chance stood beside what is not"
 
 
 def test_why_an_agent_s_money_changed_beyond_chance_is_told_before_that_of_others() -> None:
@@ -399,8 +402,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert (found["loops"]["first"], found["loops"]["second"]) == (0, 1)
     assert (found["success"]["differing"], found["success"]["p"], found["tokens"]["differing"]) == (3, None, 12)
     printed = run(*command).stdout
-    least = "with one trace a side, 6 must differ, and 7 in one of 2 rows"
-    assert f"\ntoo few tasks differ to tell: success (3 of 12 tasks); {least}\n" in printed
+    assert re.search(r"\nsuccess  .* rose 3, fell 0, not tested  +12 shared\n", printed)
     assert (
         "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: "
         "loops of tool x, money, tokens generated, tool calls.\n"
@@ -408,7 +410,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; rose most: q0 "
         "0 to 1, q1 0 to 1, q2 0 to 1; single tasks are not tested.\n"
-        "In numbers, of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
+        "Means of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
         "(×1.05 in the typical task); tool calls 1 to 3 (×3 in the typical task); loops 0 to 1; tokens read, errors, "
         "seconds of wall clock: the same.\n" in printed
     )
@@ -429,7 +431,7 @@ def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None
 
     few = "success 0 to 0.25, too few tasks to tell"
     assert changed(success=untested, errors=same) == f"{few} | errors: within chance"
-    assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few} | other metrics: x 0 to 1,500"
+    assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few} | other metrics changed: x"
     assert changed(success=untested, errors=numbered(1500.0 * side)) == f"{few}; up: errors | errors 0 to 1,500"
     assert changed(success=untested) == f"{few} | "
     assert changed(success=same) == "success 0.5 to 0.5, undecided (-0.514 to +0.514) | "
@@ -452,7 +454,7 @@ def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
     assert compared.changed() == "success is not known on either side, where no trace has an outcome; down: errors"
     assert compared.numbers() == (
         "errors 2 to 1 (×0.5 in the typical task); money, tokens generated, seconds of wall clock: within chance; "
-        "other metrics: message redundancy 0 to 9"
+        "other metrics changed: message redundancy"
     )
 
 
@@ -466,11 +468,14 @@ def test_the_size_of_a_team_is_told_once() -> None:
     rows = side_differences(traces, metrics, side)
     compared = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
     assert all(row.worth_telling for row in rows)
-    told = compared.numbers().removeprefix("other metrics: ").split(", ")
-    assert [one.split(" 1")[0].split(" 2")[0] for one in told] == ["team peak", "speed up"]
+    assert compared.numbers() == "other metrics changed: team peak, speed up"
     assert [row.metric for row in compared.shown()] == ["team_peak", "team_mean", "team_births", "speed_up"]
     assert [row["is_repeated"] for row in compared.as_json()["differences"]] == [False, False, False, True, False]
     assert "team_births, team_deaths" in " ".join(compared.of_rows())
+    metrics = {"useful_agents": numbered(-metrics["team_births"].value)} | metrics  # a straight line, too, and first
+    rows = side_differences(traces, metrics, side)
+    names = [row.metric for row in SideComparison(compared.sides, rows, [], [], task).shown()]
+    assert names == ["useful_agents", "team_peak", "team_mean", "team_births", "speed_up"]
 
 
 def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
@@ -489,8 +494,7 @@ def test_the_answer_for_a_boss_has_25_words(tmp_path: Path) -> None:
         buts = [line for line in lines if line.startswith("But ")]
         assert answer.startswith("What changed from a to b: success 0.") and len(answer.split()) <= 25, answer
         assert "beyond chance" in answer and answer.endswith("…." if many else "beyond chance.")
-        assert buts[0] == "But success is of 40 of 40 and 30 of 40 traces: 0 and 10 have no outcome."
-        assert buts[1].startswith("But with the missing outcomes (10 of b)") and len(buts) == 3
+        assert buts[0].startswith("But with the missing outcomes (10 of b)") and len(buts) == 2
         assert max(len(line.split()) for line in buts) <= 65, "one thing a line"
         assert sum("too high if these failed more often" in line for line in buts) == 1
 
@@ -503,9 +507,8 @@ def test_outcomes_that_are_missing_stand_in_the_sentence_itself() -> None:
     metrics = {"success": numbered(value, (np.isnan(value), "the trace has no outcome"))}
     (row,) = side_differences(traces, metrics, side)
     assert (row.traces, row.asked) == ((15, 20), (20, 20))
-    said = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).but()
-    assert said[0] == "success is of 15 of 20 and 20 of 20 traces: 5 and 0 have no outcome"
-    assert said[1].startswith("with the missing outcomes (5 of a) as")
+    (said,) = SideComparison(Sides(("a", "b"), side, ("a", "b")), [row], [], [], task).but()
+    assert said.startswith("with the missing outcomes (5 of a) as")
 
 
 def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
@@ -543,7 +546,7 @@ def test_traces_of_tasks_without_an_outcome_on_the_other_side_are_not_said_to_la
     why = "3 and 0 have no outcome, 0 and 3 are of tasks that have none on the other side"
     bound = "with the missing outcomes (3 of a) as failures, success is 0.333 to 0.667; as successes, 0.667 to 0.667"
     assert compared.but() == [f"success is of 6 of 9 and 6 of 9 traces: {why}", bound]
-    assert "(6 and 6: the trace has no outcome, or its task has none on the other side)" in compared.lines()[-2]
+    assert "(6 and 6: the trace has no outcome, or its task has none on the other side)" in compared.lines()[-1]
 
 
 def test_killed_runs_of_one_side_have_a_bound() -> None:
@@ -676,7 +679,7 @@ def test_a_ratio_of_the_tasks_that_differ_says_how_many_these_are() -> None:
     assert rows[0].told().endswith(" in the typical one of 9 tasks that differ, of 100)")
     found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], [], task)
     assert [row["is_of_some"] for row in found.as_json()["differences"]] == [True]
-    assert ("tasks: 9 of 100 shared", "9 of 100 shared: these differ, and typical × is of these alone") in found.terms()
+    assert ("tasks: 9 of 100 shared", "9 of 100 shared: so many differ, and typical × is of these") in found.terms()
 
 
 def test_a_ratio_that_would_be_seen_names_its_statistic(tmp_path: Path) -> None:
@@ -936,7 +939,7 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
     assert (
         "money (1 and 1: mostly an action has no count of tokens, read or generated, or its task has none on" in shown
-        and "traces: 4 and 4; a selection of them" in shown
+        and "traces: 4 and 4; of fewer, which may differ in more than the side" in shown
     )
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
@@ -1013,8 +1016,8 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     assert lost["tokens"] == ([str(new)], "an action has no count of tokens")
     assert not lost.keys() & {row["metric"] for row in told["differences"]}
     lines = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
-    assert "no number on either side: success (the trace has no outcome)" in lines
-    assert f"no number on {new}: tokens, protocol_overhead (an action has no count of tokens)" in lines
+    assert len(lines) == 2 and lines[0].startswith("no number on either side: success (the trace has no outcome), ")
+    assert lines[1] == f"no number on {new}: tokens, protocol_overhead (an action has no count of tokens)"
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
@@ -1361,7 +1364,7 @@ def test_numbers_of_a_team_that_is_one_agent_have_a_line_and_no_rows(tmp_path: P
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_a_team_in_which_nothing_runs_at_once_has_no_speed_up(tmp_path: Path, at_once: bool) -> None:
+def test_a_team_in_which_nothing_runs_at_once_has_a_speed_up_of_1(tmp_path: Path, at_once: bool) -> None:
     """Rounded and idle seconds gave "speed_up 0.9999 0.9997 *", and a star that said that a serial team had slowed."""
     rng, lines = np.random.default_rng(2), []
     for i in range(96):
@@ -1377,9 +1380,10 @@ def test_a_team_in_which_nothing_runs_at_once_has_no_speed_up(tmp_path: Path, at
     log = write(tmp_path / "x.jsonl", lines)
     told = json.loads(run("metrics", log, "--sides", "model", "--json").stdout)
     named = {row["metric"] for row in told["differences"]}
-    lost = {one["metric"]: one["reason"] for one in told["uncompared"]}
-    assert ("speed_up" in named) == at_once and lost.get("speed_up") == (None if at_once else "nothing ran at once")
-    assert "parallelism" in told["same"] and ("parallelism_seconds" in told["same"]) == (not at_once)
+    for name in ("speed_up", "parallelism", "parallelism_seconds"):
+        assert (name in named, name in told["same"]) == (at_once, not at_once), name
+    printed = run("metrics", log).stdout
+    assert ("speed_up 1, " in printed) == (not at_once)
 
 
 def test_an_end_of_an_interval_that_was_moved_has_a_mark(tmp_path: Path) -> None:
@@ -1419,18 +1423,18 @@ def test_a_difference_of_money_is_the_sum_of_its_agents(tmp_path: Path, shared: 
         )
     log, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     prices.write_text("model,input,output\nbig,2,8\n")
-    for metric, more in (("money", ["--prices", prices]), ("tokens", [])):
+    for metric, beside, more in (("money", "tokens", ["--prices", prices]), ("tokens", "input_tokens", [])):
         told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
         (row,) = [row for row in told["differences"] if row["metric"] == metric]
         agents = told["agents"][metric]
-        assert [*told["agents"]] == [*dict.fromkeys([metric, "tokens"])] and agents[0]["agent"] == "reviewer"
+        assert {*told["agents"]} == {metric, beside} and agents[0]["agent"] == "reviewer"
         for of in ("first", "second", "difference"):
             assert sum(one[of] for one in agents) == pytest.approx(row[of], rel=1e-9)
         assert agents[0]["first"] == 0 and agents[0]["difference"] == agents[0]["second"] > 0.9 * row["difference"]
         printed = run("metrics", log, "--sides", "system", *more).stdout
         assert "\n`credit costs --by system,agent` has the costs of each agent on each side.\n" in printed
         (line,) = [line for line in printed.splitlines() if ", by agent: " in line]
-        assert line.startswith(f"{ASKED[metric].capitalize()} of a trace +") and line.endswith("; * beyond chance.")
+        assert f"{ASKED[metric]} of a trace +" in line.lower() and line.endswith("; * beyond chance.")
         rest = "-0.00006" if metric == "money" else "-7"  # -0.0000604 and -7.46, of a whole with three digits
         assert f"by agent: reviewer {agents[0]['difference']:+.3g}*, 2 others together {rest};" in line
 
@@ -1658,7 +1662,7 @@ def test_caveats_of_a_lead_are_few_and_short(tmp_path: Path) -> None:
     told = json.loads(run("metrics", halves(tmp_path, dated=True), "--sides", "system=new,old", "--json").stdout)
     bound = re.escape("with the missing outcomes (1 of new, 1 of old) as failures or successes, success differs by ")
     (said,) = re.findall(f"{bound}[-+0-9.]+ to [-+0-9.]+(?=;|$)", told["but"])
-    assert told["caveats"][0] == f"W{said[1:]}." and told["but"].startswith("success is of 19 of 20")
+    assert told["caveats"][0] == f"W{said[1:]}." and told["but"].startswith("with the missing")
     assert all(len(line.split()) <= 20 for line in told["caveats"]) and len(told["caveats"]) <= 3
 
 
@@ -1855,7 +1859,7 @@ def test_what_three_digits_round_away_has_a_mark_and_no_sentence(metric: str, ti
     said = f"{found.changed()} {found.numbers()}"
     assert row.stands_out and row.mark == ("*" if row.worth_telling else "≈") and row.worth_telling == (times > 1.1)
     if metric == "speed_up":  # not asked of a change
-        assert ("other metrics: speed up" in said) == (times > 1.1)
+        assert ("other metrics changed: speed up" in said) == (times > 1.1)
     else:
         assert ("the same to three digits" in said) == (times < 1.1)
     assert not re.search(r"\d\.\d{4}", said), "digits that nobody needs"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.special import expit, roots_hermitenorm
 
@@ -53,6 +55,7 @@ def compared(traces: Traces) -> SideComparison:
 
 BETTER, WORSE = ([0.0, 0.0], [1.0, 1.0]), ([1.0, 1.0], [0.0, 0.0])
 MIXED = {"auto": [BETTER] * 10 + [([0.0], [0.0])], "theft": [WORSE] * 10, "water": [BETTER] * 3}
+ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 
 
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
@@ -64,7 +67,7 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert [(row.tasks, row.stands_out, row.without) for row in found.kinds] == [
         (11, True, ""), (10, True, "no spread"), (3, False, "rose 3, fell 0, not tested")
     ]  # fmt: skip
-    assert "beyond chance for theft 1 to 0, auto 0 to 0.909" in found.changed()
+    assert "; for theft 1 to 0 and auto 0 to 0.909, beyond chance" in found.changed()
     assert found.by_kind().startswith("success by kind of task: auto 0 to 0.909 in 11 tasks, beyond chance; theft 1 ")
     assert found.by_kind().endswith(
         "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few to tell"
@@ -72,6 +75,26 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
     assert [row["metric"] for row in told["differences"]].count("success") == 1
+
+
+def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
+    found = compared(traces_of(ALIKE))
+    assert found.by_kind().endswith("; water 1 to 1 in 3 tasks, the same")
+    assert [row.without for row in found.kinds if row.metric == "success"] == ["no spread", "no task differs"]
+
+
+def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
+    """`12 tasks, too few tasks to tell` stood there, and a cost was a bare number."""
+    traces = traces_of({"auto": [BETTER] * 12, "water": [BETTER] * 6})
+    _, sides = Sides.joined("system", traces)
+    assert sides is not None
+    own = [f"{task}-{side}" for task, side in zip(traces.traces["task"].to_pylist(), sides.side, strict=True)]
+    place = traces.traces.column_names.index("task")
+    apart = dataclasses.replace(traces, traces=traces.traces.set_column(place, "task", pa.array(own)))
+    cost = numbered(np.exp(np.random.default_rng(0).normal(size=traces.sizes.traces)) * np.where(sides.side == 1, 9, 1))
+    found = compare_sides(apart, sides, trace_metrics(apart) | {"tokens": cost})
+    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few to tell")
+    assert re.search(r", water [.\d]+ to [.\d]+ \(too few tasks to tell\);", found.costs_by_kind())
 
 
 def with_costs_of(times: dict[str, float], tasks: int = 10) -> SideComparison:
@@ -93,9 +116,9 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     found = with_costs_of({"fraud": 3.0, "refund": 0.4, "tiny": 1.0})
     assert not next(row for row in found.rows if row.metric == "money").stands_out
     assert re.fullmatch(
-        r"money by kind of task: fraud [\d.]+ to [\d.]+ \(×3\.\d+\)\*, refund [\d.]+ to [\d.]+ \(×0\.\d+\)\*, "
-        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); tokens generated, seconds of wall clock by kind of task: none "
-        r"beyond chance; \* beyond chance",
+        r"costs by kind of task: money of fraud [\d.]+ to [\d.]+ \(×3\.\d+\)\*, refund [\d.]+ to [\d.]+ \(×0\.\d+\)\*, "
+        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); none beyond chance in tokens generated, seconds of wall clock; "
+        r"\* beyond chance",
         found.costs_by_kind(),
     )
     names = [row.name for row in found.shown()]
@@ -106,7 +129,7 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert {row.rows for row in costs if row.p is not None} == {6}  # of one family; tokens are alike
     assert {row.without for row in costs if row.metric == "tokens"} == {"no task differs"}
     assert with_costs_of({"fraud": 3.0, "refund": 0.4}, tasks=5).costs_by_kind() == (
-        "money, tokens generated, seconds of wall clock by kind of task: none beyond chance"
+        "costs by kind of task: none beyond chance in money, tokens generated, seconds of wall clock"
     )
     assert compared(traces_of({"auto": [BETTER] * 10})).costs_by_kind() == ""
 
@@ -116,7 +139,7 @@ def test_the_page_has_the_kinds() -> None:
     _, sides = Sides.joined("system", traces)
     told = overview(Findings.of(traces, {}, sides=sides))["sides"]
     assert [row["name"] for row in told["kinds"]] == ["success of auto", "success of theft", "success of water"]
-    assert "beyond chance for theft" in told["changed"]
+    assert "for theft" in told["changed"]
 
 
 def test_tasks_of_one_kind_have_no_row() -> None:
@@ -156,8 +179,13 @@ def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> No
     table = "trace,group,task_kind\n" + "".join(f"t{i},q{i // 2},{'auto' if i < 8 else 'theft'}\n" for i in range(12))
     (tmp_path / "tasks.csv").write_text(table)
     asked = ("summary", tmp_path / "log.jsonl", "--groups", tmp_path / "tasks.csv")
-    line = "Failed by kind of task: auto 5 of 8 (63 %), theft 3 of 4 (75 %)."
+    line = "Failed by kind of task: theft 3 of 4 (75 %), auto 5 of 8 (63 %)."
     assert line in run(*asked).stdout and json.loads(run(*asked, "--json").stdout)["failed_by_kind"] == line
+    for i, one in enumerate(runs):  # a trace without an outcome, of which there was an error, and two systems
+        one |= {"rewards": {} if i == 1 else one["rewards"], "system": f"v{i % 2}"}
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
+    line = "theft 3 of 4 (75 %; v0 50 %, v1 100 %), auto 5 of 7 (71 %; v0 75 %, v1 67 %)."
+    assert f"Failed by kind of task: {line}" in run(*asked).stdout
 
 
 SHARES = ((1.0,), (0.7, 0.3), (0.55, 0.25, 0.12, 0.08))
@@ -216,3 +244,9 @@ def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(wor
         known_to = 2 * (0.05 * 0.95 / len(rights)) ** 0.5
         most = 1 if of.endswith("none") else 0.97 + known_to  # exact tests of so few outcomes reject in less than 5 %
         assert 0.93 - known_to <= np.mean(rights) <= most, (of, len(rights), np.mean(rights))
+
+
+def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> None:
+    """`undecided after correction (+0.02 to +0.4)` read as a change that is there and is not."""
+    row = dataclasses.replace(compared(traces_of(MIXED)).kinds[0], p=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
+    assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"

@@ -85,7 +85,7 @@ ALONE: dict[str, Any] = {
 }  # fmt: skip
 BY_HAND: dict[str, dict[str, float | str]] = {
     "star": {
-        "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 6, "critical_steps": 3,
+        "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 5, "critical_steps": 3,
         "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
         "error_amplification": "the log calls no event an error", "team_peak": 3, "team_mean": 20 / 8,
@@ -489,6 +489,33 @@ def test_a_user_who_speaks_to_two_agents_links_neither_to_the_other(
             at[target] = record.event(f"{target}2", EventType.MESSAGE, target, action=True)
         record.edge(at[source], at[target], EdgeType.MESSAGE)
     assert TeamFacts(assemble([record])).linked.tolist() == [linked]
+
+
+@pytest.mark.parametrize(
+    ("starts", "parallelism", "speed_up"),
+    [
+        ((1, 3, 5), 1, 1),  # one after another
+        ((1, 1, 1), 8 / 4, 8 / 4),  # at once
+        ((1, 1, 3), 8 / 4, 8 / 6),  # two at once: what edges order is told, and what the clock does
+    ],
+)
+@pytest.mark.parametrize("stated", [True, False])
+def test_children_of_one_event_ran_at_once_where_their_times_overlap(
+    tmp_path: Path, starts: tuple[int, ...], parallelism: float, speed_up: float, stated: bool
+) -> None:
+    """A pipeline whose steps hang on one event had a parallelism, and seconds that it waited a speed-up below 1."""
+    times = [("boss", 0), *((name, at + k) for name, at in zip("abc", starts, strict=True) for k in (0, 1))]
+    rows = [*times, ("boss", max(starts) + 2)]
+    events = [
+        event(f"e{i}", "message", name, at, **({"seconds": 1} if stated else {})) for i, (name, at) in enumerate(rows)
+    ]
+    edges = [edge(f"e{one} e{other} causal") for k in (1, 3, 5) for one, other in ((0, k), (k, k + 1), (k + 1, 7))]
+    log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "events": events, "edges": edges}
+    untimed = [{key: of for key, of in one.items() if key not in ("t", "seconds")} for one in events]
+    found = by_trace(native(tmp_path, log, log | {"trace_id": "u", "events": untimed}))
+    assert found["t"]["parallelism"] == parallelism and found["u"]["parallelism"] == 2
+    if stated or parallelism == 1:  # else when a child's first event began is a guess
+        assert found["t"]["speed_up"] == pytest.approx(speed_up)
 
 
 def test_events_that_follow_one_another_have_no_parallelism_where_clocks_overlap(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_a_wrong_agent_of_one_task_may_be_the_right_one_of_another(tmp_path: Pat
     told, agent = records[number]["events"][1]["text"], right[number // 6]
     assert told != f"to {agent}" and (f" with {told[3:]}" in cause.words or f" without {agent}" in cause.words)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    own = "These counts of traces have a test of their own. No number of a trace, below, differs beyond chance.\n"
-    assert "differs beyond chance.\n" in printed and f"of trace {cause.trace}.\n{own}" in printed
+    own = "What went wrong most has a test of its own. No number of a trace, below, differs beyond chance.\n"
+    assert "differs beyond chance.\n" in printed and f"of trace {cause.trace}.\n" in printed and f"\n\n{own}" in printed
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_an_agent_that_is_called_since_a_tool_failed_is_no_cause_beside_the_tool
         steps += [("help" if down else "coder", "please look")]
         records.append(run(number, steps, float(random.random() > (0.9 if down else 0.1)), 6))
     (cause,) = leading_causes(logs(tmp_path, records))
-    assert cause.words == "failed calls of index by coder that never succeeded"
+    assert cause.words == "failed calls of index by coder that did not succeed later"
     records = [one | {"events": [{**e, "status": "ok"} for e in one["events"]]} for one in records]
     (cause,) = leading_causes(logs(tmp_path, records))
     assert cause.words == "runs that coder hands to help", "where nothing else tells it"
@@ -242,6 +242,53 @@ def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -
     assert leading_causes(traces)[0].trace == "t31"
 
 
+def test_an_agent_that_is_left_out_is_named_beside_runs_of_its_length(tmp_path: Path) -> None:
+    """Where failed runs were shorter by a few other actions, it was in no cause, though a row of the table had `*`."""
+    for seed in (1, 4):
+        records, random = [], np.random.default_rng(seed)
+        for number in range(240):
+            none = random.random() < 0.3
+            won = random.random() > (0.9 if none else 0.3)
+            turns = int(random.integers(2, 7)) + int(won and random.random() < 0.4)
+            steps = [("desk", "go"), *[("guard", "ok")] * (not none), *[("coder", "x")] * turns, ("desk", "bye")]
+            records.append(run(number, steps, float(won), 8))
+        (cause,) = leading_causes(logs(tmp_path / str(seed), records))
+        assert cause.words == "runs in which guard does not act" and cause.beyond_chance
+    assert "More failed traces lack" not in CliRunner().invoke(cli, ["summary", str(tmp_path / "1")]).stdout
+
+
+def test_an_agent_that_failed_runs_lack_as_they_are_short_is_told_to_stand_below(tmp_path: Path) -> None:
+    """The table had a star, and what went wrong most said nothing of it."""
+    records, random = [], np.random.default_rng(6)
+    for number in range(80):
+        won = random.random() < 0.5
+        turns = int(random.integers(3, 5)) + 2 * won
+        who = ["coder", "coder", "tester", "coder", "writer", "coder"][:turns]
+        records.append(run(number, [("planner", "go"), *((one, "x") for one in who), ("planner", "bye")], won, 5))
+    causes = leading_causes(logs(tmp_path, records))
+    assert not any("writer does not act" in one.words for one in causes)
+    told = "More failed traces lack writer, too, as is told below: a cause above, or how long traces are, may be why."
+    assert told in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [False, True])
+def test_agents_that_lack_since_failed_runs_are_shorter_are_no_cause(tmp_path: Path, draw: bool) -> None:
+    """Beside the length of the others alone, all agents that are drawn by turns were named."""
+    found, random, names = 0, np.random.default_rng(11), ("planner", "coder", "tester", "writer")
+    for k in range(40):
+        records = []
+        for number in range(128):
+            won = random.random() < 0.5
+            turns = int(random.integers(2, 5)) + 2 * won
+            who = random.integers(4, size=turns).tolist() if draw else [turn % 4 for turn in range(turns)]
+            steps = [("planner", "go"), *((names[one], "x") for one in who), ("planner", "bye")]
+            records.append(run(number, steps, float(won), 4))
+        causes = leading_causes(logs(tmp_path / str(k), records))
+        found += any("does not act" in one.words for one in causes)
+    assert found <= 5  # 6 or more would come once in 70 such tests at 5 %
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [False, True])
 def test_agents_that_act_since_failed_runs_are_longer_are_no_cause(tmp_path: Path, draw: bool) -> None:
@@ -294,7 +341,8 @@ PLANS = {"one run a task": (1, 90, 1), "two": (1, 45, 2), "versions": (2, 45, 1)
 
 def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
     """Of some runs nobody reviews the work: by "harm" these fail, by others it is chance, or the doing of the version
-    or of the task, which make runs fail, or a lawyer does it in tasks that are harder."""
+    or of the task, which make runs fail, or a lawyer does it in tasks that are harder. By "extra" all have a reviewer,
+    and those that fail a critic."""
     records: list[Record] = []
     versions, tasks, runs = PLANS[plan]
     drawn = random.random((versions, 3, tasks)) < [[0.2], [0.5], [0.3]]
@@ -303,9 +351,13 @@ def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
         for task in np.repeat(np.arange(tasks), runs).tolist():
             none = random.random() < (0.1 + 0.3 * version if kind == "version" else 0.2)
             none = bool({"task": out[task], "law": law[task]}.get(kind, none))
-            worse = {"harm": none, "version": version, "task": hard[task], "law": law[task]}.get(kind, False)
+            worse = {"harm": none, "extra": none, "version": version, "task": hard[task], "law": law[task]}.get(
+                kind, False
+            )
             steps = [("desk", "a question"), *[("helper", "a hint")] * int(random.random() < 0.3), ("coder", "done")]
-            steps += [] if none else [("reviewer", "fine")]
+            steps += [("critic", "no")] * (kind == "extra" and none) + [("reviewer", "fine")] * (
+                kind == "extra" or not none
+            )
             steps += [("lawyer" if kind == "law" and none else "desk", "sent")]
             of_task = {"task_id": f"q{task}{version * (plan == 'other tasks')}"}
             of_task |= {"system": f"v{version}"} if versions > 1 else {}
@@ -313,14 +365,17 @@ def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(tmp_path: Path, plan: str) -> None:
+@pytest.mark.parametrize(("plan", "kind"), [*((plan, "harm") for plan in PLANS), ("versions", "extra")])
+def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(
+    tmp_path: Path, plan: str, kind: str
+) -> None:
     """Where no task, or few, had runs of one version that ended otherwise, it stood in the line on agents alone."""
     random, found = np.random.default_rng(4), []
+    words = {"harm": "runs in which reviewer does not act", "extra": "runs that coder hands to critic"}[kind]
     for k in range(5):
-        traces = logs(tmp_path / str(k), skipped(random, plan, "harm"))
+        traces = logs(tmp_path / str(k), skipped(random, plan, kind))
         causes = leading_causes(traces)
-        if causes and triage(traces, leading=causes).suspects[0].why == "runs in which reviewer does not act":
+        if causes and triage(traces, leading=causes).suspects[0].why == words:
             found.append(causes[0].told())
     assert len(found) >= 3, found
     if plan in ("one run a task", "other tasks"):

@@ -291,13 +291,17 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
 
 
-def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path) -> None:
-    """The traces' own model, the lead's, was one, and all that failed did so with another coder."""
+@pytest.mark.parametrize("fallback", [False, True])
+def test_a_model_that_one_agent_has_in_failed_traces_is_told(tmp_path: Path, fallback: bool) -> None:
+    """The traces' own model, the lead's, was one, and all that failed did so with another coder. One that answered in
+    its place once, at a limit of rates, made a third setup of both, `small + spare`."""
     lines = []
     for i in range(40):
         of = {"lead": "big", "coder": ("big", "small")[i % 2], "critic": ("big", "small")[i // 2 % 2]}
         events = [{"id": name, "type": "message", "agent": name, "model": model} for name, model in of.items()]
         events += [{"id": "x", "type": "message", "agent": "lead"}] * (i % 2)
+        spare = {"id": "y", "type": "message", "agent": "coder", "model": "spare"}
+        events += [spare] * (fallback and i % 3 == 0)
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": events, "edges": [], "model": "big",
                       "rewards": {"team": float(i % 2 == 0 or i == 1)}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -525,10 +529,10 @@ def test_errors_that_no_later_call_mended_are_told_from_those_that_one_did(tmp_p
                       "rewards": {"team": i % 2}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    (row,) = (row for row in found.rows if row.what == "failed calls that never succeeded")
+    (row,) = (row for row in found.rows if row.what == "failed calls that did not succeed later")
     assert (row.failed, row.succeeded, row.stands_out, row.same_as) == (1, 0, True, "")
     assert not next(row for row in found.rows if row.what == "errors").stands_out
-    said = "More in failed ones: failed calls that never succeeded (1 against 0, mostly of tool search by a)."
+    said = "More in failed ones: failed calls that did not succeed later (1 against 0, mostly of tool search by a)."
     assert said in found.headline()
 
 

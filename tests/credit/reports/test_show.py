@@ -143,6 +143,14 @@ def test_structure_is_that_of_the_trace_alone() -> None:
     assert "4 in 2 derived stages" in line_of(text, "critical steps")
 
 
+def test_searchers_that_worked_one_after_the_other_have_no_parallelism() -> None:
+    record = team()
+    record.times = [float(i) for i in range(8)]
+    assert "1, as by their times no two actions ran at once; by the edges" in line_of(
+        printed(assemble([record])), "paral"
+    )
+
+
 def test_stated_stages_are_used() -> None:
     record = team()
     record.columns["stage"] = [0, 1, 1, 1, 2, 2, 2, 3]

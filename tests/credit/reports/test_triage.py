@@ -232,12 +232,15 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     found = triage(read(log))
     causes = [(one.tool, one.failed, one.succeeded) for one in found.suspects]
     assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0), ("both", 9, 10)]
-    first = "The surest differences within tasks come first; behind the first none is more common in failed traces"
-    assert found.commonness().endswith(f"same cause; –: none of these. {first} than chance allows") and found.sure == 1
+    first = "The surest differences within tasks come first; behind the first no error, loop or end is more common in"
+    assert (
+        found.commonness().endswith(f"same cause; –: none of these. {first} failed traces than chance allows")
+        and found.sure == 1
+    )
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["often", "rare", "both"]
-    assert found.commonness().endswith(f"same cause. {first} than chance allows")
+    assert found.commonness().endswith(f"same cause. {first} failed traces than chance allows")
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]
@@ -282,7 +285,7 @@ def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(tmp_path:
         shares = {one.tool: (one.failed / found.failed, one.succeeded / found.succeeded) for one in found.suspects}
         assert shares["docs"][0] > shares["docs"][1] + 0.2 and shares["docs"][0] > shares["patch"][0]
         assert [one.tool for one in found.suspects] == ["patch", "docs"]
-        assert found.within and "come first; behind the first none is more common in failed" in found.commonness()
+        assert found.within and "behind the first no error, loop or end is more common in failed" in found.commonness()
         assert not any(one.tool == "docs" for one in leading_causes(traces)) or not turned
 
 
@@ -341,4 +344,6 @@ def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [], "rewards": rewards})
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     printed = CliRunner().invoke(cli, ["summary", str(log)]).output
-    assert f"A failed trace in which worker has small:\nrun: credit show {log} --trace t3\n" in printed
+    (named,) = [line for line in printed.splitlines() if "Runs in which worker has small" in line]
+    assert named.endswith(" See event worker of trace t3.")
+    assert f"run: credit show {log} --trace t3 --around worker\n" in printed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,7 @@ def test_more_cached_tokens_than_input_stand_beside_it_in_each_form(
     ("name", "key", "stated"),
     [
         ("braintrust", '"prompt_tokens"', '"prompt_cache_creation_tokens": 1, "prompt_tokens"'),
+        ("braintrust", '"prompt_cache_write_tokens": 0', '"prompt_cache_write_tokens": 1'),  # of OpenAI's details
         ("cline", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
         ("copilot_cli", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
         ("opencode", '"write": 0', '"write": 1'),
@@ -340,3 +343,53 @@ def test_usage_as_the_text_of_a_provider_is_none(tmp_path: Path) -> None:
     before = counts_of(path)
     path.write_text(text.replace(USED, f'"response_metadata": {{"token_usage": "Usage(total=3)"}}, {USED}'))
     assert counts_of(path) == before and not credit.read(path).problems
+
+
+STEPS = [
+    {"step_id": number, "source": "agent", "model_name": "m", "message": "x",
+     "metrics": {"prompt_tokens": 9, "completion_tokens": 1}} for number in (1, 2, 3)
+]  # fmt: skip
+ATIF = {"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1"}, "steps": STEPS}
+OPEN_FORMATS = {
+    "otlp of gen_ai": (r'"gen_ai.usage.input_tokens", "value": {"intValue": "\d+"}}',
+                       '"gen_ai.usage.input_tokens", "value": {{"intValue": "{0}"}}}}, '
+                       '{{"key": "gen_ai.usage.cache_read.input_tokens", "value": {{"intValue": "{1}"}}}}'),
+    "otlp of openinference": (r'"llm.token_count.prompt", "value": {"intValue": "\d+"}}',
+                              '"llm.token_count.prompt", "value": {{"intValue": "{0}"}}}}, '
+                              '{{"key": "llm.token_count.prompt_details.cache_read", "value": {{"intValue": "{1}"}}}}'),
+    "agent-lightning spans": (r'"gen_ai.usage.prompt_tokens": \d+', '"gen_ai.usage.prompt_tokens": {0}, '
+                              '"gen_ai.usage.cache_read.input_tokens": {1}'),
+    "braintrust": (r'"prompt_tokens": \d+', '"prompt_tokens": {0}, "prompt_cached_tokens": {1}'),
+    "openhands": (r'"prompt_tokens": \d+', '"prompt_tokens": {0}, "cache_read_tokens": {1}'),
+    "weave": (r'"prompt_tokens": \d+', '"prompt_tokens": {0}, "prompt_tokens_details": {{"cached_tokens": {1}}}'),
+    "langsmith": (r'"input_tokens": \d+', '"input_tokens": {0}, "input_token_details": {{"cache_read": {1}}}'),
+    "langgraph": (r'"input_tokens": \d+', '"input_tokens": {0}, "input_token_details": {{"cache_read": {1}}}'),
+    "atif": (r'"prompt_tokens": \d+', '"prompt_tokens": {0}, "cached_tokens": {1}'),
+}  # fmt: skip
+"""What states the tokens that a call read, and the same with those of a cache, in formats that leave open whose part
+these are."""
+
+
+@pytest.mark.parametrize("name", OPEN_FORMATS)
+def test_the_calls_of_a_producer_have_one_convention(name: str, tmp_path: Path) -> None:
+    """Calls that read 1,000 and 100 tokens beside 900 of a cache were read as 1,000 each: 2,000 for 2,900."""
+    (pattern, stated), sample = OPEN_FORMATS[name], ALL[name]
+    text = json.dumps(ATIF) if name == "atif" else sample.text
+    path, calls = tmp_path / sample.file, itertools.count()
+    path.write_text(re.sub(pattern, lambda _: stated.format(1000 if next(calls) % 3 else 100, 900), text))
+    traces = credit.read(path)
+    whole, cached = (traces.evidence[key] for key in ("input_tokens", "cached_tokens"))
+    assert {int(one) for one in (whole.array - cached.array)[cached.mask]} == {100, 1000}
+    (note,) = traces.problems
+    assert (note.kind, note.is_failure) == ("cache-beside", False)
+    path.write_text(re.sub(pattern, stated.format(1000, 900), text))
+    within = credit.read(path).evidence
+    assert {*within["input_tokens"].amounts.tolist()} == {1000}
+
+
+def test_another_model_has_a_convention_of_its_own(tmp_path: Path) -> None:
+    steps = [step | {"model_name": model, "metrics": {"prompt_tokens": read, "cached_tokens": 900}}
+             for step, model, read in zip(STEPS, "mmn", (100, 1000, 1000), strict=True)]  # fmt: skip
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(ATIF | {"steps": steps}))
+    assert credit.read(path).evidence["input_tokens"].amounts.tolist() == [1000, 1900, 1000]

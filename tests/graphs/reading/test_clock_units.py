@@ -142,3 +142,51 @@ def test_times_of_the_native_format_are_looked_at_too(times: tuple[float, ...], 
     path.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1}}) + "\n")
     notes = [note.expected for note in read(path).problems]
     assert len(notes) == bool(words) and all(words in note for note in notes)
+
+
+def durations_of(folder: Path, scale: float, *, at_once: int = 1, column: str = "dur") -> Path:
+    """Rounds of an agent's calls, serial or so many at once, with what they took in units of a second over `scale`."""
+    random, lines = np.random.default_rng(3), [f"trace,group,reward,agent,time,{column}"]
+    for trace in range(8):
+        now = 1.8e9
+        for _ in range(6):
+            took = random.uniform(5, 9, at_once)
+            for number, of in enumerate(took.tolist()):
+                lines.append(f"t{trace},q,1,a,{now + 0.02 * number:.3f},{of * scale:.3f}")
+            now += float(took.max()) + float(random.uniform(0, 3))
+    (path := folder / f"{column}.csv").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_durations_in_another_unit_are_named(tmp_path: Path) -> None:
+    """Milliseconds as `seconds` printed a wall clock of 8,716 s for 40.8 s, without a word."""
+    for scale, unit in ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")):
+        path = durations_of(tmp_path, scale)
+        (note,) = read(path, columns={"seconds": "dur"}).problems
+        assert (note.kind, note.field, note.is_failure) == ("time-unit", "seconds", False)
+        assert unit in note.expected and f"seconds=COLUMN/{scale:.0f}" in note.expected
+        stated = read(path, columns={"seconds": f"dur/{scale:.0f}"})
+        assert stated.problems == () and 5 <= np.nanmax(stated.evidence["seconds"].array) <= 9
+    for at_once in (1, 4, 12):
+        path = durations_of(tmp_path, 1, at_once=at_once)
+        assert read(path, columns={"seconds": "dur"}).problems == ()
+
+
+@pytest.mark.parametrize("column", ["dur_ms", "latencyMs", "took (ms)", "elapsed_milliseconds"])
+def test_a_column_called_by_its_unit_is_read_in_it_and_named(column: str, tmp_path: Path) -> None:
+    path = durations_of(tmp_path, 1e3, column=column)
+    whole = read(path, columns={"seconds": column})
+    (note,) = whole.problems
+    assert (note.kind, note.is_failure) == ("time-unit", False) and f"{column!r}, by its name" in note.value
+    assert 5 <= np.nanmax(whole.evidence["seconds"].array) <= 9
+    kept = read(path, columns={"seconds": f"{column}/1"})
+    assert 5000 <= np.nanmax(kept.evidence["seconds"].array) <= 9000
+
+
+def test_a_time_called_by_its_unit_is_read_in_it(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text("trace,reward,begun_ms,done_ms\na,1,1800000000000,1800000002500\n")
+    traces = read(path, columns={"time": "begun_ms", "end": "done_ms"})
+    assert traces.events["time"].to_pylist() == [1.8e9] and traces.evidence["seconds"].amounts.tolist() == [2.5]
+    assert [note.field for note in traces.problems] == ["time", "end"]
+    path.write_text("trace,reward,begun_ms\na,1,2026-01-31T12:00:00Z\n")
+    assert not read(path, columns={"time": "begun_ms"}).problems  # a date has no other unit

@@ -88,7 +88,7 @@ def test_the_known_topologies_are_those_that_decode() -> None:
 def test_a_row_of_a_table_with_an_unknown_type(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("trace,agent,type,reward\na,x,message,1\nb,x,mesage,1\n")
     (problem,) = read(tmp_path / "t.csv").problems
-    assert problem.field == "type" and problem.expected.endswith("what others mean. Did you mean message?")
+    assert problem.field == "type" and problem.expected.endswith("what others mean, here mesage=message")
     assert ", stop; --types WORD=TYPE" in problem.expected
 
 

@@ -392,7 +392,10 @@ def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: P
 @pytest.mark.parametrize(
     ("header", "renamed"),
     [
-        ("id,score", ": rename `score` to `reward`"), ("id,reward", ""), ("trace,points,note", ""),
+        ("id,score", ": rename `id` to `trace` and `score` to `reward`"), ("id,reward", ": rename `id` to `trace`"),
+        ("trace,points,note", ": rename `points` to `reward`"), ("trace,note", ""),
+        ("run_key,resolution", ": rename `run_key` to `trace` and `resolution` to `reward`"),
+        ("run_key,state,review", ": rename `run_key` to `trace` and one of `state`, `review` to `reward`"),
         ("trace,score,passed", ": rename `score` to `reward`"),
         ("run_7,score", ": rename `run_7` to `trace` and `score` to `reward`"),
         ("run,passed,outcome", ": rename `run` to `trace` and `outcome` to `reward`"),

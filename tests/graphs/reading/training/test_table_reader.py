@@ -248,7 +248,9 @@ def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> Non
 def test_unknown_words_of_types_are_named_at_once(tmp_path: Path) -> None:
     """Each of 200 traces was refused in a line that named the first of two words: the second one came next time."""
     rows = "".join(f"{trace},a,1,{word}\n" for trace in "xyz" for word in ("llm", "tool", "llm"))
-    with pytest.raises(NothingReadError, match=r"'llm', 'tool' \[bad-type\], and 2 more like it") as caught:
+    with pytest.raises(
+        NothingReadError, match=r"llm=message,tool=tool_call \[bad-type\], and 2 more like it"
+    ) as caught:
         read(write(f"trace,agent,reward,type\n{rows}".encode(), tmp_path))
     assert [problem.trace for problem in caught.value.problems] == ["x", "y", "z"]
     assert str(caught.value).count("\n") == 1

@@ -41,6 +41,10 @@ def test_words_of_types_mean_what_is_said(tmp_path: Path) -> None:
     path = write(tmp_path, ROWS)
     with pytest.raises(NothingReadError, match=r"stop; --types WORD=TYPE,\.\.\. \(in Python types="):
         read(path, columns={"type": "kind"})
+    calls = write(tmp_path, "trace,type\na,llm_call\nb,handoff\nc,chat\n")
+    with pytest.raises(NothingReadError, match="here llm_call=message,handoff=TYPE,chat=message"):
+        read(calls, format="table")  # tool_call was proposed
+    path = write(tmp_path, ROWS)
     read_as = read(path, columns={"type": "kind"}, types=TYPES)
     call, result, said = EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.MESSAGE
     assert read_as.graph.event_type[:7].tolist() == [said, call, result, said, call, said, call]

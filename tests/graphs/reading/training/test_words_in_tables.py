@@ -201,3 +201,31 @@ def test_failed_traces_are_counted_by_their_word(kind: str, tmp_path: Path) -> N
 
 def test_two_words_of_outcomes_are_their_numbers(tmp_path: Path) -> None:
     assert not outcome_differences(read_outcomes(tmp_path, "pass", "fail", "fail")).words
+
+
+@pytest.mark.parametrize("zero", ["not solved", "Not_solved", "un-solved", "unsolved", "non-solved"])
+def test_a_negation_is_the_other_side_of_its_word(zero: str, tmp_path: Path) -> None:
+    """`not solved` was no word of outcomes, though `unsolved` was."""
+    traces = read_outcomes(tmp_path, "solved", zero)
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 0]
+    (told,) = traces.problems
+    assert f"solved is read as 1 (1 trace) and {zero.lower()} as 0 (1 trace)" in told.expected
+    (table := tmp_path / "outcomes.csv").write_text(f"trace,reward\nt0,{zero}\nt1,solved\n")
+    assert np.asarray(read(tmp_path / "log.csv", rewards=table).reward)[:2].tolist() == [0, 1]
+    mixed = read_outcomes(tmp_path, "pass", zero)
+    assert not np.isfinite(np.asarray(mixed.reward)[:2]).any()
+
+
+def test_each_channel_of_a_table_may_have_words(tmp_path: Path) -> None:
+    """Words in `rewards.review` refused all traces, and `outcomes` did not reach them."""
+    lines = ["trace,reward,verdict,rewards.style", "t0,1,approved,pass", "t1,0,sent back,fail", "t2,1,approved,pass"]
+    (path := tmp_path / "log.csv").write_text("\n".join([*lines, ""]))
+    columns = {"rewards.review": "verdict"}
+    traces = read(path, columns=columns, outcomes={"approved": 1, "sent back": 0})
+    assert {name: traces.evidence[f"rewards.{name}"].amounts.tolist() for name in ("team", "review", "style")} == {
+        "team": [1, 0, 1], "review": [1, 0, 1], "style": [1, 0, 1]
+    }  # fmt: skip
+    unknown = read(path, columns=columns)
+    assert [*unknown.reward_channels] == ["team", "style"] and unknown.sizes.traces == 3
+    (category,) = [problem for problem in unknown.problems if problem.kind == "category-score"]
+    assert category.count == 3 and "--outcomes" in category.expected

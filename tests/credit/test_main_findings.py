@@ -1,0 +1,102 @@
+"""A page and the terminal's summary begin with the same lines, at most five."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.main_findings import MOST
+from credit.metrics.event_costs import read_prices
+from credit.page.findings import Findings
+from credit.page.html import page
+from credit.page.overview import overview
+from credit.sides.chosen_sides import Sides
+
+WON = {("v1", "home"): 1, ("v2", "home"): 3, ("v1", "travel"): 3, ("v2", "travel"): 1}
+"""How many of four runs of a task succeed."""
+
+
+def run(number: int, task: int, system: str, place: int) -> dict[str, Any]:
+    """A run whose agent loops where it fails, and whose checker passes nearly all; of v2 at twice the tokens."""
+    kind = ("home", "travel")[task % 2]
+    good = place < WON[system, kind]
+    steps = [("lead", "message", None, 40 + task)]
+    steps += [("scout", "tool_call", "look", 10)] * (1 if good else 4)
+    steps += [("booker", "tool_call", "book", 5)] * (1 + (not good and task % 3 == 0))
+    events = []
+    for agent, type_, tool, tokens in steps:
+        more = {"tool": tool, "content_ref": f"{number}-{tool}"} if tool else {}
+        times = 1 + (system == "v2")
+        events.append({"id": f"e{len(events)}", "type": type_, "agent": agent, "t": len(events), "model": "m"} | more)
+        events[-1] |= {"tokens": times * tokens, "input_tokens": times * 10}
+        if tool:
+            status = "error" if tool == "book" and not good and task % 3 == 0 else "ok"
+            result = {"id": f"e{len(events)}", "type": "tool_result", "agent": agent, "tool": tool, "status": status}
+            events.append(result | {"t": len(events), "action": False})
+    rewards = {"team": float(good), "checker": 1.0 - (not good and number % 16 == 3)}
+    return {"trace_id": f"t{number}", "task_id": f"q{task}", "task_kind": kind, "system": system, "rewards": rewards,
+            "events": events, "edges": []}  # fmt: skip
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    of = [(task, system, place) for task in range(32) for system in ("v1", "v2") for place in range(4)]
+    lines = (json.dumps(run(number, *one)) + "\n" for number, one in enumerate(of))
+    (path := tmp_path / "log.jsonl").write_text("".join(lines))
+    (tmp_path / "prices.csv").write_text("model,input,output\nm,1,4\n")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sides", [False, True])
+def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, sides: bool) -> None:
+    """Of a team better at home, worse in travel and twice as dear, with a checker that passes all and an agent that
+    loops, the page told the kinds, the checker and the loops in its last paragraphs, the summary others first."""
+    prices = log.with_name("prices.csv")
+    call = ["summary", str(log), "--prices", str(prices), *["--sides", "system"] * sides]
+    told = json.loads(CliRunner().invoke(cli, [*call, "--json"], catch_exceptions=False).stdout)["findings"]
+    traces, chosen = Sides.joined("system" if sides else None, credit.read(log))
+    found = Findings.of(traces, {}, prices=read_prices(prices), sides=chosen)
+    shown = overview(found)["findings"]
+    assert shown == told and len(told) == MOST
+    by = {one["name"]: one["told"] for one in told}
+    assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What a verdict is worth",
+                     "What was lost"]  # fmt: skip
+    assert by["What failed"] == (
+        "128 of 256 traces with an outcome failed. v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
+        "home 64 of 128 (50 %; v1 75 %, v2 25 %), travel 64 of 128 (50 %; v1 25 %, v2 75 %)."
+    )
+    assert by["What changed from v1 to v2"] == (
+        "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "
+        "money in the typical task."
+    )
+    assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
+    assert by["What a verdict is worth"].startswith(
+        "checker's verdicts say little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
+        "(100 %), a difference of 12 percentage points ("
+    )
+    failed, repeated = by["What was lost"].removesuffix(".").split(". ")
+    assert failed.endswith("went into failed traces")
+    assert "went into calls that repeat a failed call or a loop" in repeated
+    printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
+    where = [f" See event {one['event']} of trace {one['trace']}." if one["trace"] else "" for one in told]
+    assert printed[1 : 1 + MOST] == [f"{one['name']}: {one['told']}{at}" for one, at in zip(told, where, strict=True)]
+    html = page(found)[0].replace("&#x27;", "'")
+    places = [html.index(f"<b>{name}:</b> {text.removesuffix('.')}") for name, text in by.items()]
+    assert places == sorted(places)
+
+
+def test_a_log_that_tells_little_has_fewer_lines(tmp_path: Path) -> None:
+    event = {"id": "e", "type": "message", "agent": "a", "t": 0}
+    line = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {}}
+    (log := tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
+    (one, look) = overview(Findings.of(credit.read(log), {}))["findings"]
+    told = "Errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
+    assert (one["name"], one["told"]) == ("What failed", told)
+    assert look["name"] == "Look first" and look["told"].startswith("nothing stands out")
