@@ -125,14 +125,22 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
-    request = Request.of(method)
-    for column, alike in {} if "by" in arguments else alike_in_log(traces, request.columns).items():
-        words = f"{request.name} compares by the {column}, and {alike}"
+    for words in _of_nothing_apart(traces, method, arguments):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
     return credit
+
+
+def _of_nothing_apart(
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any]
+) -> list[str]:
+    """What is said of columns by which a method compares, and which tell nothing apart."""
+    known = find_method(method) if isinstance(method, str) else method
+    columns = () if (columns_with := getattr(known, "columns_with", None)) is None else columns_with(options)
+    name = Request.of(method).name
+    return [f"{name} compares by the {column}, and {said}" for column, said in alike_in_log(traces, columns).items()]
 
 
 def rewarded(traces: Traces) -> int:
@@ -252,7 +260,6 @@ class Request:
       needs: evidence that it cannot do without.
       takes: all its keyword-only parameters.
       outcome_alone: whether it leaves out rewards at events, or cannot be given any.
-      columns: what it compares by, of `Method.columns`.
     """
 
     name: str
@@ -260,7 +267,6 @@ class Request:
     needs: tuple[str, ...]
     takes: tuple[str, ...]
     outcome_alone: bool
-    columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, method: str | Method | Callable[..., Credit]) -> Request:
@@ -274,8 +280,7 @@ class Request:
         if isinstance(method, str | Method):
             known = find_method(method) if isinstance(method, str) else method
             name, takes = method if isinstance(method, str) else _name(known.fn), keywords_of(known.fn)
-            alone = known.outcome_alone or "event_reward" not in takes
-            return cls(name, known.fn, known.needs, takes, alone, known.columns)
+            return cls(name, known.fn, known.needs, takes, known.outcome_alone or "event_reward" not in takes)
         if not callable(method):
             raise CreditError(f"method is {method!r}; expected a name, a Method, or a function that returns Credit")
         try:

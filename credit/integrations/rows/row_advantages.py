@@ -943,7 +943,7 @@ def _resolve(
         )
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
+    of_method = entry.needs, entry.columns_with(options), entry.scope == "group", tuple(key) if of_graph else ()
     reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
