@@ -14,12 +14,13 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
+from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
-from graphs.errors import CreditError, PrecisionWarning, UnusedRewardsWarning
+from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 from graphs.invariants import validate_ids
 from graphs.keys import evidence_of_key, key_of
 from graphs.padding import pad_array
@@ -87,6 +88,7 @@ def run(
     Warns:
       PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
         1 %, or those between outcomes and values.
+      MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares.
       UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
 
     Raises:
@@ -123,10 +125,22 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
+    for words in _of_nothing_apart(traces, method, arguments):
+        warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
     return credit
+
+
+def _of_nothing_apart(
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any]
+) -> list[str]:
+    """What is said of columns by which a method compares, and which tell nothing apart."""
+    known = find_method(method) if isinstance(method, str) else method
+    columns = () if (columns_with := getattr(known, "columns_with", None)) is None else columns_with(options)
+    name = Request.of(method).name
+    return [f"{name} compares by the {column}, and {said}" for column, said in alike_in_log(traces, columns).items()]
 
 
 def rewarded(traces: Traces) -> int:
