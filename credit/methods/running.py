@@ -88,7 +88,8 @@ def run(
     Warns:
       PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
         1 %, or those between outcomes and values.
-      MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares.
+      MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares, or in which
+        order rows of columns stand, where it reads it.
       UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
 
     Raises:
@@ -125,7 +126,7 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
-    for words in _of_nothing_apart(traces, method, arguments):
+    for words in _what_is_missing(traces, method, arguments, "" if rows is None else rows.names.untold):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
@@ -133,14 +134,21 @@ def run(
     return credit
 
 
-def _of_nothing_apart(
-    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any]
+def _what_is_missing(
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], untold: str
 ) -> list[str]:
-    """What is said of columns by which a method compares, and which tell nothing apart."""
-    known = find_method(method) if isinstance(method, str) else method
-    columns = () if (columns_with := getattr(known, "columns_with", None)) is None else columns_with(options)
-    name = Request.of(method).name
-    return [f"{name} compares by the {column}, and {said}" for column, said in alike_in_log(traces, columns).items()]
+    """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
+    from credit.methods.method_row import Method
+
+    known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
+    if not isinstance(known, Method):
+        return []
+    alike = alike_in_log(traces, known.columns_with(options))
+    reads = untold and known.reads_order(options, traces.evidence)
+    return [
+        *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
+        *([f"{name} reads {untold}"] if reads else []),
+    ]
 
 
 def rewarded(traces: Traces) -> int:
