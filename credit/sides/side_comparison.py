@@ -295,7 +295,7 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{': '.join(filter(None, [row.ways, 'too few to tell'])) if why.startswith('too few') else why}"
+            f"{': '.join(filter(None, [row.ways, why])) if why.startswith('too few') else why}"
             for row in self.kinds
             if row.metric == self.judged and (why := row.in_short())
         ]
@@ -364,7 +364,7 @@ class SideComparison:
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents within chance" if tested else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
         return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
 
     def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
