@@ -265,8 +265,8 @@ def triage(
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
       those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often come last: a cause of hard tasks is in more failed
-      traces, whatever it does.
+      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
+      they are: a cause of hard tasks is in more failed traces, whatever it does.
 
     Examples:
       >>> import credit
@@ -541,7 +541,7 @@ class _Causes:
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
             return 0, -above
-        return 2 if units and units.turned else int(bad * succeeded <= good * failed), 0.0
+        return (bad * succeeded <= good * failed) + bool(units and units.turned), 0.0
 
 
 def _suspects(
