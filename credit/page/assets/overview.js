@@ -84,8 +84,9 @@
   const { causes } = triage, [, differing] = differences.opening;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
+  const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
-    ...listed("What else went wrong:", others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
+    ...listed("What else went wrong:", [...further, ...triage.untold.map(prose)]),
     sides ? said(`From ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
@@ -379,7 +380,7 @@
     answer("The team over time", "team", [["events up to", (r) => percent(r.part), "n"], ...counted("births", "deaths", "size")]));
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => tenths(r.credit_at_risk), "n"]];
-  const logged = asked.total.logged_money.total ? ["logged_money"] : [];
+  const logged = asked.total.logged_money.total && !asked.as_logged ? ["logged_money"] : [];
   const sums = (...keys) => keys.map((key) => [head(key), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);
