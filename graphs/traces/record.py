@@ -66,7 +66,7 @@ __all__ = [
 NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messages", "money")
 """Costs that are 0 or more."""
 
-ONE_ZONE = "a zone in every time of the trace, or in none"
+ONE_ZONE = "times of one clock: all dates with a zone, all without, or all numbers"
 SPANNED = "spanned_s"
 """The metric of the seconds from the first begin to the last end of all spans, where events span less: of a span that
 only gives structure, as the root, there is no event."""
