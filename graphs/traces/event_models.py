@@ -18,6 +18,7 @@ __all__ = [
     "agent_models",
     "event_models",
     "first_models",
+    "models_of_agent",
     "trace_models",
     "with_answered_models",
     "with_unnamed_models",
@@ -222,6 +223,22 @@ def first_models(traces: Traces) -> list[dict[str, str]]:
     called = names[agent[first]].tolist(), model[acts[first]].tolist()
     for row, who, which in zip(trace[first].tolist(), *called, strict=True):
         found[row][who] = models[which]
+    return found
+
+
+def models_of_agent(traces: Traces, agent: str) -> list[set[str]]:
+    """The known models with which an agent acts in each trace: the first one, and those of its fallbacks.
+
+    Args:
+      traces: what was read.
+      agent: its name.
+    """
+    models, pairs = _acting_models(traces)
+    trace, names = np.asarray(traces.graph.agent_trace).tolist(), traces.agents["name"].to_pylist()
+    found: list[set[str]] = [set() for _ in range(traces.sizes.traces)]
+    for instance, which in pairs:
+        if names[instance] == agent:
+            found[trace[instance]] |= {models[which]} - {""}
     return found
 
 
