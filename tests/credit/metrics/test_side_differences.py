@@ -1787,6 +1787,26 @@ def test_the_model_of_one_agent_makes_sides(tmp_path: Path, both: bool) -> None:
     assert "system:lead does not exist" in run("metrics", log, "--sides", "system:lead").stderr
 
 
+def test_traces_in_which_a_fallback_answered_are_a_side(tmp_path: Path) -> None:
+    """An agent begins with one model in all, and it was "expected two": no sides told what a fallback did."""
+    lines = []
+    for i in range(48):
+        models = ("m", "m") if i % 3 else ("m", "f")
+        events = [{"id": f"{agent}{k}", "type": "message", "agent": agent, "model": models[k * (agent == "coder")]}
+                  for k in (0, 1) for agent in ("lead", "coder")]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 6}", float(i % 2), events=events, edges=[]))
+    log = write(tmp_path / "x.jsonl", lines)
+    wrong = run("metrics", log, "--sides", "model:coder").stderr
+    named = "coder begins with it, and goes on with 'f' in 16 traces: --sides model:coder=m,f compares these with the"
+    assert named in " ".join(wrong.split())
+    told = json.loads(run("metrics", log, "--sides", "model:coder=m,f", "--json").stdout)
+    assert told["sides"] == ["m", "f"]
+    sides = [Sides.joined(f"model:coder={of}", credit.read(log))[1] for of in ("m,f", "f,m")]
+    assert sides[0] and sides[1] and sides[0].side.tolist() == [int(i % 3 == 0) for i in range(48)]
+    assert sides[1].side.tolist() == [int(i % 3 > 0) for i in range(48)]
+    assert "expected two" in run("metrics", log, "--sides", "model:lead=m,f").stderr
+
+
 def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
     lines = []
     for i in range(40):
@@ -1806,7 +1826,7 @@ def test_rows_that_nobody_asks_for_come_last(tmp_path: Path) -> None:
 def test_models_of_calls_are_those_of_a_trace_that_states_none(tmp_path: Path) -> None:
     """One row `unknown` stood there, while `credit costs` knew the models of all calls."""
     rows = json.loads(run("metrics", halves(tmp_path, dated=True), "--by", "model", "--json").stdout)["metrics"]
-    assert {row["unit"] for row in rows} == {"big + small"}
+    assert {row["unit"] for row in rows} == {"big"}, "with which the agent begins"
 
 
 @pytest.mark.slow
