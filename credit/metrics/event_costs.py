@@ -52,6 +52,7 @@ WRITTEN = "no cache_write in the table: writes to a cache cost as input, which i
 BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
 REQUESTED = "calls at the price of the requested model, as no row has the answer's:"
 UNUSED = "rows of the table that match nothing in these logs:"
+AS_LOGGED = "money at these prices is the money that the log states, in every trace"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
 
@@ -220,6 +221,7 @@ class PriceGaps(NamedTuple):
       requested: how many calls have the price of which requested name, and the model that answered.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
+      as_logged: whether the log states the money of every trace, and it is the same to three digits (`as_logged`).
     """
 
     unpriced: list[str]
@@ -229,6 +231,7 @@ class PriceGaps(NamedTuple):
     cached_beside: list[str]
     requested: list[str]
     unused: list[str]
+    as_logged: bool = False
 
     def unpriced_names(self) -> str:
         """Up to `MOST_UNPRICED` of the models without a price; "" where none is stated."""
@@ -238,9 +241,10 @@ class PriceGaps(NamedTuple):
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named, (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNUSED), strict=True)
+        of_names = zip(named[:7], (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNUSED), strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
-        return lines if named.unpriced == self.unpriced else [*lines, NAMELESS]
+        lines += [NAMELESS] * (named.unpriced != self.unpriced)
+        return [*lines, AS_LOGGED] if self.as_logged else lines
 
 
 def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
@@ -283,7 +287,22 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
         if answered[of] != names[at]
     ]
     read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    return PriceGaps(unpriced, read, unstated, written, beside, requested, [_unused(*one) for one in unused])
+    unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, event_costs(traces, prices).money)
+    return PriceGaps(unpriced, read, unstated, written, beside, requested, unused_rows, same)
+
+
+def as_logged(traces: Traces, money: np.ndarray) -> bool:
+    """Whether the log states the money of every trace, and it is this money, to three digits: then it is told once.
+
+    Args:
+      traces: what was read.
+      money: of each event, by prices: float64 [events].
+    """
+    trace, m = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], traces.sizes.traces
+    priced, logged = (np.bincount(trace, of, m) for of in (money, token_counts(traces, "money")))
+    stated = whole_costs(traces).get("money", np.full(m, np.nan))
+    logged = np.where(np.isfinite(stated), stated, logged)
+    return bool(np.isfinite(logged).all() and np.allclose(priced, logged, rtol=5e-4, atol=0)) and bool(logged.any())
 
 
 def _unused(kind: str, name: str, known: set[str]) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, price_gaps, price_names, token_counts, whole_costs
+from credit.metrics.event_costs import (
+    Prices,
+    as_logged,
+    event_costs,
+    price_gaps,
+    price_names,
+    token_counts,
+    whole_costs,
+)
 from credit.metrics.success_costs import known_costs
 from credit.reports.chosen_numbers import NO_ARGUMENTS, of_known_logs
 from credit.reports.endings import ended_early
@@ -61,9 +69,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
-    known, and "logged_money" where logs state some: that of the trace, or else the sum of its calls where all state
-    theirs. Other costs that they state are "costs.NAME". Traces that lack lines have the outcome alone
-    (`lacking_events`). What is asked first of a change comes first.
+    known, and "logged_money" where logs state some and it is not "money" of every trace: that of the trace, or else the
+    sum of its calls where all state theirs. Other costs that they state are "costs.NAME". Traces that lack lines have
+    the outcome alone (`lacking_events`). What is asked first of a change comes first.
 
     Args:
       traces: what was read.
@@ -124,7 +132,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     of_calls = traces.evidence.get("money")
     says = np.isfinite(whole_costs(traces).get("money", np.full(m, np.nan)))
     says |= False if of_calls is None else np.bincount(trace, of_calls.mask[: len(trace)], m) > 0
-    if says.any():
+    if says.any() and not (prices is not None and as_logged(traces, costs.money)):
         logged, whole = known_costs(traces, "logged_money")
         whole &= says | (refusals > 0)  # a call that failed cost nothing
         found["logged_money"] = numbered(logged, (~whole, UNSTATED_COST), idle)

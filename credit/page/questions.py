@@ -95,7 +95,7 @@ def questions(
         "unlike": unlike_tasks(traces),
         "repeated": repeats.told() if repeats else "", "again": repeats.in_short() if repeats else "",
         "gaps": [*([uncounted] if uncounted else []), *(gaps.lines() if gaps else [])],
-        "unpriced": gaps.unpriced_names() if gaps else "",
+        "unpriced": gaps.unpriced_names() if gaps else "", "as_logged": gaps is not None and gaps.as_logged,
         "paid": success_line(paid_for_success(traces, prices, success_at)), "failed": failed.told() if failed else "",
         "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
     }  # fmt: skip

@@ -18,6 +18,7 @@ from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures
+from credit.reports.outside_team import outside_team
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
@@ -29,7 +30,7 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, fact_of, holm
+from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, as_tested, fact_of, holm, mean_interval
 from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 
@@ -154,6 +155,9 @@ class OutcomeDifferences:
         difference first.
       agents_within: of these, by name, those whose traces differ beyond chance from others of their task: means over
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
+      agents_alike: of others, those of `LEAST_TASKS` tasks with both that differ: the mean difference of these parts,
+        its 95 % interval over tasks, and how many tasks.
+      agents_paid: of each, its part of `paid_in`: of "money" as logged, or else of "tokens" read and generated.
       by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
@@ -174,6 +178,9 @@ class OutcomeDifferences:
     compared: tuple[int, int] = (0, 0)
     lacking: tuple[int, int] = (0, 0)
     by_model: ModelFailures = dataclasses.field(default_factory=ModelFailures)
+    agents_alike: Mapping[str, tuple[float, float, float, int]] = dataclasses.field(default_factory=dict)
+    agents_paid: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    paid_in: str = ""
     agents: tuple[tuple[str, int, int, int, int], ...] = ()
     agents_within: Mapping[str, tuple[float, float, int]] = dataclasses.field(default_factory=dict)
     unread: str = ""
@@ -443,7 +450,15 @@ class OutcomeDifferences:
             one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
             apart.append((one - other) * (good * others - rest * every) > 0)
             within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} with both, beyond chance"
-            shown[-1] += f" ({within})" if tasks else ""
+            beside = [within] * bool(tasks)
+            if name in self.agents_alike:
+                *ends, tasks = self.agents_alike[name]
+                points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
+                both = f"within {counted(tasks, 'task')} with both"
+                beside = [f"{points} percentage points, {low} to {high}, {both}"]
+            part = self.agents_paid.get(name)
+            beside += [] if part is None else [f"{percent(part, 1)} of the {self.paid_in}"]
+            shown[-1] += f" ({'; '.join(beside)})" if beside else ""
         more = ["…"] * (len(self.agents) > most)
         mixes = (
             ". What went wrong before may be why" if all(apart) else " (an agent may be called where a task is hard)"
@@ -606,7 +621,8 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    parts, parts_within = _by_agent(traces, scored[told], ~failed[told], calls)
+    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], calls)
+    paid_in, paid = _paid(traces)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
     for row in clear[:1]:
@@ -620,7 +636,8 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
-        agents_within=parts_within, unread=unread, unscored=unscored, of_task=of_task, apart=apart,
+        agents_within=parts_within, agents_alike=alike, agents_paid=paid, paid_in=paid_in,
+        unread=unread, unscored=unscored, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
@@ -654,8 +671,12 @@ def _mostly(
 
 def _by_agent(
     traces: Traces, scored: np.ndarray, good: np.ndarray, calls: ToolCalls
-) -> tuple[tuple[tuple[str, int, int, int, int], ...], dict[str, tuple[float, float, int]]]:
-    """`OutcomeDifferences.agents`, of agents with an action, and `agents_within`."""
+) -> tuple[
+    tuple[tuple[str, int, int, int, int], ...],
+    dict[str, tuple[float, float, int]],
+    dict[str, tuple[float, float, float, int]],
+]:
+    """`OutcomeDifferences.agents`, of agents with an action, `agents_within`, and `agents_alike`."""
     names, acts, tells = taking_part(traces, calls)
     having, lost = (acts & tells)[:, scored], (~acts & tells)[:, scored]
     (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
@@ -666,21 +687,47 @@ def _by_agent(
         rows = having[i] | lost[i]
         found.append(_within_tasks(having[i, rows], good[rows], task[rows]))
     corrected = holm([p for *_, p in found], [fact_of(having[i] - 1.0 * lost[i]) for i in shown])
-    within = {names[i]: one[:3] for i, one, p in zip(shown, found, corrected, strict=True) if p < LEVEL}
-    return tuple((names[i], int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown), within
+    within, alike = {}, {}
+    for i, (one, other, p), sure in zip(shown, found, corrected, strict=True):
+        if sure < LEVEL:
+            within[names[i]] = float(one.mean()), float(other.mean()), len(one)
+        elif np.count_nonzero(one - other) >= LEAST_TASKS:
+            low, high = as_tested(mean_interval(one - other), p)
+            if math.isfinite(low):
+                alike[names[i]] = float((one - other).mean()), max(low, -1.0), min(high, 1.0), len(one)
+    parts = tuple((names[i], int(won[i]), int(every[i]), int(rest[i]), int(others[i])) for i in shown)
+    return parts, within, alike
 
 
-def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[float, float, int, float]:
-    """Means over tasks with traces of both kinds of the parts that are good, how many tasks, and p; NaN without one."""
+def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each task with traces of both kinds the parts that are good, and p; NaN without one."""
     _, of = np.unique(task, return_inverse=True)
     size, some = np.bincount(of), np.bincount(of, has)
     both, many = (some > 0) & (some < size), np.maximum(some * (size - some), 1)
     if not both.any():
-        return math.nan, math.nan, 0, math.nan
-    parts = [float((np.bincount(of, good & kind)[both] / np.bincount(of, kind)[both]).mean()) for kind in (has, ~has)]
+        return np.zeros(0), np.zeros(0), math.nan
+    one, other = (np.bincount(of, good & kind)[both] / np.bincount(of, kind)[both] for kind in (has, ~has))
     kept = both[of]
     p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
-    return parts[0], parts[1], int(both.sum()), p if least < LEVEL else math.nan
+    return one, other, p if least < LEVEL else math.nan
+
+
+def _paid(traces: Traces) -> tuple[str, dict[str, float]]:
+    """`OutcomeDifferences.paid_in` and `agents_paid`."""
+    n, team = traces.sizes.events, ~outside_team(traces)
+    known = {name: np.where(of.mask[:n] & team, of.array[:n], np.nan) for name in ("money", "tokens", "input_tokens")
+             if (of := traces.evidence.get(name)) is not None}  # fmt: skip
+    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
+    agent = which[np.asarray(traces.graph.agent_ids)[:n]]
+    tokens = [of for name, of in known.items() if name != "money"]
+    counted_in = np.any([np.isfinite(of) for of in tokens], axis=0) if tokens else np.zeros(n, bool)
+    money = known.get("money", np.full(n, np.nan))
+    unpaid = (counted_in & np.isnan(money)).any()
+    amounts = np.sum([np.nan_to_num(of) for of in tokens], axis=0) if unpaid and tokens else np.nan_to_num(money)
+    each = np.bincount(agent, amounts, len(names))
+    if not each.sum() > 0:
+        return "", {}
+    return "tokens" if unpaid else "money", dict(zip(names.tolist(), (each / each.sum()).tolist(), strict=True))
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:

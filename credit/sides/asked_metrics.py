@@ -7,7 +7,7 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "OF_TEAM_SIZE", "STARRED_SIDES", "WALL_CLOCK", "same_in_all"]
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "OF_TEAM_SIZE", "WALL_CLOCK", "same_in_all"]
 
 WALL_CLOCK = "wall_clock"
 FIRST = ("success", "outcome")
@@ -30,10 +30,6 @@ ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
 """Numbers of how large a team is: a sentence has the first of those that change one way."""
-STARRED_SIDES = (
-    "the rows of its part: success, kinds of task, their costs, what follows it, other metrics, tools, verdicts, agents"
-)
-"""Families of tests. What a format knows beside what is asked of a change takes no star from that."""
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:

@@ -41,8 +41,8 @@ class AgentDifference:
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
         difference, which is their sum; None of another cost, and where a number of tokens is not known.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
-      of_read: what tokens read have of `of_tokens`; None where that is.
-      read: of money, tokens read in a trace on each side, in the same means.
+      calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0
+        where one is not known.
       test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
         alone; None of one that has too little of the cost to be told.
       stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
@@ -57,8 +57,9 @@ class AgentDifference:
     of_tokens: float | None = None
     of_tools: float | None = None
     cached: tuple[float, float] | None = None
-    of_read: float | None = None
+    calls: tuple[float, float] = (0.0, 0.0)
     read: tuple[float, float] = (0.0, 0.0)
+    generated: tuple[float, float] = (0.0, 0.0)
     test: SideDifference | None = None
     stands_out: bool = False
 
@@ -106,12 +107,15 @@ def agent_differences(
     if not np.allclose(total[kept], value[kept], rtol=ROUNDING, atol=0):
         return []
     (model_names, model), acts = event_models(traces), np.asarray(graph.action_mask)[:n]
-    means, sums = [], []
+    read, generated = (token_counts(traces, counted) for counted in ("input_tokens", "tokens"))
+    counts = np.array([np.where((read > 0) | (generated > 0), 1.0, read + generated), read, generated])
+    means, sums, counted = [], [], []
     models: list[list[set[str]]] = []
     for weight in weights:
         events = np.flatnonzero(weight[trace] > 0)
         agent, of_event = name[np.asarray(graph.agent_ids)[events]], weight[trace[events]]
         means.append(np.bincount(agent, of_event * cost[events], len(names)))
+        counted.append(np.stack([np.bincount(agent, of_event * of[events], len(names)) for of in counts]))
         if kinds is not None:
             flat = kinds[:, :, events].reshape(-1, len(events))
             sums.append(np.stack([np.bincount(agent, of_event * row, len(names)) for row in flat]))
@@ -120,13 +124,20 @@ def agent_differences(
         for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
     parts = _parts(*sums) if sums else [()] * len(names)
-    found = zip(names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, strict=True)
+    of_calls = np.nan_to_num(np.stack(counted, axis=2)).transpose(1, 0, 2).tolist()  # [agents, counts, sides]
+    found = zip(
+        names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls, strict=True
+    )
     spent = [
-        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of)
-        for agent, first, second, change, before, after, of in found
+        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of, **_counts(many))
+        for agent, first, second, change, before, after, of, many in found
         if first or second
     ]
     return sorted(spent, key=lambda one: -abs(one.difference))
+
+
+def _counts(many: list[list[float]]) -> dict[str, Any]:
+    return {name: (first, second) for name, (first, second) in zip(("calls", "read", "generated"), many, strict=True)}
 
 
 def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
@@ -147,7 +158,7 @@ def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.nd
 
 
 def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
-    """What models, tokens and tools add for each agent, and what it read, in the order of the fields,
+    """What models, tokens and tools add for each agent, and what part it read from a cache, in the order of the fields,
     from numbers and money of each kind, the tools' last: float [10, agents] of each side."""
     (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -157,16 +168,13 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
     none = ((m1 == 0) & (m2 == 0)) | ((n1 == 0) & (n2 == 0))
     of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
     of_kinds = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2))
-    of_tokens, of_read, of_tools = of_kinds.sum(axis=0), of_kinds[[0, 2, 3]].sum(axis=0), second[9] - first[9]
-    read = np.stack([n[[0, 2, 3]].sum(axis=0) for n in (n1, n2)], axis=1)
+    of_tokens, of_tools = of_kinds.sum(axis=0), second[9] - first[9]
     with np.errstate(divide="ignore", invalid="ignore"):
-        cached = np.stack([n1[2], n2[2]], axis=1) / read
+        cached = np.stack([n[2] / n[[0, 2, 3]].sum(axis=0) for n in (n1, n2)], axis=1)
     found: list[tuple[Any, ...]] = []
-    for *of, part, reads, count in zip(
-        *(each.tolist() for each in (of_models, of_tokens, of_tools, cached, of_read, read)), strict=True
-    ):
+    for *of, part in zip(*(each.tolist() for each in (of_models, of_tokens, of_tools, cached)), strict=True):
         cache = None if math.isnan(sum(part)) else tuple(part)
-        found.append((None, None, None, cache) if math.isnan(sum(of[:2])) else (*of, cache, reads, tuple(count)))
+        found.append((None, None, None, cache) if math.isnan(sum(of[:2])) else (*of, cache))
     return found
 
 

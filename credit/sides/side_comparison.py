@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.owners import OWNED
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import NO_SIDE, UnreadOutcomes, UnscoredEnds, unread_line, unscored_line
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, OF_TEAM_SIZE, STARRED_SIDES, WALL_CLOCK
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, OF_COSTS, OF_TEAM_SIZE, WALL_CLOCK
 from credit.sides.changed_teams import TeamChange, told_team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -360,21 +361,22 @@ class SideComparison:
         head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
         split: set[int] = set()
         told = sorted(
-            (place for place in range(named) if _why(parts[place])),
+            (place for place in range(named) if _why(parts[place], row.metric)),
             key=lambda at: (not parts[at].stands_out, not parts[at].of_models),
         )
+        sure = max((place for place in range(named) if parts[place].stands_out), default=0)
         for place in told:
-            for fewer in range(named, max(place, *split, 0), -1):  # what another model does, before the least agents
-                if len(f"{head}{self._named(parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+            for fewer in range(named, max(place, *split, sure), -1):  # what another model does, before the least agents
+                if len(f"{head}{self._named(row.metric, parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
                     named, split = fewer, {*split, place}
                     break
-        return head + self._named(parts, named, split)
+        return head + self._named(row.metric, parts, named, split)
 
-    def _named(self, parts: list[AgentDifference], named: int, split: set[int]) -> str:
+    def _named(self, cost: str, parts: list[AgentDifference], named: int, split: set[int]) -> str:
         """So many agents by name, some of them with why, and the sum of others."""
         whole = sum(one.difference for one in parts)
         told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}{'*' * one.stands_out}" for one in parts]
-        of = [f"{told[i]} ({_why(parts[i])})" if i in split else told[i] for i in range(named)]
+        of = [f"{told[i]} ({_why(parts[i], cost)})" if i in split else told[i] for i in range(named)]
         alone = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in self.alone)]
         of += [told[i] for i in alone[:MOST_HIDDEN]]
         rest = [one.difference for i, one in enumerate(parts) if i >= named and i not in alone[:MOST_HIDDEN]]
@@ -621,16 +623,31 @@ class SideComparison:
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
             *[(f"tasks: {some}", f"{some}: so many differ, and typical × is of these")] * bool(some),
             ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
-            ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval"),
+            ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval; * is of a test"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
             ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
-            starred(STARRED_SIDES),
+            starred(f"the tests of its part: {self._tested()}"),
             MARKS[1],
         ]
+
+    def _tested(self) -> str:
+        """For how many tests a `*` of each part is corrected."""
+        of_agents = [one.test for of in self.agents.values() for one in of if one.test is not None]
+        judged, costs = ([row for row in self.kinds if (row.metric in FIRST) == of] for of in (True, False))
+        parts = {
+            "success": [row for row in self.rows if row.metric in FIRST], "kinds of task": judged, "their costs": costs,
+            "what follows success": [row for row in self.rows if row.metric not in FIRST and not row.is_other],
+            "other metrics": [row for row in self.rows if row.is_other],
+            "tools": [one.share for one in self.failing], "empty results": [one.share for one in self.empty],
+            "agents": of_agents,
+        }  # fmt: skip
+        many = {name: max((row.rows for row in of if row.p is not None), default=0) for name, of in parts.items()}
+        many["verdicts"] = max((one.tests for one in self.verdicts if one.p is not None), default=0)
+        return ", ".join(f"{name} {tests}" for name, tests in many.items() if tests)
 
     def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
@@ -659,18 +676,31 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
     return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
-def _why(one: AgentDifference) -> str:
-    """What models, tokens and tools add to the difference of an agent, or else what part of its tokens read came from a
-    cache, or how many it read; "" where neither did it."""
+def _why(one: AgentDifference, cost: str) -> str:
+    """What models, tokens and tools add to the difference of an agent; else what part of its tokens read came from a
+    cache; else how its calls and their tokens changed, where it differs beyond chance; "" where nothing did it."""
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
         if abs(second - first) >= LEAST_CACHED:
             return f"{percent(first)} to {percent(second)} of reads cached"
-        read = abs(one.of_read or 0.0)  # those generated have a sentence of their own
-        by_reads = one.stands_out and read > abs(one.of_tools or 0.0) and read >= abs((one.of_tokens or 0.0) - read)
-        return f"tokens read {first_to_second(*one.read)}" if by_reads else ""
+        return _by_calls(one, cost) if one.stands_out else ""
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
     parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
     parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
     most = max(parts.values(), key=abs)
     return ", ".join(f"{name} {signed(part, most)}" for name, part in parts.items() if not rounds_away(part, most))
+
+
+def _by_calls(one: AgentDifference, cost: str) -> str:
+    """By what its calls were multiplied, and the tokens of one. A cost of tokens is the product of both; money that of
+    a price, too, and has the tokens read first: those generated have a sentence of their own."""
+    calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
+    moved = [f"calls ×{short(calls)}"] if calls and abs(math.log(calls)) >= LEAST_SHARE else []
+    for name, both, others in (("read", one.read, "tokens"), ("generated", one.generated, "input_tokens")):
+        times = both[1] / both[0] / calls if cost != others and min(calls, *both) > 0 else 1.0
+        if abs(math.log(times)) >= LEAST_SHARE and not (moved and name == "generated" and cost != "tokens"):
+            moved = [*(moved or ["calls as before"]), f"tokens {name} per call ×{short(times)}"]
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    if calls and not moved and cost not in ("tokens", "input_tokens") and before != after:
+        return f"calls and tokens as before, {before} to {after}"
+    return ", ".join(moved)

@@ -111,15 +111,16 @@ def costs(
         summed = [*rows, total] if len(rows) > 1 else rows
         _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps)
         of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
-        lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces)]
+        lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces, gaps)]
         for line in filter(None, lines):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
-def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
-    """A line for each cost that the log states of whole traces."""
-    known = {name: amount for name, amount in stated.items() if amount.total is not None}
+def stated_lines(stated: dict[str, Amount], traces: int, gaps: PriceGaps | None) -> list[str]:
+    """A line for each cost that the log states of whole traces, unless `gaps` tell that it is that by prices."""
+    once = gaps is not None and gaps.as_logged
+    known = {name: of for name, of in stated.items() if of.total is not None and not (once and name == "money")}
     every = counted(traces, "trace")
     lines = []
     for name, amount in known.items():
@@ -128,7 +129,7 @@ def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
     return lines
 
 
-def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
+def total_line(total: CostRow, stated: dict[str, Amount], gaps: PriceGaps | None) -> str:
     """What the teams of all traces cost; "" where the log tells nothing.
 
     Money of calls has no place where the log states that of all traces (`stated_lines`).
@@ -139,7 +140,11 @@ def total_line(total: CostRow, stated: dict[str, Amount]) -> str:
         ("seconds of work", total.seconds, 3),
         ("money at the table's prices", total.money, 6),
     ]
-    if total.logged_money.total and ("money" not in stated or stated["money"].missing):
+    if (
+        total.logged_money.total
+        and not (gaps and gaps.as_logged)
+        and ("money" not in stated or stated["money"].missing)
+    ):
         parts.append(("money as logged", total.logged_money, 6))
     known = [
         f"{_text(amount, total.lacks_lines, digits)} {what}"
@@ -154,7 +159,7 @@ def _print(
 ) -> None:
     from credit.metrics.cost_summary import said_of_traces
 
-    is_logged = by != "trace" and any(row.logged_money.total for row in rows)
+    is_logged = by != "trace" and any(row.logged_money.total for row in rows) and not (gaps and gaps.as_logged)
     asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
     stated = sorted({name for row in rows for name in row.stated})

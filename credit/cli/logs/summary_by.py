@@ -167,7 +167,8 @@ def summary(
     most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
-    gaps = [] if prices is None else price_gaps(traces, prices).lines()
+    of_prices = None if prices is None else price_gaps(traces, prices)
+    gaps = [] if of_prices is None else of_prices.lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
@@ -228,8 +229,8 @@ def summary(
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
         _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
-        costs = [total_line(total, stated), failed_without_count(traces), *shares, result.slowest, *gaps]
-        print_lines(console, "", [*costs, *stated_lines(stated, len(ids))])
+        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, result.slowest, *gaps]
+        print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids, example)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]

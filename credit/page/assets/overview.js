@@ -379,7 +379,7 @@
     answer("The team over time", "team", [["events up to", (r) => percent(r.part), "n"], ...counted("births", "deaths", "size")]));
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => tenths(r.credit_at_risk), "n"]];
-  const logged = asked.total.logged_money.total ? ["logged_money"] : [];
+  const logged = asked.total.logged_money.total && !asked.as_logged ? ["logged_money"] : [];
   const sums = (...keys) => keys.map((key) => [head(key), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);

@@ -273,7 +273,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [], False)
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -384,8 +384,8 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
     assert (price_gaps(traces, own), price_gaps(traces, same)) == (
-        ([], [], [], [], [], [], []),
-        ([], ["big"], [], ["big"], [], [], []),
+        ([], [], [], [], [], [], [], False),
+        ([], ["big"], [], ["big"], [], [], [], False),
     )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout

@@ -59,3 +59,19 @@ def test_no_trace_with_its_whole_money_is_told_too(tmp_path: Path) -> None:
     found = costs_of_traces(table(tmp_path, "b"))
     assert found["logged_money"].reasons == [UNSTATED_COST]
     assert UNSTATED_COST in " ".join(run("metrics", tmp_path, "--columns", "money=usd").stdout.split())
+
+
+def test_money_by_prices_that_the_log_states_is_told_once(tmp_path: Path) -> None:
+    """Each sum stood twice, as computed and as logged; one that differs stands beside it."""
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nm,1000,2000\n")
+    for usd, agrees in ((0.012, True), (0.02, False)):
+        lines = [f"{trace},q,{trace > 'b'},{trace < 'c'},x,m,4,4,{usd}" for trace in "abcd"]
+        (log := tmp_path / "log.csv").write_text(
+            "\n".join(["trace,group,system,reward,agent,model,input_tokens,tokens,usd", *lines])
+        )
+        of = (log, "--columns", "money=usd", "--prices", prices)
+        shown = [run(*asked, *of).stdout for asked in (("summary",), ("costs",), ("metrics",))]
+        for printed in shown:
+            assert ("money at these prices is the money that the log states, in every trace" in printed) == agrees
+            assert ("as logged" in printed) != agrees
+        assert ("logged_money" in run("metrics", "--sides", "system", *of).stdout) != agrees

@@ -291,8 +291,27 @@ def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Pa
         line["events"][1]["input_tokens"] *= 1 + 2 * (line["system"] == "2")
     sides = json.loads(run("metrics", write(log, lines), "--sides", "system=1,2", "--prices", prices, "--json").stdout)
     assert "cached_part" not in {row["metric"] for row in sides["differences"]}
-    assert "policy +0.04* (tokens read 10,000 to 30,000)" in sides["by_agent"], "why it cost more stood nowhere"
+    told = "policy +0.04* (calls as before, tokens read per call ×3)"
+    assert told in sides["by_agent"], "why it cost more stood nowhere"
     assert "tokens generated of a trace" not in sides["by_agent"], "what is within chance stood beside what is not"
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_an_agent_that_calls_more_is_told_from_one_that_reads_more_a_call(tmp_path: Path, priced: bool) -> None:
+    """`policy +0.02*` stood for three times the calls, and for as many calls that read three times the tokens."""
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nm,2,8\n")
+    for calls, read, told in ((3, 1, "calls ×3"), (1, 3, "calls as before, tokens read per call ×3"),
+                              (3, 3, "calls ×3, tokens read per call ×3")):  # fmt: skip
+        lines = []
+        for i in range(40):
+            of = ["lead"] + ["policy"] * (calls if i % 2 else 1)
+            events = [{"id": f"e{k}", "type": "message", "agent": name, "tokens": 100 + i % 7, "input_tokens":
+                       (900 + i) * (read if i % 2 and k else 1)} for k, name in enumerate(of)]  # fmt: skip
+            lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=[], system="12"[i % 2], model="m"))
+        log = write(tmp_path / "x.jsonl", lines)
+        asked = ["metrics", log, "--sides", "system=1,2", "--json", *(["--prices", prices] * priced)]
+        by_agent = json.loads(run(*asked).stdout)["by_agent"]
+        assert re.search(rf"{'money' if priced else 'tokens read'} of a trace [^;]*policy \S+\* \({told}\)", by_agent)
 
 
 def test_why_an_agent_s_money_changed_beyond_chance_is_told_before_that_of_others() -> None:
@@ -1491,7 +1510,8 @@ def test_the_agent_that_says_more_is_named_where_money_is_known(tmp_path: Path) 
         told = json.loads(run("metrics", log, "--sides", "system", *more, "--json").stdout)
         assert [*told["agents"]] == metrics
         for sentence in (told["by_agent"], told["origin"]):
-            assert "tokens generated of a trace +320, by agent: planner +320*; * beyond chance" in sentence, sentence
+            why = "calls as before, tokens generated per call ×4.12"
+            assert f"tokens generated of a trace +320, by agent: planner +320* ({why}); * beyond" in sentence, sentence
             assert ("by agent: worker -" in sentence) == ("money" in metrics)
         assert told["agents"][metrics[0]][0]["agent"] == "worker" or metrics == ["tokens"]
 

@@ -426,6 +426,48 @@ def test_an_agent_that_does_worse_within_tasks_is_not_said_to_be_called_where_th
             assert within.replace("%", " %") in told
 
 
+def with_narrator(random: np.random.Generator, effect: float, tasks: int = 24, runs: int = 6) -> credit.Traces:
+    """Whether it acts is a coin; tasks are hard or easy, and it adds `effect` to the chance of each."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("group", "trace", "agent", "reward", "tokens")}
+    for task in range(tasks):
+        easy = random.uniform(0.2, 0.8 - effect)
+        for k in range(runs):
+            narrated = random.random() < 0.5
+            won = float(random.random() < easy + effect * narrated)
+            for agent, tokens in (("lead", 97), *[("narrator", 6)] * narrated):
+                of = (f"q{task}", f"t{task}-{k}", agent, won, tokens)
+                for name, value in zip(columns, of, strict=True):
+                    columns[name].append(value)
+    return credit.from_columns(**columns)[2].traces
+
+
+def test_an_agent_that_does_nothing_has_an_interval_and_its_part_of_what_is_paid() -> None:
+    """ "with narrator 54 of 85, without it 46 of 73" said neither whether it helps nor what it costs."""
+    found = outcome_differences(with_narrator(np.random.default_rng(1), 0.0))
+    ((name, won, of, rest, others),) = found.agents
+    points, low, high, tasks = found.agents_alike[name]
+    assert low < 0 < high and low < points < high and tasks <= 24 and found.paid_in == "tokens"
+    told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
+    ends = f"{100 * points:+.0f} percentage points, {100 * low:+.0f} to {100 * high:+.0f}"
+    paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens"
+    assert (
+        f"narrator {won} of {of}, without it {rest} of {others} ({ends}, within {tasks} tasks with both; {paid})"
+        in told
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", [0.0, 0.15])
+def test_what_an_agent_adds_within_tasks_is_in_its_interval(effect: float) -> None:
+    random, held, known = np.random.default_rng(5), 0, 0
+    for _ in range(200):
+        found = outcome_differences(with_narrator(random, effect))
+        for _, low, high, _ in found.agents_alike.values():
+            known += 1
+            held += low <= effect <= high
+    assert known > 100 and held >= 0.9 * known
+
+
 def test_an_agent_that_restates_the_format_or_the_kill_is_not_named(tmp_path: Path) -> None:
     """ "with tester 59 of 115, without it 0 of 4; with main 30 of 63, without it 29 of 56": formats, and 4 kills."""
 
