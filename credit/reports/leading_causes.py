@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance
+from credit.reports.call_loops import Loop
 from credit.reports.cause_evidence import CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import ends, lasts, of_sides
@@ -50,7 +51,8 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
-        its empty results, its loops of other calls, its cut answers, how runs end, who takes part, or an agent's model.
+        its empty results, its loops of other calls, a loop of messages, its cut answers, how runs end, who takes part,
+        or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         the agent that decided it, "" where several did.
       trace, event: one to look at, the first of a failed trace.
@@ -472,10 +474,14 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
     # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
-    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (calls.loops, calls.persisted))
+    exchanges: dict[tuple[str, ...], list[Loop]] = {}
+    for loop in calls.loops:
+        exchanges.setdefault(tuple(sorted(loop.agents)), []).append(loop)
+    of_calls = exchanges.pop((), [])
+    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (of_calls, calls.persisted))
     failing_most = [2 * np.sum(of >= 0) > len(of) for of in loops + retries]
     broken = [int(of[of >= 0][0]) for of, most in zip(loops + retries, failing_most, strict=True) if most]
-    looping = [loop.rows[0] for loop, most in zip(calls.loops, failing_most, strict=False) if not most]
+    looping = [loop.rows[0] for loop, most in zip(of_calls, failing_most, strict=False) if not most]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
@@ -506,6 +512,12 @@ def _candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterat
                     yield _Candidate(
                         what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none
                     )
+    for its_loops in exchanges.values():
+        what = f"loop of {' and '.join(printable(name, NAME) for name in its_loops[0].agents)}"
+        counts = {loop.period for loop in its_loops}, {loop.times for loop in its_loops}
+        most = [f"{'up to ' * (len(of) > 1)}{max(of)}" for of in counts]
+        words = f"{what}: the same {most[0]} messages {most[1]} times in a row"
+        yield _Candidate(what, words, "", "", np.array([loop.rows[0] for loop in its_loops]), whole)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"

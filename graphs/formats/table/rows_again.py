@@ -42,8 +42,8 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     has_turns = all(trace.turns for trace in traces)
     again, first = repeated_rows(of_trace, agent, content, numbers, turn, lines, has_turns=has_turns, is_file=True)
     if not len(again):
-        by_column = itertools.zip_longest(*measured)  # a trace may lack the last of them
-        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in column] for column in by_column])
+        columns = itertools.zip_longest(*measured)  # a trace may lack some
+        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in column] for column in columns])
         places = _codes(zip(of_trace.tolist(), *turn.T.tolist(), strict=True))
         real = np.where(are_real(cells).any(0), numbers, -1)
         again, first = told_apart(places, agent, content, real, has_turns=has_turns)
