@@ -211,7 +211,8 @@ class SideComparison:
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
     def in_short(self) -> str:
-        """For which kinds of tasks the second side is better or worse, and at what price; "" where neither is told."""
+        """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
+        faster; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
@@ -230,16 +231,31 @@ class SideComparison:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
-        if cost is not None and cost.worth_telling and cost.ratio is not None:
-            times = f"{short(cost.ratio.value)} times the {_name(cost.metric)}"
-            times += " in the typical task" if cost.paired else " by geometric means over tasks"
-            said = f"{said}, at {times}" if said else f"{second} takes {times}"
-        elif cost is not None:
-            change = f": {cost.why()}"
-            if cost.worth_telling:
-                change = f" {'rises' if cost.rises else 'falls'} from {short(cost.first)} to {short(cost.second)}"
-            said += f"{'; ' * bool(said)}{_name(cost.metric)}{change}"
-        return f"{said}." if said else ""
+        clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.worth_telling), None)
+        changes, times = [], dict[bool, list[str]]()
+        for row in filter(None, (cost, clock)):
+            name, whose = _name(row.metric), self._agent_of_most(row)
+            if not row.worth_telling:
+                changes.append(f"{name}: {row.why()}")
+                continue
+            name += f" (mostly of {whose})" if whose else ""
+            if row.ratio is not None:
+                times.setdefault(row.paired, []).append(f"{short(row.ratio.value)} times the {name}")
+            else:
+                changes.append(
+                    f"{name} {'rises' if row.rises else 'falls'} from {short(row.first)} to {short(row.second)}"
+                )
+        by = {True: "in the typical task", False: "by geometric means over tasks"}
+        if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
+            said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
+        told = [*filter(None, [said]), *changes]
+        return f"{'; '.join(told)}." if told else ""
+
+    def _agent_of_most(self, row: SideDifference) -> str:
+        """The agent that more than half of a difference comes from, beyond chance; "" without one."""
+        own = (one for one in self.agents.get(row.metric, ()) if one.stands_out)
+        most = (one.agent for one in own if row.difference and one.difference / row.difference > 0.5)
+        return printable(next(most, ""), 40)
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
@@ -279,7 +295,7 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{': '.join(filter(None, [row.ways, 'too few to tell'])) if why.startswith('too few') else why}"
+            f"{': '.join(filter(None, [row.ways, why])) if why.startswith('too few') else why}"
             for row in self.kinds
             if row.metric == self.judged and (why := row.in_short())
         ]
@@ -348,7 +364,7 @@ class SideComparison:
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents within chance" if tested else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
         return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
 
     def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
@@ -692,15 +708,16 @@ def _why(one: AgentDifference, cost: str) -> str:
 
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
-    """By what its calls were multiplied, and the tokens of one. A cost of tokens is the product of both; money that of
-    a price, too, and has the tokens read first: those generated have a sentence of their own."""
+    """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
+    of a price, too, and has the tokens read: those generated have a sentence of their own."""
     calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
-    moved = [f"calls ×{short(calls)}"] if calls and abs(math.log(calls)) >= LEAST_SHARE else []
-    for name, both, others in (("read", one.read, "tokens"), ("generated", one.generated, "input_tokens")):
-        times = both[1] / both[0] / calls if cost != others and min(calls, *both) > 0 else 1.0
-        if abs(math.log(times)) >= LEAST_SHARE and not (moved and name == "generated" and cost != "tokens"):
-            moved = [*(moved or ["calls as before"]), f"tokens {name} per call ×{short(times)}"]
+    times = {"calls": calls}
+    for name, both in (("read", one.read), ("generated", one.generated)):
+        times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
+    moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    if calls and not moved and cost not in ("tokens", "input_tokens") and before != after:
+    if calls and not moved and before != after:
         return f"calls and tokens as before, {before} to {after}"
-    return ", ".join(moved)
+    asked = "generated" if cost == "tokens" else "read"
+    told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
+    return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

@@ -315,9 +315,9 @@ class SideDifference:
                 else "the same"
             )
         if self.few:
-            return f"too few tasks {'differ ' if self.paired else ''}to tell"
+            return "too few tasks to tell"
         if self._beyond(self.p) and self.turned:
             return f"beyond chance only as far as {self._missing} are known"
         if self.rows > 1 and self._beyond(self.alone):
-            return f"not beyond chance after correction for {self.rows} rows"
-        return "within chance"
+            return f"undecided (beyond chance before correction for {self.rows} rows)"
+        return "undecided"

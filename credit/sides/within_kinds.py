@@ -88,8 +88,8 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
         np.unique(cells[0, both], return_inverse=True),
     )
     found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
-    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
-    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
+    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "undecided"
+    why = "too few tasks to tell" if math.isnan(found.p) else chance
     mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
     return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {why}"]
 

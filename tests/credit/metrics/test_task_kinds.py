@@ -70,7 +70,7 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert "; for theft 1 to 0 and auto 0 to 0.909, beyond chance" in found.changed()
     assert found.by_kind().startswith("success by kind of task: auto 0 to 0.909 in 11 tasks, beyond chance; theft 1 ")
     assert found.by_kind().endswith(
-        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few to tell"
+        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few tasks to tell"
     )  # it was a bare number
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
@@ -95,7 +95,7 @@ def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
     apart = dataclasses.replace(traces, traces=traces.traces.set_column(place, "task", pa.array(own)))
     cost = numbered(np.exp(np.random.default_rng(0).normal(size=traces.sizes.traces)) * np.where(sides.side == 1, 9, 1))
     found = compare_sides(apart, sides, trace_metrics(apart) | {"tokens": cost})
-    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few to tell")
+    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few tasks to tell")
     assert re.search(r", water [.\d]+ to [.\d]+ \(too few tasks to tell\);", found.costs_by_kind())
 
 
