@@ -26,7 +26,7 @@ from graphs.text import apart, percent
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:turn_baseline compares by the turn")]
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m " + "W" * 10_000
