@@ -71,7 +71,7 @@ class Measured(NamedTuple):
       method, quantity: names.
       value, low, high: with the ends of its interval; NaN where there is none, and of exact numbers the ends.
       confidence: of the interval, as 0.95.
-      n: how many decisions were counted, of SNR's differences traces, of training seeds; None of exact numbers.
+      n: how many decisions the number stands on, of SNR's differences traces, of training seeds; None of exact numbers.
       less: of a difference, the method whose number was subtracted; "" of others.
       world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
         of a comparison were trained at it, and else a quantity.
