@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
-from credit.cli.shared.commands import Number
+from credit.cli.shared.commands import Number, several_methods
 from credit.methods.own_functions import function_of, is_own, own_name
 
 if TYPE_CHECKING:
@@ -60,15 +60,10 @@ def alike(
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--methods`, `--option`, `--evidence` and `--judgements`, together as the keyword `asked`."""
     options = (
-        click.option(
-            "--methods",
-            "-m",
+        several_methods(
+            "Method of `credit methods`, by commas or repeated. Default: those that `credit choose` recommends.",
             "names",
-            default="",
-            callback=_split,
-            shell_complete=_complete,
-            metavar="NAME,...",
-            help="Methods, separated by commas, of `credit methods`. Default: those that `credit choose` recommends.",
+            complete=_complete,
         ),
         click.option(
             "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."
@@ -181,13 +176,6 @@ def _tau(context: click.Context, parameter: click.Parameter, text: str) -> float
     if text != "fit" and not tau >= 0:
         raise click.BadParameter(f"{text!r}; expected inf, fit, or a number, 0 or more")
     return "fit" if text == "fit" else tau
-
-
-def _split(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
-    names = tuple(own_name(name.strip()) for name in text.split(",")) if text else ()
-    if "" in names:
-        raise click.BadParameter(f"{text!r}; expected names of methods, separated by commas")
-    return names
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
