@@ -22,6 +22,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import no_ids
+from graphs.traces.part import Sole
 from graphs.traces.schema import (
     EVENT_EVIDENCE,
     FLAGS,
@@ -31,7 +32,6 @@ from graphs.traces.schema import (
     ROUNDING,
     TRACE_EVIDENCE,
 )
-from graphs.traces.sole_channels import Sole
 from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
