@@ -216,19 +216,18 @@ class SideComparison:
         faster; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        told = []
+        told, certain = [], judged is not None and judged.worth_telling
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in self._kinds() if row.rises == rises]  # fmt: skip
+                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
-                where = " in these tasks" * judged.in_these
-                sure = ", not surely in others" * judged.in_these
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{where} ({numbers}){sure}"]
+                here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
