@@ -31,6 +31,8 @@ from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
+TOKENS = frozenset(("tokens", "input_tokens"))
+"""What is "tokens" where both are told."""
 MOST_WORDS = 25
 """Words of the answer to what changed."""
 CAVEATS = 3
@@ -181,6 +183,9 @@ class SideComparison:
         for way, up in (("up", True), ("down", False)):
             rose = [row for row in (*asked, *self._next())
                     if row.worth_telling and row.metric not in FIRST and row.rises == up]  # fmt: skip
+            both = {row.metric for row in rose} >= TOKENS
+            rose = [row for row in rose if not both or row.metric != "input_tokens"]
+            called = {row.metric: "tokens" if both and row.metric in TOKENS else _name(row.metric) for row in rose}
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
@@ -193,15 +198,15 @@ class SideComparison:
             wrong += [one.name for one in misled
                       if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own = self._of_agents(up)
-            plain = wrong + [_name(row.metric) for row in rose] + own
+            plain = wrong + [called[row.metric] for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
-            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            whose = wrong + [f"{called[row.metric]} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 kept = [name for i, name in enumerate(names) if i < shown or i == cost]
                 ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
-        said = {way: every[-1] for way, every in ways.items()}
+        said = {way: min(every, key=lambda one: len(one.split())) for way, every in ways.items()}
         for way, every in ways.items():
             for one in every:
                 if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
