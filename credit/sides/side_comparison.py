@@ -174,8 +174,7 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
-        sure.sort(key=lambda row: -abs(row.difference))
+        sure = self._sure_kinds()
         of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
         of += ["…"] * (len(sure) > MOST_HIDDEN)
         told += [f"for {(' and ' if len(of) < MOST_HIDDEN + 1 else ', ').join(of)}, beyond chance"] if of else []
@@ -215,14 +214,21 @@ class SideComparison:
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
+    def _sure_kinds(self) -> list[SideDifference]:
+        """Kinds of tasks whose success changed beyond chance, the largest change first."""
+        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
+        return sorted(sure, key=lambda row: -abs(row.difference))
+
+    def sides_of_kinds(self) -> tuple[np.ndarray, list[str]] | tuple[()]:
+        """What `failed_by_kind` takes to tell sides apart; nothing where `in_short` tells of kinds what changed."""
+        return () if self._sure_kinds() else (self.sides.side, [*self.sides.heads])
+
     def in_short(self) -> str:
         """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
         faster; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
-        sure = sorted(sure, key=lambda row: -abs(row.difference))
-        told = []
+        sure, told = self._sure_kinds(), []
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({row.metric} {first_to_second(row.first, row.second)})"
                   for row in sure if row.rises == rises]  # fmt: skip

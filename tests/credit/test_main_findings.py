@@ -72,7 +72,7 @@ def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, side
                      "What was lost"]  # fmt: skip
     assert by["What failed"] == (
         "128 of 256 traces with an outcome failed. v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
-        "home 64 of 128 (50 %; v1 75 %, v2 25 %), travel 64 of 128 (50 %; v1 25 %, v2 75 %)."
+        "home 64 of 128 (50 %), travel 64 of 128 (50 %)."  # by side in the next line
     )
     assert by["What changed from v1 to v2"] == (
         "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "

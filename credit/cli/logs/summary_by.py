@@ -178,7 +178,7 @@ def summary(
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
     teams = "" if compared is None else compared.by_team()
-    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    by_side = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
