@@ -218,7 +218,7 @@ def summary(
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)
         print_lines(console, "", beside)
-        what, example = differences.example if result.unsure else ("", "")
+        what, example = differences.example if result.tells_nothing else ("", "")
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids, example)
         show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
