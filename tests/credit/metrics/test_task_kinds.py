@@ -250,5 +250,6 @@ def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(wor
 
 def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> None:
     """`undecided after correction (+0.02 to +0.4)` read as a change that is there and is not."""
-    row = dataclasses.replace(compared(traces_of(MIXED)).kinds[0], p=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
+    row = compared(traces_of(MIXED)).kinds[0]
+    row = dataclasses.replace(row, p=0.1, here=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
     assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"
