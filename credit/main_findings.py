@@ -9,7 +9,7 @@ import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
-from credit.reports.leading_causes import LeadingCause
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses

@@ -24,7 +24,8 @@ from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_causes import LeadingCause, leading_causes
+from credit.reports.leading_cause import LeadingCause
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls

@@ -13,7 +13,8 @@ import pytest
 
 import credit
 from credit.metrics.trace_metrics import trace_metrics
-from credit.reports.leading_causes import leading_causes, told_causes
+from credit.reports.leading_cause import told_causes
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import EMPTY, outcome_differences
 from credit.reports.tool_calls import ToolCalls
 from credit.sides.chosen_sides import Sides

@@ -17,7 +17,8 @@ from credit.page import Findings
 from credit.page.overview import overview
 from credit.reports.cause_evidence import LARGE, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds
-from credit.reports.leading_causes import leading_causes, told_causes
+from credit.reports.leading_cause import told_causes
+from credit.reports.leading_causes import leading_causes
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
