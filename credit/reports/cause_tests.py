@@ -33,12 +33,14 @@ class CauseTest(NamedTuple):
 
     `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
     not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
-    have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows.
+    have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
+    causes; NaN without a test.
     """
 
     sure: float = 0.0
     close: bool = False
     odd: bool = False
+    p: float = math.nan
 
 
 def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate]) -> list[CauseTest]:
@@ -55,7 +57,7 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
     vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
     own = {i: test for i in vary if (test := every[i].test) is not None}
     for i, (chance, p, _) in own.items():
-        found[i] = CauseTest(chance if chance > 0.5 and p < LEVEL else 0.0)
+        found[i] = CauseTest(chance if chance > 0.5 and p < LEVEL else 0.0, p=p)
     others = [i for i in vary if i not in own]
     families = [[i for i in others if every[i].of_agent == family] for family in {every[i].of_agent for i in others}]
     parts = len(families) + any(not settled for *_, settled in own.values())
@@ -70,8 +72,9 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
         corrected = holm([tests[i][3] for i in asked], [facts[i] for i in asked], [tests[i][4] for i in asked])
         for i, p in zip(asked, corrected, strict=True):
             chance, low, high, alone, *_ = tests[i]
-            sure = chance > 0.5 and beyond_chance(p * parts, low, high, 0.5)
-            found[i] = CauseTest(chance if sure else 0.0, chance > 0.5 and alone < CLOSE and not sure)
+            whole = min(p * parts, 1.0)  # NaN stays
+            sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
+            found[i] = CauseTest(chance if sure else 0.0, chance > 0.5 and alone < CLOSE and not sure, p=whole)
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])

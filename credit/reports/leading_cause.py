@@ -34,6 +34,7 @@ class LeadingCause:
       kinds: what failed and succeeded traces are called.
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      p: of the test that says so, corrected for all causes, which come in its order; None without one.
       close: whether it narrowly misses that.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
@@ -63,6 +64,7 @@ class LeadingCause:
     lacking: int = 0
     untold: int = 0
     beyond_chance: bool | None = None
+    p: float | None = None
     close: bool = False
     wider: bool = False
     evidence: CauseEvidence | None = None
@@ -87,7 +89,7 @@ class LeadingCause:
         chance = ""
         if self.evidence is not None:
             side = ", of either side," if self.of_sides else ""
-            there = f" or what else differs in {self.more_often}, which has it more often" if self.more_often else ""
+            there = f" or what else differs in {self.more_often}" if self.more_often else ""
             there = " or what went wrong before" if self.of_team else there
             sure = bool(self.beyond_chance)
             chance = self.evidence.told(

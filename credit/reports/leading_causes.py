@@ -59,7 +59,7 @@ def leading_causes(
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
-    those of the largest difference first. Without any, those that are where all traces are taken together, by two
+    the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
     standard errors, which is said: within tasks may be too few. One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
@@ -102,7 +102,8 @@ def leading_causes(
     named = _named(found, _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace), tests)
     rows, said = _examples(traces, calls, judged, [found[i] for i in named], side, texts)
     compared = [kinds if every[i].test is None else within for i in named]
-    evidence = [by and cause_evidence(by, values[i], len(every)) for i, by in zip(named, compared, strict=True)]
+    evidence = [by and cause_evidence(by, values[i], len(every), _known(tests[i].p))
+                for i, by in zip(named, compared, strict=True)]  # fmt: skip
     wider: set[int] = set()
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         wider = {i for i, one in zip(named, evidence, strict=True)
@@ -137,6 +138,7 @@ def leading_causes(
             of_sides=of_sides(np.flatnonzero(having), side),
             more_often="" if one.test else _more_often(traces, having, one.tells & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
+            p=_known(tests[i].p),
             close=tests[i].close,
             wider=i in wider,
             evidence=evidence[named.index(i)],
@@ -145,6 +147,10 @@ def leading_causes(
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
+
+
+def _known(p: float) -> float | None:
+    return None if math.isnan(p) else p
 
 
 def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.ndarray) -> _Counted:
@@ -169,7 +175,7 @@ def _sizes(
         if i in told:
             size.append(())
         elif test.sure:
-            size.append((1, test.sure))
+            size.append((1, -test.p, test.sure))
         elif one.one.test is not None or (some and not test.close):
             size.append(())  # what may well be chance is told where nothing is beyond it
         else:

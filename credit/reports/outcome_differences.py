@@ -12,7 +12,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.chosen_numbers import are_chosen
-from credit.reports.compared_kinds import compared_kinds
+from credit.reports.compared_kinds import compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
@@ -388,7 +388,7 @@ class OutcomeDifferences:
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
         elif can_differ:
-            said = f"{none} beyond chance."
+            said = f"{none} beyond chance{within_both(0 if self.sided or not self.within else self.tasks)}."
         elif tested:
             few = f"{counted(self.tasks, 'task')} {'is' if self.tasks == 1 else 'are'} too few"
             said = f"{few} to tell {counted(len(tested), 'number')} apart from chance."

@@ -237,7 +237,7 @@ def test_one_task_and_one_number_are_said_of_one(tmp_path: Path) -> None:
     )
     row = Difference("events", 1.0, 1.0, 0.5, 0.4, 0.6, 0.9, 0.001, 9)
     found = OutcomeDifferences(5, 5, 1.0, math.nan, True, 5, (row,)).comparison()
-    assert "The one number that was looked at does not differ beyond chance." in found
+    assert "The one number that was looked at does not differ beyond chance within the 5 tasks with both." in found
 
 
 def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
