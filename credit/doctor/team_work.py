@@ -139,7 +139,14 @@ class TeamWork:
     def free_riding(self) -> TraceMetric:
         """Members that no path leads from to the last action, or that wrote two messages or more and repeated others /
         members."""
-        useful = self.facts.reaching_answer
+        idle = self.idle[0] | self.idle[1]
+        value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
+        alone = (self.members < 2, "fewer than two agents act")
+        return numbered(value, alone, self.facts.unended, self.apart, self.facts.hidden_work)
+
+    @functools.cached_property
+    def idle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Instances with an action that no path leads from to the last one, and those that only repeat: bool [A]."""
         rows, ids = self._messages
         order = np.argsort(self.facts.clock.at[rows], kind="stable")
         rows, ids = (column[order][ids[order] >= 0] for column in (rows, ids))
@@ -147,10 +154,8 @@ class TeamWork:
         _, first, which = np.unique(trace * (ids.max(initial=0) + 2) + ids, return_index=True, return_inverse=True)
         echoed = np.bincount(agent, agent[first][which] != agent, len(self.acts))
         written = np.bincount(agent, minlength=len(self.acts))
-        idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
-        value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
-        alone = (self.members < 2, "fewer than two agents act")
-        return numbered(value, alone, self.facts.unended, self.apart, self.facts.hidden_work)
+        acts = self.acts > 0
+        return acts & ~self.facts.reaching_answer, acts & (written > 1) & (echoed >= written)
 
     def communication_padding(self) -> TraceMetric:
         """Messages that repeat an earlier one of the trace / messages."""
