@@ -12,7 +12,7 @@ from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import Prices
 from credit.metrics.part_costs import LEAST_PART, part_costs, told_cost
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.trace_numbers import of_whole_traces
+from credit.reports.trace_numbers import TraceMetric, of_whole_traces
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -62,13 +62,12 @@ class IdleAgent:
         return "; ".join(filter(None, (f"{self.where}: {self.why}", told_cost(self.costs, self.shares))))
 
 
-def idle_agents(traces: Traces, prices: Prices | None = None, work: TeamWork | None = None) -> list[IdleAgent]:
+def idle_agents(traces: Traces, prices: Prices | None = None) -> list[IdleAgent]:
     """The agents that are idle in some trace, those of most traces first.
 
     Args:
       traces: what was read.
       prices: of models and tools; without them there is no money but what the log states.
-      work: of the traces, where it is known.
 
     Examples:
       >>> import credit
@@ -76,31 +75,36 @@ def idle_agents(traces: Traces, prices: Prices | None = None, work: TeamWork | N
       >>> idle_agents(rows.traces)
       []
     """
-    work = work or TeamWork(traces)
-    known = np.isfinite(of_whole_traces(work.free_riding(), lacking_traces(traces)).value)
-    unread, repeats = work.idle
-    rows = np.flatnonzero(unread | repeats)
-    rows = rows[known[work.owner[rows]]]
-    every = np.array(traces.agents["name"].to_pylist(), str)
-    names, which = np.unique(every[rows], return_inverse=True)
-    part = np.full(len(unread), len(names))
-    part[rows] = which
-    found = []
-    for i, costs in enumerate(part_costs(traces, part[work.agent], len(names), prices)):
-        of, no_path = (len(np.unique(work.owner[some])) for some in (part == i, (part == i) & unread))
-        found.append(IdleAgent(str(names[i]), of, int(known.sum()), no_path, *costs))
-    return sorted(found, key=lambda one: (-one.traces, one.agent))
+    work = TeamWork(traces)
+    return _costs_of(traces, work, work.unread | work.repeating, work.free_riding(), prices)
 
 
 def idle_loss(traces: Traces, prices: Prices | None = None) -> str:
-    """What the costliest idle agent cost, where that is a habit of the team and `LEAST_PART` of all; "" elsewhere.
+    """What the costliest agent cost where nothing depends on it, a habit of the team; "" below `LEAST_PART` of all.
 
     Args:
       traces, prices: as of `idle_agents`.
     """
     work = TeamWork(traces)
-    if not is_habit(traces, "free_riding", work):
+    number = work.unread_agents()
+    if not is_habit(traces, "free_riding", number):
         return ""
-    most = max(idle_agents(traces, prices, work), key=lambda one: one.share)
+    most = max(_costs_of(traces, work, work.unread, number, prices), key=lambda one: one.share)
     cost = told_cost(most.costs, most.shares)
     return f"{cost} went into {most.where}, where {most.why}" if most.share >= LEAST_PART else ""
+
+
+def _costs_of(
+    traces: Traces, work: TeamWork, idle: np.ndarray, number: TraceMetric, prices: Prices | None
+) -> list[IdleAgent]:
+    known = np.isfinite(of_whole_traces(number, lacking_traces(traces)).value)
+    rows = np.flatnonzero(idle)
+    rows = rows[known[work.owner[rows]]]
+    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), str)[rows], return_inverse=True)
+    part = np.full(len(idle), len(names))
+    part[rows] = which
+    found = []
+    for i, costs in enumerate(part_costs(traces, part[work.agent], len(names), prices)):
+        of, unread = (len(np.unique(work.owner[some])) for some in (part == i, (part == i) & work.unread))
+        found.append(IdleAgent(str(names[i]), of, int(known.sum()), unread, *costs))
+    return sorted(found, key=lambda one: (-one.traces, one.agent))

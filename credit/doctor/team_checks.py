@@ -253,15 +253,15 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     return [*judged, _disagreeing(traces), _idle(found), _mixed(traces, found), _exploding(traces, credit)]
 
 
-def is_habit(traces: Traces, check: str, work: TeamWork) -> bool:
+def is_habit(traces: Traces, check: str, number: TraceMetric) -> bool:
     """Whether one check of `BEHAVIOUR` finds its fault, as strictly as if all checks were to be corrected for.
 
     Args:
       traces: what was read.
       check: its name.
-      work: of the traces.
+      number: of each trace.
     """
-    number = of_whole_traces(BEHAVIOUR[check](work), lacking_traces(traces))
+    number = of_whole_traces(number, lacking_traces(traces))
     p = _of_behaviour(traces, task_ids(traces), check, number).p
     return p is not None and p * TESTS <= LEVEL
 
