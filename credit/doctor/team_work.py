@@ -153,7 +153,8 @@ class TeamWork:
     @functools.cached_property
     def unread(self) -> np.ndarray:
         """Members that no path leads from to the last action: bool [A]."""
-        return (self.acts > 0) & ~self.facts.reaching_answer
+        unread: np.ndarray = (self.acts > 0) & ~self.facts.reaching_answer
+        return unread
 
     @functools.cached_property
     def repeating(self) -> np.ndarray:

@@ -76,8 +76,8 @@ class Difference:
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
-      mostly: of one that stands out and is no number of `FIRST` or `WITH`, another one looked at before it that stands
-        out and rises or falls with it (`MOSTLY`); "" without.
+      mostly: of one that is no number of `FIRST` or `WITH`, another one that stands out and rises or falls with it
+        (`MOSTLY`), of those that stand out one looked at before it; "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
@@ -653,8 +653,8 @@ def _mostly(
     apart = {row.same_as or row.what for row in rows if row.what in FIRST or row.what.startswith(WITH)}
     heads: list[str] = []
     found = {}
-    for row in rows:
-        if row.same_as or not row.stands_out:
+    for row in sorted(rows, key=lambda row: not row.stands_out):  # what is not beyond chance alone may follow, too
+        if row.same_as or not (row.stands_out or heads):
             continue
         for head in heads if row.what not in apart else ():
             both = kept & np.isfinite(values[row.what]) & np.isfinite(values[head])
@@ -665,7 +665,7 @@ def _mostly(
                 found[row.what] = head
                 break
         else:
-            heads.append(row.what)
+            heads += [row.what] * row.stands_out
     return found
 
 
