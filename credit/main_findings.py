@@ -127,8 +127,8 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
         elif sum(known) == 0 and (lost or lacks):
             told.append(f"no {noun} in the part that was logged")
         else:
-            least = "at least " * (lost or lacks)
-            told.append(f"{least}{sum(known):,} {noun if sum(known) == 1 else name}")
+            least, count = "at least " * (lost or lacks), triaged.loops if name == "loops" else sum(known)
+            told.append(f"{least}{count:,} {noun if count == 1 else name}")
     return _sentence(", ".join(told))
 
 

@@ -68,7 +68,7 @@ class Workload:
         states a status.
       retries: calls that an agent made again, arguments and all, after they failed; None likewise, and where there may
         be some, had the log arguments of calls.
-      loops: as of `LOOP`; None where there may be some, had the log arguments of calls.
+      loops: that it is in, as of `LOOP`; None where there may be some, had the log arguments of calls.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens` is a lower bound where they are fewer
         than `actions`.
@@ -198,6 +198,7 @@ class Triage:
     unsure: bool = False
     tasks: int = 0
     sides: tuple[int, ...] = ()
+    loops: int = 0
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
@@ -260,7 +261,8 @@ def triage(
       one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
       after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
       A cause is a way to end, errors of a tool by an agent after which it worked or did not, loops of an agent over
-      some tools, or the cut answers of an agent, however often they came in a trace, and whether a call was made again.
+      some tools, loops of messages, or the cut answers of an agent, however often they came in a trace, and whether a
+      call was made again.
       Those of several agents are one cause where that is more common in failed traces than each is, more surely first.
       Behind what went wrong most, and what is surely more common, those are left out that less than twice as large a
       part of failed traces has.
@@ -315,6 +317,7 @@ def triage(
         unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         sides=of_sides(np.arange(traces.sizes.traces), side),
+        loops=len(calls.loops),
     )
 
 
@@ -391,6 +394,7 @@ def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Wo
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
     pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
+    in_loops = ({name_of[row]: row for row in loop.rows[: loop.period]}.values() for loop in calls.loops)
     took, lacks = _seconds(seconds, name_of, width)
     of_names = (
         names,
@@ -400,7 +404,7 @@ def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Wo
         count(calls.rows),
         where_stated([*count(calls.counted)]),
         where_stated(where_told(calls.rows[calls.retry], calls.untold)),
-        where_told(np.array([loop.rows[0] for loop in calls.loops], np.int64), calls.uncompared),
+        where_told(np.array([*itertools.chain.from_iterable(in_loops)], np.int64), calls.uncompared),
         spent.astype(np.int64).tolist(),
         count(actions_with_tokens(traces)),
         took.tolist(),
@@ -736,7 +740,10 @@ def _of_failures(run: Failures, of: str) -> _Found:
 
 
 def _of_loop(loop: Loop) -> _Found:
-    steps = len(loop.rows) // loop.times
-    calls = f"{steps} calls" if steps > 1 else f"call{'s' * (len(loop.tools) > 1)}"
+    if loop.agents:
+        begin = f"the same {loop.period} messages of {' and '.join(loop.agents)}"
+        trouble = f"loop of {' and '.join(sorted(loop.agents))}"
+        return _Found(loop.rows[0], begin, loop.times, " times in a row", of_all=True, trouble=trouble)
+    calls = f"{loop.period} calls" if loop.period > 1 else f"call{'s' * (len(loop.tools) > 1)}"
     begin, trouble = f"the same {calls} of {', '.join(loop.tools)}", f"loop of {', '.join(sorted(loop.tools))}"
     return _Found(loop.rows[0], begin, loop.times, " times in a row", trouble=trouble)

@@ -35,6 +35,7 @@ from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import CUT_SHORT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.sole_channels import make_sole_outcomes
 from graphs.traces.statuses import status_words
 from graphs.traces.tokens import join_tokens
 
@@ -181,6 +182,7 @@ def _join(
     """One batch of all parts; `parts` is emptied."""
     starts, lengths = _Starts.of(parts), [len(part.types) for part in parts]
     headings = [heading for part in parts for heading in part.headings]
+    make_sole_outcomes(headings)
     n = Sizes(starts.events[-1], sum(len(part.senders) for part in parts), starts.agents[-1], len(headings))
     to = bucket(n) if to is None else to
     for axis, need, room in zip(Sizes._fields, n, to, strict=True):

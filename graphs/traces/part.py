@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.sole_channels import Sole
 from graphs.traces.tokens import Tokens
 
 __all__ = ["ABSENT_COUNT", "EVENT_TEXT", "Heading", "Part", "derive_turns", "first_of_each", "present"]
@@ -46,6 +47,7 @@ class Heading:
     evidence: dict[str, float] = dataclasses.field(default_factory=dict)
     run: str = ""
     task_kind: str = ""
+    sole: Sole | None = None
 
 
 @dataclasses.dataclass

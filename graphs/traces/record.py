@@ -31,6 +31,7 @@ from graphs.traces.schema import (
     ROUNDING,
     TRACE_EVIDENCE,
 )
+from graphs.traces.sole_channels import Sole
 from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -190,7 +191,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       rewards: reward channels by name; "team" is the outcome by default.
       words: channels that the log states as words, which `graphs.logs.worded_outcomes` reads.
       event_words: the same of rewards of events: names and words.
-      has_one_outcome: whether a sole channel is the outcome.
+      sole: the reward channels, where the log's only one is the outcome; None where it is not.
       unsettled: channels of which the log states several numbers and not which counts, each with its problem; "" for
         rewards of events, without which no outcome is whole.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
@@ -219,7 +220,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     rewards: dict[str, float] = {}
     words: dict[str, Word] = {}
     event_words: list[tuple[str, Word]] = []
-    has_one_outcome: bool = False
+    sole: Sole | None = None
     unsettled: dict[str, Problem] = {}
     evidence: dict[str, float] = {}
     costs: dict[str, float] = {}
@@ -311,11 +312,9 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         if first != text:
             self.unsettle(channel, field, f"{channel!r} {text!r}", f"{first!r}, which the log states, too", place)
 
-    def sole_channel(self) -> None:
-        """Make the only channel the outcome, too; of several, the user chooses, also where one is unsettled."""
-        self.has_one_outcome = True
-        if self.rewards and len(self.channels) == 1:
-            self.rewards["team"] = next(iter(self.rewards.values()))
+    def sole_channel(self, log: str = "") -> None:
+        """Say that the log's only channel is the outcome; of several, the user chooses, also where one is unsettled."""
+        self.sole = Sole(tuple(self.channels), log)
 
     def unsettle(
         self, channel: str, field: str, value: str, expected: str, place: tuple[str, int, int] | None = None

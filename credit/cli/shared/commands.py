@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from credit.cli.shared.answers import stderr, words
-from graphs.errors import PrecisionWarning, UnusedRewardsWarning
+from graphs.errors import MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 
 __all__ = [
     "READING_OPTIONS",
@@ -255,6 +255,7 @@ class Command(click.Command):
             UnusedRewardsWarning: SAYS_UNUSED,
         }
         with warnings.catch_warnings(), warnings_kept(*says) as kept:
+            warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; `assign` says it
             try:
                 return super().invoke(ctx)
             finally:

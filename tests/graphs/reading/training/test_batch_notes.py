@@ -104,6 +104,7 @@ def test_the_note_on_versions_counts_traces_that_are_compared(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:mgrpo compares by the parent")
 @pytest.mark.parametrize("of_all", [False, True])
 def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(
     of_all: bool, of_each_kind: set[str], tmp_path: Path
