@@ -154,8 +154,10 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      empty: its results that hold nothing (`EmptyResults`); None where the log has and tells none.
       seconds: what its calls and their results took, NaN as of `Workload`.
       lacks_lines, lacks_traces: as of `Workload`.
+      lacks_empty: whether of some of its traces the log does not tell, so that `empty` is a lower bound.
     """
 
     tool: str
@@ -164,16 +166,18 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int | None
+    empty: int | None
     seconds: float
     lacks_lines: bool
     lacks_traces: bool
+    lacks_empty: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Triage:
     """Workloads by agent and by tool, and events to look at, most serious first.
 
-    Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
+    Workloads have the most errors first, then retries, loops, and tokens and actions, or empty results and calls.
 
     `quiet` is "" where there are errors or loops. Else it says that there are none, and, where no trace ends early,
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
@@ -270,8 +274,8 @@ def triage(
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
       those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often come last: a cause of hard tasks is in more failed
-      traces, whatever it does.
+      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
+      they are: a cause of hard tasks is in more failed traces, whatever it does.
 
     Examples:
       >>> import credit
@@ -337,6 +341,7 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     used = collections.Counter(named[row] for row in called.tolist())
     again = collections.Counter(named[row] for row in called[calls.retry].tolist())
     looped = collections.Counter(tool for loop in calls.loops for tool in loop.tools)
+    nothing = collections.Counter(named[row] for row in calls.owners[calls.empty.rows].tolist())
     untold = {named[row] for row in calls.untold} - again.keys()
     unknown = {named[row] for row in calls.uncompared} - looped.keys()
     failed: collections.Counter[str] = collections.Counter()
@@ -362,9 +367,13 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
         errors = failed[tool] if tool in known else None
         retries = None if errors is None or tool in untold else again[tool]
         loops = None if tool in unknown else looped[tool]
-        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]])
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), *lacks))
-    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
+        tells = calls.empty.tells[list(where[tool])]
+        empty = nothing[tool] if nothing[tool] or tells.all() else None
+        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]]), bool(not tells.all())
+        took_all = seconds.get(tool, math.nan)
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, empty, took_all, *lacks))
+    names = ("errors", "retries", "loops", "empty", "calls")
+    return tuple(sorted(rows, key=lambda row: [-(getattr(row, name) or 0) for name in names]))
 
 
 def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Workload, ...]:
@@ -570,7 +579,7 @@ class _Causes:
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
             return 0, -above
-        return 2 if units and units.turned else int(bad * succeeded <= good * failed), 0.0
+        return (bad * succeeded <= good * failed) + bool(units and units.turned), 0.0
 
 
 def _suspects(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -74,7 +76,7 @@ def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, side
     )
     assert by["What changed from v1 to v2"] == (
         "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "
-        "money in the typical task."
+        "money (mostly of lead) in the typical task."
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(
@@ -100,3 +102,23 @@ def test_a_log_that_tells_little_has_fewer_lines(tmp_path: Path) -> None:
     told = "Errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
     assert (one["name"], one["told"]) == ("What failed", told)
     assert look["name"] == "Look first" and look["told"].startswith("nothing stands out")
+
+
+def test_what_changed_names_the_agent_of_the_cost_and_the_time(tmp_path: Path) -> None:
+    """The line said what a version costs, not that one agent alone does, nor that the version is faster."""
+    random, lines = np.random.default_rng(0), []
+    for number in range(160):
+        task, new = number // 4, number % 2
+        took = np.cumsum(random.uniform(3, 4, 3) * (0.5 if new else 1))
+        events = [
+            {"id": f"e{i}", "type": "message", "agent": agent, "t": float(took[i]), "action": True,
+             "tokens": int(random.integers(90, 110) * (3 if new and agent == "search" else 1))}
+            for i, agent in enumerate(("plan", "search", "write"))
+        ]  # fmt: skip
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{task}", "system": f"v{1 + new}", "events": events,
+                      "edges": [], "rewards": {"team": float(random.integers(2))}})  # fmt: skip
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"]).stdout
+    (line,) = (line for line in said.splitlines() if line.startswith("What changed from"))
+    assert re.search(r", at 1\.6\d* times the tokens generated \(mostly of search\) and 0\.\d+ times the seconds", line)
+    assert line.endswith("of wall clock in the typical task.")

@@ -332,9 +332,14 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds of work")
+    some = any(row.empty for row in result.tools)
+    heads = [*names, *["empty results"] * some, "seconds of work"]
+    table = plain_table("tool", *(f"#{name}" for name in heads))
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (amount(getattr(row, name)) for name in names)
+        bounds += [
+            at_least(amount(row.empty), row.lacks_empty and not row.lacks_lines and row.empty is not None)
+        ] * some
         bounds.append(amount(row.seconds))
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))

@@ -219,7 +219,7 @@
     const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => row.mark === "*").map((row) => row.metric)]);
+    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => "*°".includes(row.mark) && row.mark).map((row) => row.metric)]);
     const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
@@ -386,7 +386,8 @@
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
   const in_traces = ["traces", (r) => mark(r.lacks_traces, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
-  const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
+  const of_tool = new Map(triage.tools.map((row) => [row.tool, row]));
+  const empty = triage.tools.some((row) => row.empty) ? [["empty results", (r) => mark(r.lacks_lines || r.lacks_empty, number(r.empty)), "n"]] : [];
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
     ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
@@ -405,7 +406,7 @@
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums("seconds")]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(of_tool.get(r.unit)?.loops)), "n"], ...empty.map(([head, told, kind]) => [head, (r) => told(of_tool.get(r.unit) ?? {}), kind]), ...sums("seconds")]));
   const item = [["section", (r) => r.section], ["item", (r) => r.item]], unknown = asked.card.rows.filter((row) => row.missing);
   section("card", asked.untrusted.rows.length ? "Card and untrusted events" : "Card",
     asked.untrusted.rows.length ? make("h3", {}, "Card") : null, table([...item, ["value", (r) => r.value, "t"]], asked.card.rows.filter((row) => row.value), "Values of the card", 60), // a card is read whole
@@ -416,7 +417,7 @@
   const took = [heads.seconds, (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
-  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
+  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
   const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
   section("triage", "What to look at first",
