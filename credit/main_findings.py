@@ -9,7 +9,7 @@ import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
-from credit.reports.leading_causes import LeadingCause
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
@@ -65,7 +65,7 @@ def main_findings(
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
-      lost: what failed traces and repeated calls cost, in sentences.
+      lost: what failed traces, repeated calls and idle agents cost, in sentences.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     found = [(0, MainFinding("What failed", _failed(traces, differing, triaged, compared, of_kinds)))]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from credit.doctor.idle_agents import idle_loss
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -24,7 +25,8 @@ from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_causes import LeadingCause, leading_causes, left_untold
+from credit.reports.leading_cause import LeadingCause, left_untold
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls
@@ -170,7 +172,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
-        lost=[result["questions"][name] for name in ("failed", "again")],
+        lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)

@@ -109,6 +109,7 @@ def summary(
     """
     import numpy as np
 
+    from credit.doctor.idle_agents import idle_loss
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -120,7 +121,8 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import leading_causes, left_untold, told_causes
+    from credit.reports.leading_cause import left_untold, told_causes
+    from credit.reports.leading_causes import leading_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
@@ -182,7 +184,8 @@ def summary(
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
+        lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
+              idle_loss(traces, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.metrics.trace_metrics import trace_metrics
-from credit.reports.leading_causes import leading_causes, told_causes
+from credit.reports.leading_cause import told_causes
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import EMPTY, outcome_differences
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage

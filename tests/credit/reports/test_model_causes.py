@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.reports.leading_causes import LeadingCause, leading_causes
+from credit.reports.leading_cause import LeadingCause
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import outcome_differences
 from graphs.logs import read
 from graphs.traces.batch import Traces
