@@ -31,7 +31,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
+__all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -203,6 +203,11 @@ class Triage:
     tasks: int = 0
     sides: tuple[int, ...] = ()
     loops: int = 0
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether no cause is surely more common in failed traces: a number that differs may tell more."""
+        return self.unsure or self.quiet.endswith(TOKENS)
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is

@@ -31,6 +31,8 @@ from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
+TOKENS = frozenset(("tokens", "input_tokens"))
+"""What is "tokens" where both are told."""
 MOST_WORDS = 25
 """Words of the answer to what changed."""
 CAVEATS = 3
@@ -182,6 +184,9 @@ class SideComparison:
             way = f"{'up' if up else 'down'}{' in these tasks' * few}"
             rose = [row for row in (*asked, *self._next())
                     if row.is_told and row.in_these == few and row.metric not in FIRST and row.rises == up]  # fmt: skip
+            both = {row.metric for row in rose} >= TOKENS
+            rose = [row for row in rose if not both or row.metric != "input_tokens"]
+            called = {row.metric: "tokens" if both and row.metric in TOKENS else _name(row.metric) for row in rose}
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
@@ -194,15 +199,15 @@ class SideComparison:
             wrong += [one.name for one in misled
                       if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
             own, wrong = ([], []) if few else (self._of_agents(up), wrong)
-            plain = wrong + [_name(row.metric) for row in rose] + own
+            plain = wrong + [called[row.metric] for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
-            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            whose = wrong + [f"{called[row.metric]} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 kept = [name for i, name in enumerate(names) if i < shown or i == cost]
                 ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
-        said = {way: every[-1] for way, every in ways.items()}
+        said = {way: min(every, key=lambda one: len(one.split())) for way, every in ways.items()}
         for way, every in ways.items():
             for one in every:
                 if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
@@ -211,24 +216,27 @@ class SideComparison:
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
+    def sides_of_kinds(self) -> tuple[np.ndarray, list[str]] | tuple[()]:
+        """What `failed_by_kind` takes to tell sides apart; nothing where `in_short` tells of kinds what changed."""
+        return () if self._kinds() else (self.sides.side, [*self.sides.heads])
+
     def in_short(self) -> str:
         """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
         faster; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        told = []
+        told, certain = [], judged is not None and judged.worth_telling
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in self._kinds() if row.rises == rises]  # fmt: skip
+                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
-                where = " in these tasks" * judged.in_these
-                sure = ", not surely in others" * judged.in_these
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{where} ({numbers}){sure}"]
+                here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""

@@ -58,6 +58,18 @@ MIXED = {"auto": [BETTER] * 10 + [([0.0], [0.0])], "theft": [WORSE] * 10, "water
 ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 
 
+def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
+    """ "v2 is better than v1" was said of three tasks that rose, and a kind of 5 was starred beside one of 7 and 1."""
+    three = compared(traces_of({"": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7}))
+    told = "v2 is better than v1 in these tasks (success 0 to 0.3), not surely in others"
+    assert three.in_short().startswith(told)
+    assert three.changed().startswith("success 0 to 0.3, beyond chance in these tasks, not sure of others")
+    same, kinds = ([1.0, 1.0], [1.0, 1.0]), {"bugfix": [BETTER] * 5, "refactor": [BETTER] * 7 + [WORSE]}
+    beside = compared(traces_of({kind: [*tasks, *[same] * (10 - len(tasks))] for kind, tasks in kinds.items()}))
+    assert {row.kind: row.mark for row in beside.kinds} == dict.fromkeys(kinds, "°")
+    assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
+
+
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
     """Over all tasks nothing could be told, and no row was of a kind."""
     found = compared(traces_of(MIXED))

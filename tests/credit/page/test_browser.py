@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 import credit
+from credit.cli import cli
 from credit.metrics.event_costs import Price, Prices
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
@@ -806,6 +808,24 @@ def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> N
     record["events"][2]["content"] = "The test suite failed after the last edit of the module. " + "Read more... " * 8
     look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[1]
     assert look.endswith("of the module. Read more... Read more... Read more …) in 1 of 1 trace. Show it")
+
+
+def test_sides_have_the_numbers_of_the_terminal(window: Any, tmp_path: Path) -> None:
+    """`+0.03333` and `typical ×2.832 (2.626 to 3.117)` stood there, in a terminal `+0.0333` and `×2.83`."""
+    rng = np.random.default_rng(0)
+    records = [called(i, tokens=int(100 * np.exp(rng.normal()))) | {"task_id": f"q{i // 2}", "system": f"v{i % 2}"}
+               | {"rewards": {"team": float(i % 30 == 0)}} for i in range(60)]  # fmt: skip
+    traces = read(tmp_path, records)
+    sides = Sides(("v0", "v1"), np.arange(60) % 2, ("v0", "v1"))
+    write_page(Findings.of(traces, {}, sides=sides), tmp_path / "page.html")
+    printed = CliRunner().invoke(cli, ["metrics", str(tmp_path / "log.jsonl"), "--sides", "system"]).output
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        shown(opened.page)
+        for metric in ("success", "tokens"):
+            row = opened.page.locator("#sides tbody tr", has_text=metric).first.locator("td").all_text_contents()
+            line = next(line for line in printed.splitlines() if line.startswith(f"{metric} "))
+            cells = [cell.replace("−", "-") for cell in row if cell]
+            assert " ".join(cells).split() == line.split(), metric
 
 
 def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
