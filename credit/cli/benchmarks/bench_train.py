@@ -366,7 +366,7 @@ def _alike(compared: Sequence[Cell], settings: TrainingSettings) -> dict[str, li
     own = [name for name, other in same.items() if is_own(name) and not is_own(other)]
     for name in own if settings.group_size < APART_FROM else ():
         told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"
-        lines[name].append(f"{told}: --group-size {APART_FROM}")
+        lines[name].append(f"{told}; see --group-size {APART_FROM}")
     return lines
 
 
