@@ -1,4 +1,4 @@
-"""What logs say in at most five lines: with these a page and `credit summary` begin."""
+"""What logs say in at most six lines: with these a page and `credit summary` begin."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
-from credit.reports.leading_causes import LeadingCause
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import Triage
+from credit.reports.triage import TOKENS, Triage
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
 
-MOST = 5
+MOST = 6
 """Lines."""
 MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
 AGENT, TEXT = 40, 100
@@ -56,7 +56,8 @@ def main_findings(
 ) -> list[MainFinding]:
     """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
 
-    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause.
+    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
+    causes that are beyond chance a third one, what was lost, which verdict says little.
 
     Args:
       traces: what was read.
@@ -65,16 +66,18 @@ def main_findings(
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
-      lost: what failed traces and repeated calls cost, in sentences.
+      lost: what failed traces, repeated calls and idle agents cost, in sentences.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     found = [(0, MainFinding("What failed", _failed(traces, differing, triaged, compared, of_kinds)))]
     if compared is not None and (change := compared.in_short()):
-        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", change)))
+        where = f" {_sentence(team)}" if (team := compared.by_team()) else ""
+        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", f"{change}{where}")))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
         name = "What else went wrong" if place else "What went wrong most"
-        found.append(((2, 5, 7)[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+        gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
+        found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
     if poor:
         others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
@@ -136,10 +139,9 @@ def _look_first(
     differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
 ) -> MainFinding | None:
     """How traces end early, and the event to look at first, where it is not that of the first cause."""
-    first = triaged.look_first()
-    if triaged.unsure and differing.example[1]:
-        what, trace = differing.example
-        return MainFinding("Look first", f"{first} {_sentence(what)}".strip(), trace)
+    first, (what, example) = triaged.look_first(), differing.example
+    if example and triaged.tells_nothing:
+        return MainFinding("Look first", f"{first.removesuffix(TOKENS)} {_sentence(what)}".strip(), example)
     worst = next(iter(triaged.suspects), None)
     if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None

@@ -26,7 +26,7 @@ from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.batch_notes import OF_VERSIONS
 
-__all__ = ["BEHAVIOUR", "CHECKS", "LEVEL", "Check", "Finding", "examine"]
+__all__ = ["BEHAVIOUR", "CHECKS", "LEVEL", "Check", "Finding", "examine", "is_habit"]
 
 LEVEL = 0.05
 """Chance of a report of all checks in which a test finds a fault and no fault is there."""
@@ -199,6 +199,10 @@ BEHAVIOUR: Mapping[str, Callable[[TeamWork], TraceMetric]] = {
 }
 
 
+TESTS = len(BEHAVIOUR) + 2
+"""Checks with a p: of behaviour, and two of verdicts."""
+
+
 def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVEL) -> list[Finding]:
     """Every check of `CHECKS` on a batch, in that order.
 
@@ -250,6 +254,19 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     return [*judged, _disagreeing(traces), _idle(found), _mixed(traces, found), _exploding(traces, credit)]
 
 
+def is_habit(traces: Traces, check: str, number: TraceMetric) -> bool:
+    """Whether one check of `BEHAVIOUR` finds its fault, as strictly as if all checks were to be corrected for.
+
+    Args:
+      traces: what was read.
+      check: its name.
+      number: of each trace.
+    """
+    number = of_whole_traces(number, lacking_traces(traces))
+    p = _of_behaviour(traces, task_ids(traces), check, number).p
+    return p is not None and p * TESTS <= LEVEL
+
+
 def _allowed(p_values: list[float], which: int, level: float) -> float:
     """The greatest uncorrected p-value up to which a test is found by Holm's method, whatever its own is."""
     others = sorted(p for i, p in enumerate(p_values) if i != which and not math.isnan(p))
@@ -267,7 +284,7 @@ def _judged(finding: Finding, p: float, level: float, allowed: float) -> Finding
         return finding
     if finding.check not in BEHAVIOUR:
         return dataclasses.replace(finding, p=p, found=p <= level)
-    if HEALTHY**finding.tasks > level / (len(BEHAVIOUR) + 2):
+    if HEALTHY**finding.tasks > level / TESTS:
         return dataclasses.replace(finding, words=f"{finding.words}; that is too few tasks for a test", p=None)
     from scipy.special import bdtrc  # comes with JAX; slow to import
 

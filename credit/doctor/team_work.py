@@ -139,7 +139,26 @@ class TeamWork:
     def free_riding(self) -> TraceMetric:
         """Members that no path leads from to the last action, or that wrote two messages or more and repeated others /
         members."""
-        useful = self.facts.reaching_answer
+        return self._part_of_members(self.unread | self.repeating)
+
+    def unread_agents(self) -> TraceMetric:
+        """Members that no path leads from to the last action / members: of `free_riding`, what needs no texts."""
+        return self._part_of_members(self.unread)
+
+    def _part_of_members(self, idle: np.ndarray) -> TraceMetric:
+        value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
+        alone = (self.members < 2, "fewer than two agents act")
+        return numbered(value, alone, self.facts.unended, self.apart, self.facts.hidden_work)
+
+    @functools.cached_property
+    def unread(self) -> np.ndarray:
+        """Members that no path leads from to the last action: bool [A]."""
+        unread: np.ndarray = (self.acts > 0) & ~self.facts.reaching_answer
+        return unread
+
+    @functools.cached_property
+    def repeating(self) -> np.ndarray:
+        """Members that wrote two messages or more and repeated others: bool [A]."""
         rows, ids = self._messages
         order = np.argsort(self.facts.clock.at[rows], kind="stable")
         rows, ids = (column[order][ids[order] >= 0] for column in (rows, ids))
@@ -147,10 +166,8 @@ class TeamWork:
         _, first, which = np.unique(trace * (ids.max(initial=0) + 2) + ids, return_index=True, return_inverse=True)
         echoed = np.bincount(agent, agent[first][which] != agent, len(self.acts))
         written = np.bincount(agent, minlength=len(self.acts))
-        idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
-        value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
-        alone = (self.members < 2, "fewer than two agents act")
-        return numbered(value, alone, self.facts.unended, self.apart, self.facts.hidden_work)
+        repeating: np.ndarray = (self.acts > 0) & (written > 1) & (echoed >= written)
+        return repeating
 
     def communication_padding(self) -> TraceMetric:
         """Messages that repeat an earlier one of the trace / messages."""

@@ -152,6 +152,7 @@ class VerdictErrors:
                 name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
                 for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
             },
+            "interval": None if math.isnan(self.interval[0]) else [*self.interval],
             "found": self.found, "told": self.told(),
             "systems": {name: one.as_json() for name, one in self.systems.items()},
             "by_side": {

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from credit.metrics.cost_summary import Amount, amounts
-from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.metrics.cost_summary import Amount
+from credit.metrics.event_costs import Prices
+from credit.metrics.part_costs import COST_WORDS, LEAST_PART, part_costs, told_cost
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -16,18 +17,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["RepeatedCost", "repeated_cost"]
 
-WORDS = {
-    "tokens": "{} tokens generated",
-    "input_tokens": "{} read",
-    "money": "{} money at the given prices",
-    "logged_money": "{} money as logged",
-    "seconds": "{} seconds of work",
-}
-
 _REPEAT = "repeat a failed call or a loop with equal arguments"
 _AGAIN = "in later rounds of loops"
-LEAST_PART = 0.05
-"""Part of a cost from which a few words tell it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +33,7 @@ class RepeatedCost:
       asked: how many model calls asked for nothing else.
       messages: how many are in a later round of a loop.
       whole: whether the log tells of each call whether it was; else all numbers are lower bounds.
-      costs: by name, of `WORDS`; "missing" of an amount counts the events whose number the log lacks.
+      costs: by name, of `COST_WORDS`; "missing" of an amount counts the events whose number the log lacks.
       shares: the part that each is of all, where both are known.
     """
 
@@ -57,7 +48,7 @@ class RepeatedCost:
     def told(self) -> str:
         """In a sentence; "" where no cost of them is known."""
         costs = []
-        for name, words in WORDS.items():
+        for name, words in COST_WORDS.items():
             if (cost := self.costs[name]).total:
                 share = f" ({percent(self.shares[name])})" if name in self.shares else ""
                 costs.append(words.format(at_least(amount(cost.total, 4), cost.missing > 0 or not self.whole)) + share)
@@ -73,9 +64,8 @@ class RepeatedCost:
         name = next((name for name in ("money", "logged_money", "tokens") if name in self.shares), "")
         if self.shares.get(name, 0.0) < LEAST_PART:
             return ""
-        said = WORDS[name].format(amount(self.costs[name].total or 0.0, 4))
         what = [f"calls that {_REPEAT}"] * (self.again > 0) + [f"messages {_AGAIN}"] * (self.messages > 0)
-        return f"{said} ({percent(self.shares[name])}) went into {' and '.join(what)}"
+        return f"{told_cost(self.costs, self.shares)} went into {' and '.join(what)}"
 
 
 def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:
@@ -105,24 +95,11 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
     other[asking[~again]] = True  # also asks for a call that repeats nothing
     alone = again & action[asking] & ~other[asking]
     asked = np.setdiff1d(asking[alone], calls.rows)
-    part = np.zeros(n, np.int64)
-    part[calls.rows[again]] = 1
+    part = np.ones(n, np.int64)
+    part[calls.rows[again]] = 0
     part[calls.results] = part[calls.calls]
-    part[asked] = part[messages] = 1
+    part[asked] = part[messages] = 0
     told = not len(again) or (not calls.untold and not calls.uncompared and bool(has_statuses(traces).all()))
-    costs, sums = event_costs(traces, prices), {}
-    for name in WORDS:
-        if name == "logged_money":
-            every, own = (token_counts(traces, "money", hidden=hidden) for hidden in (True, False))
-            least = np.nan_to_num(own)
-        else:
-            every, least = getattr(costs, name), costs.least[name]
-        sums[name] = amounts(every, part, 2, least)
-    found = {name: of[1] for name, of in sums.items()}
-    shares = {
-        name: one.total / (one.total + (rest.total or 0.0))
-        for name, (rest, one) in sums.items()
-        if one.total and not one.missing and not rest.missing
-    }
+    ((found, shares),) = part_costs(traces, part, 1, prices)
     whole = told and not lacking_traces(traces).any()
     return RepeatedCost(int(again.sum()), len(again), len(asked), len(messages), whole, found, shares if whole else {})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from credit.doctor.idle_agents import idle_loss
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -24,7 +25,8 @@ from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_causes import LeadingCause, leading_causes
+from credit.reports.leading_cause import LeadingCause, left_untold
+from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls
@@ -145,7 +147,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
+        | {"untold": left_untold(causes, differing.lacking_agents())},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
@@ -164,12 +167,12 @@ def overview(findings: Findings) -> dict[str, Any]:
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
-    by_system = (compared.sides.side, compared.sides.heads) if compared else ()
+    by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
-        lost=[result["questions"][name] for name in ("failed", "again")],
+        lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)

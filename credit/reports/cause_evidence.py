@@ -37,7 +37,8 @@ class CauseEvidence:
       needed: about how many tasks would show the part that was seen, by one test; 0 where that is no more than half.
       with_it, without: how many tasks have it in half their traces or more, or in fewer, and how many of their traces
         failed, of how many: (tasks, failed, traces).
-      p: of the test that both kinds of task fail alike, corrected; None with fewer than `LEAST_TASKS` of either.
+      between_p: of the test that both kinds of task fail alike, corrected; None with fewer than `LEAST_TASKS` of one.
+      once: whether traces of one task are compared, and only tasks with one trace have it.
     """
 
     within: bool
@@ -49,7 +50,8 @@ class CauseEvidence:
     needed: int
     with_it: tuple[int, int, int]
     without: tuple[int, int, int]
-    p: float | None
+    between_p: float | None
+    once: bool = False
 
     @property
     def small(self) -> bool:
@@ -57,7 +59,7 @@ class CauseEvidence:
         return self.high is not None and self.high < LARGE
 
     def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
-        """What it says of a cause that is not beyond chance, or is so between tasks, in one of four sentences.
+        """What was compared, how many have it, and the verdict; "" of what is beyond chance within tasks.
 
         Args:
           kinds: what failed and succeeded traces are called.
@@ -68,45 +70,50 @@ class CauseEvidence:
           there: what else may be behind it.
         """
         bad, good = kinds
-        pairs, tasks = self.pairs
-        if sure:
-            return "" if self.within else f"harder tasks{there} may be why{self._between(bad)}"
+        harder = f"harder tasks{there} may be why"
+        undecided = "just short of beyond chance" if close else "undecided"
+        if sure and self.within:
+            return ""
         if not self.differing[0]:
-            none = f"in none of {counted(pairs, 'pair')} of a {bad} and a {good} trace{side} has one alone it"
-            within = f"within {counted(tasks, 'task')}, {none}" if pairs else "no task has both"
-            return f"{within}: tasks cannot tell it from harder tasks{there}{self._between(bad)}"
-        differ = f"{counted(self.differing[0], 'pair')} of a {bad} and a {good} trace{side} one alone has it"
-        found = f"within {counted(self.differing[1], 'task')}, in {differ}, in {self.failed_alone} the {bad} one"
+            alike = f"in no task do a {bad} and a {good} trace{side} differ in it" if self.pairs[0] else ""
+            beyond = sure if not self.within else self.between_p is not None and self.between_p < LEVEL
+            found = self._between("did worse" if bad == "worse" else bad)
+            verdict = "beyond chance between tasks" if beyond else undecided
+            found = found and f"{found}{',' if self.once else ':'} {verdict}"
+            return "; ".join(filter(None, ("" if self.once else alike, found, harder)))
+        (differ, tasks), failed = self.differing, self.failed_alone
+        found = f"within {counted(tasks, 'task')}{side} the {bad} trace has it and the {good} one not"
+        found += f" in {failed} of {counted(differ, 'differing pair')}"
         if self.low is None or self.high is None:
-            found += ", too few tasks to tell"
+            undecided = "too few tasks to tell"
         else:
-            found += f", by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)}"
+            found += f" (by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)})"
             if self.small:
-                return f"no large effect: {found}"
-        found += ", just short of beyond chance" if close else ""
+                return f"{found}: no large effect"
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = "; `--group-by task` decides" if wider else ""
-        tell += f"; {more} may tell" if self.needed or close else ""
-        return f"undecided: {found}{tell}{f'; harder tasks{there} may be why' if there else ''}"
+        tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "",
+                harder if there else "")  # fmt: skip
+        return "; ".join(filter(None, (f"{found}: {undecided}", *tell)))
 
-    def _between(self, bad: str) -> str:
+    def _between(self, did: str) -> str:
         """How many traces failed of tasks with it and of others; "" where no task is of one of these."""
         (some, lost, of), (others, rest, of_rest) = self.with_it, self.without
         if not some or not others:
             return ""
-        did = "did worse" if bad == "worse" else bad
-        with_it = f"of {counted(some, 'task')} with it {lost} of {counted(of, 'trace')} {did}"
-        beyond = ", beyond chance between tasks" if self.p is not None and self.p < LEVEL else ""
-        return f"; {with_it}, of {others} without {rest} of {of_rest}{beyond}"
+        if self.once:
+            part = percent(rest / of_rest)
+            return f"it occurs only in tasks run once: {lost} of these {of} {did}, against {part} of others"
+        return f"in tasks with it {lost} of {counted(of, 'trace')} {did}, in others {rest} of {of_rest}"
 
 
-def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1) -> CauseEvidence:
+def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: float | None = None) -> CauseEvidence:
     """The evidence on a cause.
 
     Args:
       kinds: which traces are compared.
       has: whether each of them has it, 0 or 1; NaN where its log does not tell.
       looked: how many causes were looked at, by which a p is corrected.
+      p: of the test of the cause, corrected; between tasks it is the one test.
 
     Examples:
       >>> import credit
@@ -134,9 +141,10 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1) -> Ca
     size, lost = np.bincount(of_task), np.bincount(of_task, failed)
     most = 2 * np.bincount(of_task, yes) >= size
     sums = [(int(some.sum()), int(lost[some].sum()), int(size[some].sum())) for some in (most, ~most)]
-    p = None
-    if min(sums[0][0], sums[1][0]) >= LEAST_TASKS:
-        p = dealt(lost / size, most, np.zeros(len(size), np.int64)).p * looked
+    if kinds.within:
+        enough = min(sums[0][0], sums[1][0]) >= LEAST_TASKS
+        p = min(dealt(lost / size, most, np.zeros(len(size), np.int64)).p * looked, 1.0) if enough else None
+    once = bool(pairs.any()) and bool((np.bincount(kinds.task)[kinds.task[known]] == 1)[yes].all())
     return CauseEvidence(
         within=kinds.within,
         pairs=(int(pairs.sum()), len(np.unique(task[pairs > 0]))),
@@ -147,5 +155,6 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1) -> Ca
         needed=needed,
         with_it=sums[0],
         without=sums[1],
-        p=p,
+        between_p=p,
+        once=once,
     )

@@ -21,9 +21,10 @@ from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt, flipped
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
+from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["ComparedKinds", "UnitCounts", "compared_kinds", "models_and_systems"]
+__all__ = ["ComparedKinds", "UnitCounts", "compared_kinds", "models_and_systems", "within_both"]
 
 LENGTHS = 5
 """Classes of lengths, of equally many traces where more lengths are there. They remove about 90 % of what length adds:
@@ -177,6 +178,19 @@ def compared_kinds(traces: Traces, judged: JudgedTraces) -> ComparedKinds:
         within = judged.sided or (bool(kept.any()) and min(map(len, alone)) < LEAST_TASKS)
         kept = kept if within else ~kept
     return ComparedKinds(failed, told, unit, task, kept, within, models_and_systems(traces)[scored], scored)
+
+
+def within_both(tasks: int) -> str:
+    """Words behind "beyond chance" of a comparison within tasks: between tasks more may be.
+
+    Args:
+      tasks: that have both kinds; 0 where tasks are compared.
+
+    Examples:
+      >>> within_both(19)
+      ' within the 19 tasks with both'
+    """
+    return f" within the {'one task' if tasks == 1 else counted(tasks, 'task')} with both" if tasks else ""
 
 
 def models_and_systems(traces: Traces) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.chosen_numbers import are_chosen
-from credit.reports.compared_kinds import compared_kinds
+from credit.reports.compared_kinds import compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
@@ -76,8 +76,8 @@ class Difference:
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5, of traces as
         they are or relative to their models.
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
-      mostly: of one that stands out and is no number of `FIRST` or `WITH`, another one looked at before it that stands
-        out and rises or falls with it (`MOSTLY`); "" without.
+      mostly: of one that is no number of `FIRST` or `WITH`, another one that stands out and rises or falls with it
+        (`MOSTLY`), of those that stand out one looked at before it; "" without.
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
@@ -388,7 +388,7 @@ class OutcomeDifferences:
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
         elif can_differ:
-            said = f"{none} beyond chance."
+            said = f"{none} beyond chance{within_both(0 if self.sided or not self.within else self.tasks)}."
         elif tested:
             few = f"{counted(self.tasks, 'task')} {'is' if self.tasks == 1 else 'are'} too few"
             said = f"{few} to tell {counted(len(tested), 'number')} apart from chance."
@@ -653,8 +653,8 @@ def _mostly(
     apart = {row.same_as or row.what for row in rows if row.what in FIRST or row.what.startswith(WITH)}
     heads: list[str] = []
     found = {}
-    for row in rows:
-        if row.same_as or not row.stands_out:
+    for row in sorted(rows, key=lambda row: not row.stands_out):  # what is not beyond chance alone may follow, too
+        if row.same_as or not (row.stands_out or heads):
             continue
         for head in heads if row.what not in apart else ():
             both = kept & np.isfinite(values[row.what]) & np.isfinite(values[head])
@@ -665,7 +665,7 @@ def _mostly(
                 found[row.what] = head
                 break
         else:
-            heads.append(row.what)
+            heads += [row.what] * row.stands_out
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from credit.reports.call_loops import Loop
-from credit.reports.compared_kinds import ComparedKinds, compared_kinds
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.durations import Durations
 from credit.reports.endings import ANSWER_CUT, LAST, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
@@ -31,7 +31,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
+__all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -100,14 +100,15 @@ class Suspect:
 
     Attributes:
       trace, event: where it is.
-      agent: name of the agent.
+      agent: name of its agent.
       tool: name of the tool; "" where it has none.
       position: its place within the trace.
       why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
       text: the beginning of its text, then behind `←` of its tool's input, or of the command there; "" where the log
         has neither.
-      traces: that have one of the same cause, of the agent and its tool; one where each event is named.
+      traces: that have one of the same cause, of the agent, or of any as `why` says, and its tool; one where each event
+        is named.
       failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
         are, and of actions of most tokens.
       of_sides: how many traces of each side have one of the same cause, where sides are compared; empty elsewhere.
@@ -153,8 +154,10 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      empty: its results that hold nothing (`EmptyResults`); None where the log has and tells none.
       seconds: what its calls and their results took, NaN as of `Workload`.
       lacks_lines, lacks_traces: as of `Workload`.
+      lacks_empty: whether of some of its traces the log does not tell, so that `empty` is a lower bound.
     """
 
     tool: str
@@ -163,24 +166,26 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int | None
+    empty: int | None
     seconds: float
     lacks_lines: bool
     lacks_traces: bool
+    lacks_empty: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Triage:
     """Workloads by agent and by tool, and events to look at, most serious first.
 
-    Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
+    Workloads have the most errors first, then retries, loops, and tokens and actions, or empty results and calls.
 
     `quiet` is "" where there are errors or loops. Else it says that there are none, and, where no trace ends early,
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
     same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
     called as `kinds`; None where these are not of both. `sure`: behind so many events none is of a cause that is surely
-    more common in failed ones. `unsure`: none of any is, nor is another cause known. `within`: they are compared within
-    tasks. `sides` are how many traces each side has; empty without sides.
+    more common in failed ones. `unsure`: none of any is, nor is another cause known. `tasks`: in how many they are
+    compared within, 0 between tasks. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -195,19 +200,29 @@ class Triage:
     kinds: tuple[str, str] = ("failed", "succeeded")
     sure: int = 0
     unsure: bool = False
-    within: bool = False
+    tasks: int = 0
     sides: tuple[int, ...] = ()
     loops: int = 0
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether no cause is surely more common in failed traces: a number that differs may tell more."""
+        return self.unsure or self.quiet.endswith(TOKENS)
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
         surely more common in failed traces, where none is."""
         if self.quiet and not self.endings:
             return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
-        none = f"o error, loop or end is more common in {self.kinds[0]} traces than chance allows."
+        none = f"o {self._none()}."
         if not self.quiet:
             return f"n{none}" if self.unsure else ""
         return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[f"N{none}"] * self.unsure])
+
+    def _none(self) -> str:
+        """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""
+        where = within_both(self.tasks)
+        return f"error, loop or end is more common in {self.kinds[0]} traces than chance allows{where}"
 
     def commonness(self) -> str:
         """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
@@ -216,9 +231,9 @@ class Triage:
         if self.failed is None:
             return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
-        (bad, good), where = self.kinds, " within tasks" if self.within else ""
+        (bad, good), where = self.kinds, " within tasks" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
-        chance = f"{behind} no error, loop or end is more common in {bad} traces than chance allows"
+        chance = f"{behind} no {self._none()}"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
             f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
@@ -257,12 +272,15 @@ def triage(
       A cause is a way to end, errors of a tool by an agent after which it worked or did not, loops of an agent over
       some tools, loops of messages, or the cut answers of an agent, however often they came in a trace, and whether a
       call was made again.
+      Those of several agents are one cause where that is more common in failed traces than each is, more surely first.
+      Behind what went wrong most, and what is surely more common, those are left out that less than twice as large a
+      part of failed traces has.
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
       those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often come last: a cause of hard tasks is in more failed
-      traces, whatever it does.
+      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
+      they are: a cause of hard tasks is in more failed traces, whatever it does.
 
     Examples:
       >>> import credit
@@ -306,7 +324,7 @@ def triage(
         kinds=judged.kinds,
         sure=sure,
         unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
-        within=judged.both and compared.within,
+        tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         sides=of_sides(np.arange(traces.sizes.traces), side),
         loops=len(calls.loops),
     )
@@ -328,6 +346,7 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     used = collections.Counter(named[row] for row in called.tolist())
     again = collections.Counter(named[row] for row in called[calls.retry].tolist())
     looped = collections.Counter(tool for loop in calls.loops for tool in loop.tools)
+    nothing = collections.Counter(named[row] for row in calls.owners[calls.empty.rows].tolist())
     untold = {named[row] for row in calls.untold} - again.keys()
     unknown = {named[row] for row in calls.uncompared} - looped.keys()
     failed: collections.Counter[str] = collections.Counter()
@@ -353,9 +372,13 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
         errors = failed[tool] if tool in known else None
         retries = None if errors is None or tool in untold else again[tool]
         loops = None if tool in unknown else looped[tool]
-        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]])
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), *lacks))
-    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
+        tells = calls.empty.tells[list(where[tool])]
+        empty = nothing[tool] if nothing[tool] or tells.all() else None
+        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]]), bool(not tells.all())
+        took_all = seconds.get(tool, math.nan)
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, empty, took_all, *lacks))
+    names = ("errors", "retries", "loops", "empty", "calls")
+    return tuple(sorted(rows, key=lambda row: [-(getattr(row, name) or 0) for name in names]))
 
 
 def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Workload, ...]:
@@ -502,7 +525,7 @@ class _Causes:
         kinds: tuple[np.ndarray, np.ndarray],
         compared: ComparedKinds | None,
     ) -> None:
-        graph, self._kinds, self._compared = traces.graph, [int(kind.sum()) for kind in kinds], compared
+        graph, self._kinds, self._compared = traces.graph, kinds, compared
         trace, names = np.asarray(graph.trace_ids), traces.agents["name"].to_pylist()
         of_each = [(one.trouble or f"{one.begin} {one.end}", "" if one.of_all else names[int(graph.agent_ids[one.row])])
                    for one in found]  # fmt: skip
@@ -511,28 +534,57 @@ class _Causes:
         self.of_each = [
             heads[one.breakage] if one.breakage else cause for one, cause in zip(found, of_each, strict=True)
         ]
+        where: dict[tuple[str, str], np.ndarray] = {}
+        for cause, one in zip(self.of_each, found, strict=True):
+            where[cause] = np.append(where.get(cause, np.zeros(0, np.int64)), trace[one.row])
+        of_trouble: dict[str, list[tuple[str, str]]] = {}
+        for cause in where:
+            of_trouble.setdefault(cause[0], []).append(cause)
+        # Of a trouble of each agent and of all of them, one is named, as of `leading_causes`.
+        joined = {
+            cause: (trouble, "")
+            for trouble, its in of_trouble.items()
+            if self._commoner(np.concatenate([where[one] for one in its]))
+            < min(self._commoner(where[one]) for one in its)
+            for cause in its
+        }
+        self.of_each = [joined.get(cause, cause) for cause in self.of_each]
         self.of: dict[tuple[str, str], list[_Found]] = {}
         for cause, one in zip(self.of_each, found, strict=True):
             self.of.setdefault(cause, []).append(one)
         self.of = {cause: _commonest_first(of) for cause, of in self.of.items()}
         self._where = {cause: np.unique(trace[[one.row for one in of]]) for cause, of in self.of.items()}
-        self.common = {
-            cause: (int(kinds[0][having].sum()), int(kinds[1][having].sum())) for cause, having in self._where.items()
-        }
+        self.common = {cause: self._counts(having) for cause, having in self._where.items()}
+
+    def _counts(self, having: np.ndarray) -> tuple[int, int]:
+        failed, succeeded = self._kinds
+        return int(failed[having].sum()), int(succeeded[having].sum())
+
+    def _commoner(self, rows: np.ndarray) -> tuple[int, float, float]:
+        """Orders causes by `place`, and those of one place by how much larger a part of failed traces has them."""
+        (bad, good), (failed, succeeded) = self._counts(np.unique(rows)), (int(kind.sum()) for kind in self._kinds)
+        return *self._place(rows), 0.0 if self._compared is None else good / succeeded - bad / failed
+
+    def alike(self, cause: tuple[str, str]) -> bool:
+        """Whether less than twice as large a part of failed traces has it as of succeeded ones."""
+        (bad, good), (failed, succeeded) = self.common[cause], (int(kind.sum()) for kind in self._kinds)
+        return good > 0 and bad * succeeded < 2 * good * failed
 
     def place(self, cause: tuple[str, str]) -> tuple[int, float]:
         """Of traces of both kinds, by how much more common it is in failed ones; else 0, as of `common` (0, 0)."""
-        (bad, good), (failed, succeeded) = self.common[cause], self._kinds
+        return self._place(self._where[cause])
+
+    def _place(self, rows: np.ndarray) -> tuple[int, float]:
+        having = np.unique(rows)
+        (bad, good), (failed, succeeded) = self._counts(having), (int(kind.sum()) for kind in self._kinds)
         if self._compared is None or not bad + good:
             return 0, 0.0
-        units = (
-            self._compared.counts(np.isin(self._compared.rows, self._where[cause])) if self._compared.within else None
-        )
+        units = self._compared.counts(np.isin(self._compared.rows, having)) if self._compared.within else None
         shares = units.shares() if units else (bad, failed, good, succeeded)
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
             return 0, -above
-        return 2 if units and units.turned else int(bad * succeeded <= good * failed), 0.0
+        return (bad * succeeded <= good * failed) + bool(units and units.turned), 0.0
 
 
 def _suspects(
@@ -573,7 +625,13 @@ def _suspects(
     named = [*causes.of.items()]
     if most is None:
         named = [(cause, [one]) for cause, one in zip(causes.of_each, found, strict=True)]
-    named.sort(key=lambda of: (led.get(of[0], len(lead)), of[1][0].row not in lead, causes.place(of[0])))
+    place = {cause: causes.place(cause) for cause in causes.of}
+    named.sort(key=lambda of: (led.get(of[0], len(lead)), of[1][0].row not in lead, place[of[0]]))
+    certain = {cause for cause in place if place[cause][1] < 0 or (cause in led and leading[led[cause]].beyond_chance)}
+    if (
+        most is not None and (certain or lead) and compared is not None
+    ):  # behind these, what both kinds have says nothing
+        named = [of for of in named if of[0] in certain or of[0] in led or not causes.alike(of[0])]
     shown, kind = [], example_kinds(traces, side)
     for cause, its in named[: None if most is None else most - len(alone)]:
         rows = [one.row for one in its]
@@ -595,11 +653,16 @@ def _suspects(
             **more,
         )
 
+    def by_several(cause: tuple[str, str], its: list[_Found]) -> str:
+        """How many agents have it, where it is one cause of several."""
+        agents = {names[int(graph.agent_ids[one.row])] for one in its}
+        return "" if cause[1] or its[0].of_all else f"; by any of {len(agents)} agents"
+
     suspects = [
         suspect(
             row,
             owner,
-            why=_why(of_cause),
+            why=_why(of_cause) + by_several(cause, of_cause),
             text=_words(said, "" if owner == row else text),
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=causes.common[cause][0] if apart else None,
@@ -608,8 +671,7 @@ def _suspects(
         )
         for (cause, of_cause), row, owner, said, text in zip(shown, rows, owners, asked, own, strict=True)
     ]
-    sure = [causes.place(cause)[1] < 0 or (cause in led and bool(leading[led[cause]].beyond_chance))
-            for cause, _ in shown]  # fmt: skip
+    sure = [cause in certain for cause, _ in shown]
     for k in alone:
         sure.insert(k, bool(leading[k].beyond_chance))
         more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}

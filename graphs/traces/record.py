@@ -22,6 +22,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import no_ids
+from graphs.traces.part import Sole
 from graphs.traces.schema import (
     EVENT_EVIDENCE,
     FLAGS,
@@ -31,7 +32,6 @@ from graphs.traces.schema import (
     ROUNDING,
     TRACE_EVIDENCE,
 )
-from graphs.traces.sole_channels import Sole
 from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -66,7 +66,7 @@ __all__ = [
 NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messages", "money")
 """Costs that are 0 or more."""
 
-ONE_ZONE = "a zone in every time of the trace, or in none"
+ONE_ZONE = "times of one clock: all dates with a zone, all without, or all numbers"
 SPANNED = "spanned_s"
 """The metric of the seconds from the first begin to the last end of all spans, where events span less: of a span that
 only gives structure, as the root, there is no event."""

@@ -7,24 +7,10 @@ a judge's verdicts in others. The user chooses then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from graphs.traces.part import Heading
+from graphs.traces.part import Heading
 
-__all__ = ["Sole", "make_sole_outcomes"]
-
-
-class Sole(NamedTuple):
-    """The channels of a trace whose outcome is the only channel of its log.
-
-    Attributes:
-      channels: which the log states, unsettled ones too.
-      log: names what was scored in one way among the traces of a format, such as the file of an evaluation.
-    """
-
-    channels: tuple[str, ...]
-    log: str = ""
+__all__ = ["make_sole_outcomes"]
 
 
 def make_sole_outcomes(headings: Sequence[Heading]) -> None:

@@ -227,6 +227,32 @@ def test_who_reached_the_end_is_not_known_of_traces_that_end_early(tmp_path: Pat
     assert "ends early" not in CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
 
 
+def test_an_agent_whose_work_nobody_reads_is_named_with_its_traces_and_cost(tmp_path: Path) -> None:
+    """Traces were listed, and a mean over tasks; neither the agent, nor in how many, nor what it cost."""
+    starts = ("d s1 causal", "s1 a1 spawn", "d s2 causal", "s2 a2 spawn", "a2 z message")
+    events = [event("d", "orchestrator_decision", "boss", 0), event("s1", "spawn", "boss", 0, to="w1", action=False),
+              event("a1", "message", "w1", 1), event("s2", "spawn", "boss", 2, to="w2", action=False),
+              event("a2", "message", "w2", 3), event("z", "message", "boss", 4)]  # fmt: skip
+    for one_event in events:
+        one_event |= {"tokens": 20, "model": "m"} if one_event.get("action", True) else {}
+    read(tmp_path, *(one(i, i // 2, events=events, edges=edges(*starts, *["a1 z message"] * (i % 4 == 0)))
+                     for i in range(32)))  # fmt: skip
+    told = "w1 in 24 of 32 traces: the last action does not depend on what it did; 480 tokens generated (19 %)"
+    assert f"\n  {told}.\n" in CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
+    plain = json.loads(CliRunner().invoke(cli, ["doctor", str(tmp_path), "--json"]).stdout)
+    (idle,) = plain["idle_agents"]
+    assert (idle["agent"], idle["traces"], idle["of_traces"]) == ("w1", 24, 32)
+    lost = "480 tokens generated (19 %) went into w1 in 24 of 32 traces, where the last action does not depend on what"
+    prices = tmp_path.parent / "prices.csv"
+    prices.write_text("model,input,output\nm,0,1000000\n")
+    for more, cost in ((), "480 tokens generated"), (("--prices", str(prices)), "480 money at the given prices"):
+        said = CliRunner().invoke(cli, ["summary", str(tmp_path), *more]).stdout
+        assert lost.replace("480 tokens generated", cost) in said, said
+        assert f"; {cost} (19 %)." in CliRunner().invoke(cli, ["doctor", str(tmp_path), *more]).stdout
+    read(tmp_path, *(one(i, i // 2, events=events, edges=edges(*starts, "a1 z message")) for i in range(32)))
+    assert "went into w1" not in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+
+
 def test_an_agent_whose_work_may_pass_through_files_is_not_idle(tmp_path: Path) -> None:
     """A coder whose files a tester ran was to be started no more: no edge says that a file was read."""
     starts = ("d s1 causal", "s1 a1 spawn", "d s2 causal", "s2 a2 spawn")

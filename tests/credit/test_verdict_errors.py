@@ -151,6 +151,7 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     for call in (("doctor",), ("summary",), ("metrics", "--sides", str(sides))):
         (stated,) = json.loads(said(*call, "--json"))["verdicts"]
         assert (stated["name"], stated["found"], stated["passed"], stated["failed"]) == ("checker", True, 36, 48)
+    assert [round(100 * end) for end in stated["interval"]] == [9, 39]
     assert stated["by_side"]["new"] == {"passed": 24, "failed": 24, "refused": 0, "succeeded": 36}
     traces, chosen = Sides.joined(str(sides), credit.read(path))
     shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=chosen))

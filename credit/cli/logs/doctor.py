@@ -9,7 +9,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import explain, json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
@@ -17,7 +17,9 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from credit.doctor.idle_agents import IdleAgent
     from credit.doctor.team_checks import Finding
+    from credit.metrics.event_costs import Prices
 
 __all__ = ["doctor"]
 
@@ -42,6 +44,7 @@ NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded 
 @evidence_option
 @click.option("--level", type=Number(), metavar="CHANCE", default=0.05, show_default=True,
               help="Chance that tests find a fault where there is none.")  # fmt: skip
+@takes_prices(", for what idle agents cost")
 @allow_bad
 @json_option
 @click.pass_context
@@ -53,6 +56,7 @@ def doctor(
     option_texts: tuple[str, ...],
     also: tuple[str, ...],
     level: float,
+    prices: Prices | None,
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
@@ -63,6 +67,7 @@ def doctor(
 
     Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
+    from credit.doctor.idle_agents import idle_agents
     from credit.doctor.team_checks import examine
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
@@ -77,14 +82,14 @@ def doctor(
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
         findings, early = examine(traces, credit, level=level), endings(traces)
-        errors = verdict_errors(traces)
+        errors, idle = verdict_errors(traces), idle_agents(traces, prices)
         verdicts, systems = [one.as_json() for one in errors], verdicts_by_system(traces, errors)
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
         print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts,
-                    "verdicts_by_system": systems})  # fmt: skip
+                    "verdicts_by_system": systems, "idle_agents": [*map(dataclasses.asdict, idle)]})  # fmt: skip
     else:
-        _print(stdout(), findings, level)
+        _print(stdout(), findings, level, idle)
         said = {each.words for each in findings if each.found is not False}
         for one in verdicts:
             if one["found"] is not None and one["told"] not in said:
@@ -103,7 +108,7 @@ def doctor(
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, findings: list[Finding], level: float) -> None:
+def _print(console: Console, findings: list[Finding], level: float, idle: list[IdleAgent]) -> None:
     from credit.doctor.team_checks import CHECKS
 
     table = plain_table("check", "finding", "#statistic", "#limit", "#p")
@@ -123,6 +128,8 @@ def _print(console: Console, findings: list[Finding], level: float) -> None:
     for finding in (each for each in findings if each.found or (each.alone and each.found is False)):
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
         console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)
+        for one in idle[:NAMED] if finding.check == "free_riding" else []:
+            console.print(words(f"  {one.told()}."), soft_wrap=True)
         console.print(
             words(f"  {CHECKS[finding.check].measures}. To do: {CHECKS[finding.check].advice}."), soft_wrap=True
         )

@@ -100,7 +100,7 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most six findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
     The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
     wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
@@ -109,6 +109,7 @@ def summary(
     """
     import numpy as np
 
+    from credit.doctor.idle_agents import idle_loss
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -120,7 +121,8 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_causes import leading_causes, left_untold, told_causes
+    from credit.reports.leading_cause import left_untold, told_causes
+    from credit.reports.leading_causes import leading_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
@@ -178,11 +180,12 @@ def summary(
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
     teams = "" if compared is None else compared.by_team()
-    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    by_side = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        lost=[failed.told() if failed else "", repeats.in_short() if repeats else ""], compared=compared,
+        lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
+              idle_loss(traces, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -213,12 +216,12 @@ def summary(
         worst += left_untold(causes, differences.lacking_agents())
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
-        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
+        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)
         print_lines(console, "", beside)
-        what, example = differences.example if result.unsure else ("", "")
+        what, example = differences.example if result.tells_nothing else ("", "")
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids, example)
         show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
@@ -329,9 +332,14 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds of work")
+    some = any(row.empty for row in result.tools)
+    heads = [*names, *["empty results"] * some, "seconds of work"]
+    table = plain_table("tool", *(f"#{name}" for name in heads))
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (amount(getattr(row, name)) for name in names)
+        bounds += [
+            at_least(amount(row.empty), row.lacks_empty and not row.lacks_lines and row.empty is not None)
+        ] * some
         bounds.append(amount(row.seconds))
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))

@@ -40,8 +40,8 @@ from graphs.reading.keys import opening
 from graphs.reading.lists_in_objects import object_with_list, without_list
 from graphs.reading.source import Source
 from graphs.text import excerpt
+from graphs.traces.part import Sole
 from graphs.traces.record import TraceRecord
-from graphs.traces.sole_channels import Sole
 
 __all__ = ["RECORDS", "header_of", "read", "samples_of", "sniff"]
 

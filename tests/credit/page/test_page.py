@@ -30,7 +30,7 @@ from credit.page.overview import group_rows, overview
 from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
-from credit.reports.leading_causes import LeadingCause
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.trace_list import trace_rows
 from credit.reports.who_matters import who_matters
 from estimators.composition.votes import Errors

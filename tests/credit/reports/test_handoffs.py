@@ -265,10 +265,11 @@ def test_an_agent_that_failed_runs_lack_as_they_are_short_is_told_to_stand_below
         turns = int(random.integers(3, 5)) + 2 * won
         who = ["coder", "coder", "tester", "coder", "writer", "coder"][:turns]
         records.append(run(number, [("planner", "go"), *((one, "x") for one in who), ("planner", "bye")], won, 5))
-    causes = leading_causes(logs(tmp_path, records))
+    causes = leading_causes(traces := logs(tmp_path, records))
     assert not any("writer does not act" in one.words for one in causes)
     told = "More failed traces lack writer, too, as is told below: a cause above, or how long traces are, may be why."
     assert told in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert overview(Findings.of(traces, {}))["triage"]["untold"] == [told]
 
 
 @pytest.mark.slow
@@ -379,7 +380,7 @@ def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(
             found.append(causes[0].told())
     assert len(found) >= 3, found
     if plan in ("one run a task", "other tasks"):
-        assert all("(harder tasks or what went wrong before may be why" in told for told in found)
+        assert all("; harder tasks or what went wrong before may be why)" in told for told in found)
 
 
 @pytest.mark.slow

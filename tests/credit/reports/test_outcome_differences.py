@@ -237,7 +237,7 @@ def test_one_task_and_one_number_are_said_of_one(tmp_path: Path) -> None:
     )
     row = Difference("events", 1.0, 1.0, 0.5, 0.4, 0.6, 0.9, 0.001, 9)
     found = OutcomeDifferences(5, 5, 1.0, math.nan, True, 5, (row,)).comparison()
-    assert "The one number that was looked at does not differ beyond chance." in found
+    assert "The one number that was looked at does not differ beyond chance within the 5 tasks with both." in found
 
 
 def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows(tmp_path: Path) -> None:
@@ -899,3 +899,21 @@ def test_what_rises_with_the_number_of_events_is_told_behind_it(tmp_path: Path) 
     assert "tokens generated (" not in found.headline() and "events (" in found.headline()
     folded = {row["what"]: row["folded"] for row in found.as_json()["rows"]}
     assert folded["tokens generated"] and not folded["events"]
+
+
+def test_what_follows_a_number_with_a_star_has_no_row_without_one(tmp_path: Path) -> None:
+    """Failed runs were longer: seconds had a star, and five rows of counts that rise with them had none behind it."""
+    random, lines = np.random.default_rng(3), []
+    for number in range(60):
+        won, size = float(number % 2), int(random.integers(4, 12))
+        times = np.arange(size) * (1.0 if won else 1.4)
+        events = [{"id": f"m{i}", "type": "message", "agent": "ab"[i % 2], "t": time} for i, time in enumerate(times)]
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number}", "events": events, "edges": [],
+                      "rewards": {"team": won}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(credit.read(tmp_path))
+    stars = {row.what for row in found.rows if row.stands_out}
+    assert "wall clock in seconds" in stars and "events" not in stars
+    assert "events" not in {row.what for row, _ in found.folded()}
+    (mostly,) = (line for line in found.same() if line.startswith("Mostly the same as wall clock in seconds: "))
+    assert "events" in mostly

@@ -186,7 +186,7 @@ def test_causes_that_succeeded_traces_have_as_often_come_last(tmp_path: Path) ->
     found = triage(read(log))
     assert (found.failed, found.succeeded) == (4, 4)
     causes = [(one.tool, one.traces, one.failed, one.succeeded) for one in found.suspects]
-    assert causes == [("patch", 4, 4, 0), ("lint", 8, 4, 4)]
+    assert causes == [("patch", 4, 4, 0)]  # what both kinds have is left to `--all`
     tools = [one.tool for one in triage(read(log), most=None).suspects]
     assert tools[:4] == ["patch"] * 4 and {*tools[4:]} == {"lint"}
     shown = CliRunner().invoke(cli, ["summary", str(log)]).stdout
@@ -194,7 +194,7 @@ def test_causes_that_succeeded_traces_have_as_often_come_last(tmp_path: Path) ->
     row = next(line for line in shown.splitlines() if "error of patch" in line)
     assert row.split()[4:9] == ["4", "100", "%", "0", "%"], row
     told = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json"]).stdout)
-    assert [one["failed"] for one in told["suspects"]] == [4, 4] and told["failed"] == told["succeeded"] == 4
+    assert [one["failed"] for one in told["suspects"]] == [4] and told["failed"] == told["succeeded"] == 4
     for line in lines:
         line["events"] = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 5}]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -231,19 +231,38 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     log.write_text(causes_log(kinds))
     found = triage(read(log))
     causes = [(one.tool, one.failed, one.succeeded) for one in found.suspects]
-    assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0), ("both", 9, 10)]
+    assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0)]
+    both = " within the one task with both"
     first = "The surest differences within tasks come first; behind the first no error, loop or end is more common in"
     assert (
-        found.commonness().endswith(f"same cause; –: none of these. {first} failed traces than chance allows")
+        found.commonness().endswith(f"same cause; –: none of these. {first} failed traces than chance allows{both}")
         and found.sure == 1
     )
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log))
-    assert [one.tool for one in found.suspects] == ["often", "rare", "both"]
-    assert found.commonness().endswith(f"same cause. {first} failed traces than chance allows")
+    assert [one.tool for one in found.suspects] == ["often", "rare"]
+    assert found.commonness().endswith(f"same cause. {first} failed traces than chance allows{both}")
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]
+
+
+def test_one_trouble_of_several_agents_is_one_row_and_what_both_kinds_have_gives_way(tmp_path: Path) -> None:
+    """A tool's timeout stood there by one agent, 7 traces of 15, above rows of 20 % and 19 %, 21 % and 21 %."""
+    log = tmp_path / "log.jsonl"
+    kinds = [(12, 0.0, "web", False), (8, 0.0, "edit", False), (10, 0.0, "", False), (8, 1.0, "edit", False),
+             (22, 1.0, "", False)]  # fmt: skip
+    lines = [json.loads(line) for line in causes_log(kinds).splitlines()]
+    for i, line in enumerate(lines):
+        line |= {"trace_id": f"t{i}", "task_id": f"q{i}"}
+        line["events"] = [event | {"agent": f"coder-{i % 3}"} for event in line["events"]]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = read(log)
+    found = triage(traces)
+    assert [(one.tool, one.traces, one.failed, one.succeeded) for one in found.suspects] == [("web", 12, 12, 0)]
+    assert found.suspects[0].why.endswith("; by any of 3 agents") and found.sure == 1
+    assert len(triage(traces, most=None).suspects) == 28
+    assert [one.tool for one in triage(traces, leading=leading_causes(traces)).suspects] == ["web"]
 
 
 def test_what_is_looked_at_first_is_counted_for_each_side(tmp_path: Path) -> None:
@@ -254,7 +273,7 @@ def test_what_is_looked_at_first_is_counted_for_each_side(tmp_path: Path) -> Non
     found = triage(traces, side=side)
     assert found.sides == (3, 5)
     shown = {one.tool if "error" in one.why else "end": (one.traces, one.of_sides) for one in found.suspects}
-    assert shown == {"web": (4, (2, 1)), "edit": (2, (0, 2)), "end": (3, (1, 2))}
+    assert shown == {"web": (4, (2, 1)), "edit": (2, (0, 2))}
     assert [(one.traces, one.of_sides) for one in found.endings] == [(3, (1, 2))]
     pooled = triage(traces)
     assert pooled.sides == () and {one.of_sides for one in (*pooled.suspects, *pooled.endings)} == {()}
@@ -262,10 +281,11 @@ def test_what_is_looked_at_first_is_counted_for_each_side(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(tmp_path: Path, turned: bool) -> None:
-    """`docs` failed in 68 % of failed and 24 % of succeeded traces, within tasks in as many, and stood first."""
+    """`docs` failed in 68 % of failed and 24 % of succeeded traces, within tasks in as many, and stood first; where in
+    fewer, it stood behind `rare`, which failed in a few succeeded traces alone."""
     random, log, of_docs = np.random.default_rng(7), tmp_path / "log.jsonl", {"tool": "docs", "agent": "b"}
     for _ in range(6):
-        lines = []
+        lines, rare = list[dict[str, Any]](), 3
         for i in range(160):
             hard = i // 8 % 2 == 0
             lost = random.random() < 0.15
@@ -278,6 +298,11 @@ def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(tmp_path:
                 {"id": "e", "type": "tool_result", "t": 4, "status": "error" if down else "ok"} | of_docs,
             ]
             line["edges"].append({"src": "d", "dst": "e", "type": "return"})
+            if won and rare and not hard:
+                rare -= 1
+                line["events"].append(
+                    {"id": "r", "type": "tool_call", "t": 5, "tool": "rare", "agent": "b", "status": "error"}
+                )
             lines.append(line | {"trace_id": f"{i}", "task_id": f"q{i // 8}"})
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
         traces = read(log)
@@ -285,7 +310,9 @@ def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(tmp_path:
         shares = {one.tool: (one.failed / found.failed, one.succeeded / found.succeeded) for one in found.suspects}
         assert shares["docs"][0] > shares["docs"][1] + 0.2 and shares["docs"][0] > shares["patch"][0]
         assert [one.tool for one in found.suspects] == ["patch", "docs"]
-        assert found.within and "behind the first no error, loop or end is more common in failed" in found.commonness()
+        every = dict.fromkeys(one.tool for one in triage(traces, most=None).suspects)
+        assert [*every] == ["patch", "docs", "rare"]
+        assert found.tasks and "behind the first no error, loop or end is more common in failed" in found.commonness()
         assert not any(one.tool == "docs" for one in leading_causes(traces)) or not turned
 
 
@@ -298,7 +325,7 @@ def test_a_few_pairs_do_not_turn_the_order_of_causes(tmp_path: Path) -> None:
         line["task_id"] = "q" if i in (3, 6) else f"q{i}"  # of which the succeeded one has it
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = triage(read(log))
-    assert found.within and [(one.tool, one.failed, one.succeeded) for one in found.suspects] == [("often", 3, 1)]
+    assert found.tasks and [(one.tool, one.failed, one.succeeded) for one in found.suspects] == [("often", 3, 1)]
     lines += [line | {"trace_id": f"r{i}", "task_id": f"r{i}"} for i, line in enumerate(
         map(json.loads, causes_log([(1, 0.0, "rare", False), (1, 1.0, "rare", False)]).splitlines()))]  # fmt: skip
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -318,7 +345,8 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     traces = read(log)
     found, differing = triage(traces), outcome_differences(traces)
     assert (found.unsure, found.sure, found.suspects[0].failed, found.suspects[0].succeeded) == (True, 0, 8, 8)
-    assert found.look_first() == "no error, loop or end is more common in failed traces than chance allows."
+    none = "no error, loop or end is more common in failed traces than chance allows within the 6 tasks with both."
+    assert found.look_first() == none
     assert differing.example == (
         "Calls of lookup: 0 in this failed trace, on average 0.5 in failed and 1 in succeeded ones", "t0"
     )  # fmt: skip

@@ -206,6 +206,21 @@ def test_a_task_of_native_logs_of_steps_is_named_and_no_run_that_is_a_file(
     assert noted(tmp_path) == [("group-over-files", text)] * said
 
 
+@pytest.mark.parametrize(("systems", "said"), [(("v1", "v2"), False), (("v1", "v1"), True), (("", "v1"), False)])
+def test_files_of_one_system_each_are_no_steps_of_a_trainer(
+    tmp_path: Path, systems: tuple[str, str], said: bool
+) -> None:
+    """Two releases' files with `--group-by task` were told to state a step in each row."""
+    for step, system in enumerate(systems):
+        rows = [
+            {"trace_id": f"{step}.{k}", "task_id": "7", "events": [{"id": "e", "type": "message", "agent": "a"}]}
+            | {"rewards": {"team": k}, "system": system}
+            for k in (0, 1)
+        ]
+        written(tmp_path, f"{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert [kind for kind, _ in noted(tmp_path, group_by=["task"])] == ["group-over-files"] * said
+
+
 @pytest.mark.parametrize("kind", ["rollouts", "table"])
 @pytest.mark.parametrize(("stated", "said"), [(False, True), (True, False)])
 def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: str, stated: bool, said: bool) -> None:

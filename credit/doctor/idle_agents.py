@@ -1,0 +1,110 @@
+"""Which agents ride free (`free_riding`), in how many traces, and what that cost."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from credit.doctor.team_checks import is_habit
+from credit.doctor.team_work import TeamWork
+from credit.metrics.cost_summary import Amount
+from credit.metrics.event_costs import Prices
+from credit.metrics.part_costs import LEAST_PART, part_costs, told_cost
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.trace_numbers import TraceMetric, of_whole_traces
+from graphs.text import printable
+from graphs.traces.batch import Traces
+
+__all__ = ["IdleAgent", "idle_agents", "idle_loss"]
+
+NAME = 40
+"""Length of a name in a sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class IdleAgent:
+    """An agent that some traces did without.
+
+    Attributes:
+      agent: its name.
+      traces, of_traces: in how many it is idle, of how many that tell.
+      unread: in how many the last action does not depend on it; in others it only repeats.
+      costs, shares: what it cost in these (`part_costs`).
+    """
+
+    agent: str
+    traces: int
+    of_traces: int
+    unread: int
+    costs: dict[str, Amount]
+    shares: dict[str, float]
+
+    @property
+    def share(self) -> float:
+        """Its part of the money, else of the tokens generated; 0 where that is not known."""
+        return next((self.shares[name] for name in ("money", "logged_money", "tokens") if name in self.shares), 0.0)
+
+    @property
+    def where(self) -> str:
+        """Its name, and in how many traces it is idle."""
+        return f"{printable(self.agent, NAME)} in {self.traces} of {self.of_traces} traces"
+
+    @property
+    def why(self) -> str:
+        """In what it is idle."""
+        repeats = "it only repeats others"
+        unread = "the last action does not depend on what it did"
+        return " or ".join([unread] * (self.unread > 0) + [repeats] * (self.unread < self.traces))
+
+    def told(self) -> str:
+        """In a sentence, as in `coder in 12 of 24 traces: the last action does not depend on what it did; ...`."""
+        return "; ".join(filter(None, (f"{self.where}: {self.why}", told_cost(self.costs, self.shares))))
+
+
+def idle_agents(traces: Traces, prices: Prices | None = None) -> list[IdleAgent]:
+    """The agents that are idle in some trace, those of most traces first.
+
+    Args:
+      traces: what was read.
+      prices: of models and tools; without them there is no money but what the log states.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["planner"], reward=[1.0])
+      >>> idle_agents(rows.traces)
+      []
+    """
+    work = TeamWork(traces)
+    return _costs_of(traces, work, work.unread | work.repeating, work.free_riding(), prices)
+
+
+def idle_loss(traces: Traces, prices: Prices | None = None) -> str:
+    """What the costliest agent cost where nothing depends on it, a habit of the team; "" below `LEAST_PART` of all.
+
+    Args:
+      traces, prices: as of `idle_agents`.
+    """
+    work = TeamWork(traces)
+    number = work.unread_agents()
+    if not is_habit(traces, "free_riding", number):
+        return ""
+    most = max(_costs_of(traces, work, work.unread, number, prices), key=lambda one: one.share)
+    cost = told_cost(most.costs, most.shares)
+    return f"{cost} went into {most.where}, where {most.why}" if most.share >= LEAST_PART else ""
+
+
+def _costs_of(
+    traces: Traces, work: TeamWork, idle: np.ndarray, number: TraceMetric, prices: Prices | None
+) -> list[IdleAgent]:
+    known = np.isfinite(of_whole_traces(number, lacking_traces(traces)).value)
+    rows = np.flatnonzero(idle)
+    rows = rows[known[work.owner[rows]]]
+    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), str)[rows], return_inverse=True)
+    part = np.full(len(idle), len(names))
+    part[rows] = which
+    found = []
+    for i, costs in enumerate(part_costs(traces, part[work.agent], len(names), prices)):
+        of, unread = (len(np.unique(work.owner[some])) for some in (part == i, (part == i) & work.unread))
+        found.append(IdleAgent(str(names[i]), of, int(known.sum()), unread, *costs))
+    return sorted(found, key=lambda one: (-one.traces, one.agent))

@@ -1,0 +1,161 @@
+"""What may have gone wrong: calls that fail, loops, cut answers, early ends, who takes part, and its models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.call_loops import Loop
+from credit.reports.compared_kinds import ComparedKinds
+from credit.reports.endings import ends
+from credit.reports.event_errors import cut_answers
+from credit.reports.failed_model_calls import failed_model_calls
+from credit.reports.handoffs import handoffs
+from credit.reports.judged_traces import JudgedTraces
+from credit.reports.leading_cause import NAME
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.model_failures import ModelFailures
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
+from graphs.task_means import LEVEL
+from graphs.text import printable
+from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
+
+__all__ = ["Candidate", "candidates", "of_models", "of_teams"]
+
+LATER = " that did not succeed later"
+"""What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
+
+
+class Candidate(NamedTuple):
+    """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
+
+    Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
+    `of_team`: it is who takes part; `of_agent`: whether one agent does. `quotes`: what its event says shows it.
+    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p
+    in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
+    """
+
+    kind: str
+    words: str
+    agent: str
+    tool: str
+    rows: np.ndarray
+    tells: np.ndarray
+    passed_over: np.ndarray | tuple[()] = ()
+    of_run: bool = False
+    of_team: bool = False
+    of_agent: bool = False
+    quotes: bool = True
+    beside: np.ndarray | None = None
+    lengths: tuple[np.ndarray, ...] = ()
+    test: tuple[float, float, bool] | None = None
+    sides: str = ""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is an agent that most runs have."""
+        return self.beside is not None and not self.quotes
+
+
+def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterator[Candidate]:
+    """Causes that some trace has."""
+    agent = np.asarray(traces.graph.agent_ids)[: traces.sizes.events]
+    names: list[str] = traces.agents["name"].to_pylist()
+    tools: list[str | None] = traces.events["tool"].to_pylist()
+    whole = ~lacking_traces(traces)
+    failing = whole & has_statuses(traces)
+    cut, trace = np.flatnonzero(cut_answers(traces)), np.asarray(traces.graph.trace_ids)
+    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    failure = np.full(len(agent), -1)
+    wrong = np.flatnonzero(calls.errors)
+    failure[calls.owners[wrong]] = wrong
+    # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
+    exchanges: dict[tuple[str, ...], list[Loop]] = {}
+    for loop in calls.loops:
+        exchanges.setdefault(tuple(sorted(loop.agents)), []).append(loop)
+    of_calls = exchanges.pop((), [])
+    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (of_calls, calls.persisted))
+    failing_most = [2 * np.sum(of >= 0) > len(of) for of in loops + retries]
+    broken = [int(of[of >= 0][0]) for of, most in zip(loops + retries, failing_most, strict=True) if most]
+    looping = [loop.rows[0] for loop, most in zip(of_calls, failing_most, strict=False) if not most]
+    alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
+    none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
+    kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
+        ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
+        ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
+        ("loops of {}", "", np.array(looping, np.int64), whole, none),
+        ("errors of model calls", "", alone[of_models], failing, none),
+        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
+        ("errors", " outside of tool calls", alone[~of_models], failing, none),
+        *([("empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
+    )
+    for begin, end, rows, tells, passed in kinds:
+        of: dict[str, dict[str, list[int]]] = {}
+        for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
+            of.setdefault(tools[call] or "", {}).setdefault(names[agent[call]], []).append(row)
+        for tool, by in of.items():
+            what = begin.format(printable(tool, NAME) or "unnamed tools")
+            whose = [(f"by {printable(name, NAME)}", name, np.array(its)) for name, its in by.items()]
+            if len(by) > 1:
+                whose.append((f"by any of {len(by)} agents", "", np.sort(np.concatenate([*by.values()]))))
+            for by_whom, name, its in whose:
+                words = f"{what} {by_whom}{end}"
+                if end == LATER and np.isin(its, calls.last_of_tool).all():
+                    words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
+                yield Candidate(what, words, name, tool, its, tells, passed)
+                # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
+                if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
+                    yield Candidate(what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none)
+    for its_loops in exchanges.values():
+        what = f"loop of {' and '.join(printable(name, NAME) for name in its_loops[0].agents)}"
+        counts = {loop.period for loop in its_loops}, {loop.times for loop in its_loops}
+        most = [f"{'up to ' * (len(of) > 1)}{max(of)}" for of in counts]
+        words = f"{what}: the same {most[0]} messages {most[1]} times in a row"
+        yield Candidate(what, words, "", "", np.array([loop.rows[0] for loop in its_loops]), whole)
+    for what, at, tells in ends(traces, calls):
+        if (at >= 0).any():
+            words = f"runs that {what.removeprefix('traces that ')}"
+            yield Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
+
+
+def of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: JudgedTraces) -> Iterator[Candidate]:
+    """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
+    names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
+
+    def differs(number: np.ndarray) -> bool:
+        return kinds.test(number[judged.rows])[3] < LEVEL
+
+    for one in handoffs(traces, calls, differs, judged.failed):
+        whose = {names[of] for of in agent[one.rows].tolist()}
+        yield Candidate(
+            one.words, one.words, whose.pop() if len(whose) == 1 else "", "", one.rows, one.tells,
+            of_team=True, of_agent=one.of_agent, quotes=one.quotes, beside=one.beside, lengths=one.lengths,
+        )  # fmt: skip
+
+
+def of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) -> Iterator[Candidate]:
+    """Runs in which an agent first acts with the model of which most failed, with that action."""
+    n, names = traces.sizes, np.array(traces.agents["name"].to_pylist(), object)
+    models, model = event_models(traces)
+    known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
+    trace, acting = (np.asarray(of)[: n.events] for of in (traces.graph.trace_ids, traces.graph.agent_ids))
+    for agent, one in failures.worst():
+        used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
+        tells[[*used]] = True
+        has[[row for row, name in used.items() if name == one.name]] = True
+        rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
+        rows = rows[np.unique(trace[rows], return_index=True)[1]]
+        chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
+        its = [of for of in dict(failures.agents)[agent] if of.tasks]
+        other = next(of.name for of in its if of.name != one.name)
+        pair = f"={other},{one.name}" if len({*used.values()}) > 2 else ""
+        words = f"runs in which {printable(agent, NAME)} has {printable(one.name, NAME)}"
+        yield Candidate(
+            f"model of {agent}", words, agent, "", rows, tells, quotes=False, sides=f"model:{agent}{pair}",
+            test=(chance, one.p, all(of.p < LEVEL for of in its)),
+        )  # fmt: skip

@@ -1,0 +1,115 @@
+"""Whether failed traces have a cause more often than chance allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.beyond_chance import beyond_chance
+from credit.reports.cause_candidates import Candidate
+from credit.reports.compared_kinds import ComparedKinds
+from graphs.task_means import LEVEL, fact_of, holm
+
+__all__ = ["CauseTest", "more_failed", "tested", "told_by_others"]
+
+CLOSE = 2 * LEVEL
+"""The p below which a cause that is not beyond chance is undecided."""
+
+
+def more_failed(failed: int, succeeded: int, of_failed: int, of_succeeded: int) -> float:
+    """By how many standard errors more of all failed traces have a cause than of all succeeded ones, of any task."""
+    if not of_failed or not of_succeeded:
+        return 0.0
+    part = (failed + succeeded) / (of_failed + of_succeeded)
+    error = math.sqrt(part * (1 - part) * (1 / of_failed + 1 / of_succeeded))
+    return (failed / of_failed - succeeded / of_succeeded) / error if error > 0 else 0.0
+
+
+class CauseTest(NamedTuple):
+    """What the test of a cause says.
+
+    `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
+    not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
+    have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
+    causes; NaN without a test.
+    """
+
+    sure: float = 0.0
+    close: bool = False
+    odd: bool = False
+    p: float = math.nan
+
+
+def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate]) -> list[CauseTest]:
+    """The test of each cause.
+
+    Agents are a family of tests, as in `outcome_differences`, and their models are another. Each family has its part of
+    the level, and that of models falls to the others where all of these are told apart: an agent that is left out
+    seldom is not lost among many tools, and a log of chance has a cause beyond it as seldom as with one family.
+    Of 2905 logs in which an agent is left out by chance, or since the version or the task is such, or replaced, 1 % had
+    who takes part as a cause. Where it is left out in hard tasks, 7 % had, and 28 % with one run of each task.
+    """
+    known = [value[np.isfinite(value)] for value in values]
+    found = [CauseTest()] * len(values)
+    vary = [i for i, of in enumerate(known) if len(of) and np.ptp(of) > 0]
+    own = {i: test for i in vary if (test := every[i].test) is not None}
+    for i, (chance, p, _) in own.items():
+        found[i] = CauseTest(chance if chance > 0.5 and p < LEVEL else 0.0, p=p)
+    others = [i for i in vary if i not in own]
+    families = [[i for i in others if every[i].of_agent == family] for family in {every[i].of_agent for i in others}]
+    parts = len(families) + any(not settled for *_, settled in own.values())
+    facts = {i: fact_of(values[i]) for i in vary}
+    for asked in families:
+        lengths = {i: [length[kinds.rows] for length in every[i].lengths] or [None] for i in asked}
+        tests = {i: max((kinds.test(values[i], of) for of in lengths[i]), key=_least_sure) for i in asked}
+        over = {i: kinds.over_tasks(values[i], beside[kinds.rows]) for i in asked
+                if (beside := every[i].beside) is not None}  # fmt: skip
+        if not kinds.within:
+            tests |= {i: (tests[i][0], math.nan, math.nan, *one, tests[i][5]) for i, one in over.items()}
+        corrected = holm([tests[i][3] for i in asked], [facts[i] for i in asked], [tests[i][4] for i in asked])
+        for i, p in zip(asked, corrected, strict=True):
+            chance, low, high, alone, *_ = tests[i]
+            whole = min(p * parts, 1.0)  # NaN stays
+            sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
+            found[i] = CauseTest(chance if sure else 0.0, chance > 0.5 and alone < CLOSE and not sure, p=whole)
+        corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
+        for i, p in zip(over, corrected, strict=True):
+            untold = every[i].is_left_out and math.isnan(tests[i][3])
+            near = bool(found[i].sure) or found[i].close or untold
+            found[i] = found[i]._replace(odd=p * parts < LEVEL and near)
+    return found
+
+
+def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bool, float]:
+    """Orders tests of one cause: one that tells nothing is the least sure."""
+    chance, _, _, p, *_ = test
+    return chance <= 0.5 or math.isnan(p), p
+
+
+def told_by_others(
+    every: list[Candidate], having: list[np.ndarray], tests: list[CauseTest], trace: np.ndarray
+) -> Iterator[int]:
+    """Of who takes part, what is neither sure nor `odd`, and what a sure cause before it tells: most runs with that
+    have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    first = np.full((len(every), len(trace) + 1), len(trace))
+    for at, one in zip(first, every, strict=True):
+        np.minimum.at(at, trace[one.rows], one.rows)
+    first = first[:, : len(having[0])] if every else first
+    before = [(some, at) for some, at, one, test in zip(having, first, every, tests, strict=True)
+              if test.sure and not one.of_team]  # fmt: skip
+    if before:  # taken together, too
+        before.append((np.any([some for some, _ in before], axis=0), np.min([at for _, at in before], axis=0)))
+    for i, one in enumerate(every):
+        if one.of_team:
+            told = (
+                2 * (some & having[i] & (at <= first[i])).sum() > some.sum()
+                and 2 * (having[i] & ~some).sum() < (~some).sum()
+                for some, at in before
+            )
+            if not (tests[i].sure or tests[i].odd) or any(told):
+                yield i
+            elif tests[i].sure:
+                before.append((having[i], first[i]))

@@ -1,0 +1,134 @@
+"""A cause of what went wrong, and the sentences that tell it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+from credit.reports.cause_evidence import CauseEvidence
+from credit.reports.handoffs import without_agent
+from graphs.text import begin_of, counted, printable
+
+__all__ = ["NAME", "LeadingCause", "left_untold", "told_causes"]
+
+NAME, SAID = 40, 100
+"""Length of a name in a sentence, and of what a failed call said there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LeadingCause:
+    """Something that went wrong in traces.
+
+    Attributes:
+      words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
+        its empty results, its loops of other calls, a loop of messages, its cut answers, how runs end, who takes part,
+        or an agent's model.
+      agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
+        the agent that decided it, "" where several did.
+      trace, event: one to look at, the first of a failed trace.
+      text: the beginning of what that event says; "" where the log has nothing.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      of_failed, of_succeeded: of how many whose log tells.
+      traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
+      of_traces: of how many whose log tells.
+      others: whether others are known to have succeeded, and none to have failed.
+      kinds: what failed and succeeded traces are called.
+      passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
+      beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
+      p: of the test that says so, corrected for all causes, which come in its order; None without one.
+      close: whether it narrowly misses that.
+      wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
+        decided here.
+      across: whether it is beyond chance as `--group-by task` compares, and narrowly misses that where traces of one
+        system and model are compared alone. It takes both: of 240 logs whose versions fail in other tasks, 7 to 13 %
+        had a cause across them by chance, with both 2 to 3 %; of a true one 32 % had it within them, with this 55 %.
+      evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
+      of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
+      more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
+      of_team: whether it is who takes part, which may follow from what went wrong before.
+      sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
+    """
+
+    words: str
+    agent: str
+    tool: str
+    trace: str
+    event: str
+    text: str
+    failed: int | None
+    succeeded: int | None
+    of_failed: int
+    of_succeeded: int
+    traces: int
+    of_traces: int
+    others: bool
+    kinds: tuple[str, str] = ("failed", "succeeded")
+    passed_over: int = 0
+    lacking: int = 0
+    untold: int = 0
+    beyond_chance: bool | None = None
+    p: float | None = None
+    close: bool = False
+    wider: bool = False
+    across: bool = False
+    evidence: CauseEvidence | None = None
+    of_sides: tuple[int, ...] = ()
+    more_often: str = ""
+    of_team: bool = False
+    sides: str = ""
+
+    def told(self) -> str:
+        """The cause with its counts, and what one of its events says."""
+        said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
+        more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
+                f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
+        beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
+        having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
+        of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
+        then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
+        if self.failed is None:
+            but = " without an outcome" if self.others else ""
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
+        bad, good = self.kinds
+        chance = ""
+        if self.evidence is not None:
+            side = ", of either side," if self.of_sides else ""
+            there = f" or what else differs in {self.more_often}" if self.more_often else ""
+            there = " or what went wrong before" if self.of_team else there
+            sure = bool(self.beyond_chance)
+            chance = self.evidence.told(
+                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
+            )
+            chance = "beyond chance across systems and models, just short of it within each" if self.across else chance
+            before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
+            chance = "; ".join(filter(None, (chance, before)))
+            option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
+            chance = "; ".join(filter(None, (chance, option)))
+            chance = chance and f" ({chance})"
+        return (
+            f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
+            f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
+        )
+
+
+def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+    """A sentence on each cause, with the event to look at, which it quotes."""
+    told = (
+        f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
+        for one in causes
+    )
+    return [f"{one[0].upper()}{one[1:]}" for one in told]
+
+
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+    """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
+
+    Args:
+      causes: what went wrong most.
+      acting: names of agents that fewer failed traces have, beyond chance.
+    """
+    told = {one.words for one in causes}
+    left = [printable(name, NAME) for name in acting if without_agent(name) not in told]
+    why = "a cause above, or how long traces are, may be why"
+    return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []
