@@ -812,7 +812,8 @@ def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_pat
     for bench, quantity, given in (("bias", "bias", ""), ("snr", "snr", values)):
         numbers = of_run(
             [row._replace(quantity=quantity)], bench, lambda n: {f"setting {i}": i for i in range(12)},
-            lambda method, given=given: given, lambda n: ["a trains as b. To see: --optimizer sgd", "try; see --seeds 2"],
+            lambda method, given=given: given,
+            lambda n: ["a trains as b. To see: --optimizer sgd", "try; see --seeds 2"],
         )  # fmt: skip
         save_numbers(numbers, tmp_path / f"{bench}.csv")
         save_numbers(numbers, tmp_path / f"{bench}.tex")
