@@ -290,9 +290,9 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
     told = re.sub(r" \([^()]* to [^()]*\)", "", told)
     assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
     assert " differences by seed is -0.050. No test was possible: with 2 " in told
-    assert "comparisons the signed-rank test takes 7 seeds, and 6 were run. Conditions: one, groups of 4. " in told
-    assert "the difference is largest there, which its interval does not allow for. At the edge of the rates" in told
-    assert " tried: that of rloo and mine:a. " in told
+    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: one, groups of 4. " in told
+    assert "the difference is largest there, which its interval does not allow for. The rates of rloo and " in told
+    assert " and mine:a are at the edge of those tried. " in told
     assert ". The signed-rank test over seeds has p < 0.05 after Holm's correction over the table. " in sentence(12)
 
 
@@ -339,6 +339,8 @@ def test_json_has_the_sentences() -> None:
     call = ["bench", "bias", "-m", "rloo,dr_grpo", "--world", "relay-and", "--group-size", "2"]
     shown, plain = (CliRunner().invoke(cli, [*call, *more]).stdout for more in ([], ["--json"]))
     assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
+    tutorial = Path(__file__).parents[3] / "docs" / "tutorials" / "your-own-estimator.md"
+    assert "Lines of `to write` are sentences for a paper." in tutorial.read_text()  # nothing named them
 
 
 def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
