@@ -328,7 +328,7 @@ def _larger(name: str, other: str, worlds: list[str], k: int) -> str:
 
     size, tried, world = apart_at(name, other, worlds, k)
     if size is not None:
-        return f"In groups of {size} they differ in {world}: --group-size {size}."
+        return f"In groups of {size} they differ in {world}; see --group-size {size}."
     if tried:
         return f"Nor do they differ in groups of {' and '.join(map(str, tried))} in {world}."
     return f"Larger groups have more than {MOST_BATCHES:,} batches."

@@ -14,10 +14,11 @@ import click
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
     Column,
+    Told,
     columns_of,
     in_blocks,
+    of_benchmarks,
     save_latex,
-    side_by_side,
     table_or_latex,
 )
 from credit.cli.benchmarks.measured import (
@@ -114,20 +115,23 @@ def table(
     absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
     runs = {_run(n._replace(less="")) for n in shown}
     answered = [n for n in found if n.quantity == "answered" and _run(n) in runs]
-    caption, notes = _legend(of_key, heads, found)
-    for bench in dict.fromkeys(bench for bench, *_ in chosen):
+    told, alone = _legend(of_key, heads, found)
+    for bench, of in told.items():
         caveats = said((n for n in shown if n.bench == bench), "caveats")
         lines = [*refused(n for n in answered if n.bench == bench), *caveats]
-        notes += [f"{bench}: {line}" for line in lines]
+        of.notes.extend(f"{bench}: {line}" for line in lines)
+    legend = [*(of.caption for of in told.values()), *(note for of in told.values() for note in of.notes), *alone]
     written = table_of([*shown, *(n for n in answered if _key(n) not in chosen)])
     if output is not None and output.suffix == ".tex":
-        told = [absent_caption(Absent(*one) for one in absent)] if absent else []
-        text = side_by_side(columns, names, output.stem, "; ".join(caption), [*notes, *told, OPTIONS])
-        save_latex(text, output)
+        for bench, of in told.items():
+            left_out = {(n.method, heads[_key(n)], n.why): n for n in shown if n.is_absent and n.bench == bench}
+            missing = absent_caption(Absent(*one) for one in left_out)
+            told[bench] = of._replace(notes=[*of.notes, *[missing] * bool(missing)])
+        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS]), output)
     elif output is not None:
         save_table(written, output)
     if as_json:
-        print_json({"rows": written.to_pylist(), "legend": [*caption, *notes]})
+        print_json({"rows": written.to_pylist(), "legend": legend})
         return
     console, first = stdout(), 2 + max(map(len, ("method", *names)))
     for block in in_blocks(columns, console.width - first, _width):
@@ -143,7 +147,7 @@ def table(
         f"{method} has no {head}{f' in {n} of {all_of[head]} columns' if n < all_of[head] else ''}: {why}"
         for (method, head, why), n in absent.items()
     ]
-    for line in [*lines, *caption, *notes, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
+    for line in [*lines, *legend, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
 
 
@@ -155,24 +159,25 @@ def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
 
 def _legend(
     of_key: Mapping[Key, tuple[Sequence[Measured], list[str]]], heads: Mapping[Key, str], found: Sequence[Measured]
-) -> tuple[list[str], list[str]]:
-    """By benchmark what its runs share, and by quantity what it means; methods of one trace at last."""
-    caption, notes = [], []
-    of_bench: dict[str, set[str]] = {}
+) -> tuple[dict[str, Told], list[str]]:
+    """By benchmark what its runs share, and what each quantity means; and lines on methods of one trace."""
+    told: dict[str, Told] = {}
     for bench in dict.fromkeys(bench for bench, *_ in of_key):
-        run = [n for key, (of, _) in of_key.items() if key[0] == bench for n in of]
-        of_bench[bench] = shared_conditions(run)
-        listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
-        of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], of_bench[bench])]))
+        keys = {key: of for key, (of, _) in of_key.items() if key[0] == bench}
+        run = [n for of in keys.values() for n in of]
+        shared = shared_conditions(run)
+        of_run = ": ".join(filter(None, [f"bench {bench}", condition(run[0], shared)]))
         methods_there = {name for n in run for name in (n.method, n.less)}
         given = said((n for n in found if n.bench == bench and n.method in methods_there), "given")
-        caption.append(f"{listed} ({'; '.join([of_run, *given])})")
-    for key, (of, _) in of_key.items():
-        marks = [f"{m}: {LEGENDS.get((key[0], m), '')}" for m in MARKS if any(m in n.mark for n in of)]
-        meaning = LEGENDS.get((key[0], "less" if key[2] else key[1]), "")
-        about = [meaning, condition(of[0], shared_conditions(of) - of_bench[key[0]]), *brackets(of), *marks]
-        notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
-    return caption, notes + list(dict.fromkeys(line for _, alone in of_key.values() for line in alone))
+        notes = []
+        for key, of in keys.items():
+            marks = [f"{m}: {LEGENDS.get((bench, m), '')}" for m in MARKS if any(m in n.mark for n in of)]
+            meaning = LEGENDS.get((bench, "less" if key[2] else key[1]), "")
+            about = [meaning, condition(of[0], shared_conditions(of) - shared), *brackets(of), *marks]
+            notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
+        listed = ", ".join(dict.fromkeys(heads[_key(n)] for n in run))
+        told[bench] = Told(listed, (of_run, *given), notes)
+    return told, list(dict.fromkeys(line for _, alone in of_key.values() for line in alone))
 
 
 def _title(column: Column) -> str:

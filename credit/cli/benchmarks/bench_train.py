@@ -54,7 +54,7 @@ LEGEND = (
 )
 MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
 MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table"
-LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, and {{seeds}} were run"
+LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
 EDGE = f"; {AT_EDGE}: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = (
     "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
@@ -366,7 +366,7 @@ def _alike(compared: Sequence[Cell], settings: TrainingSettings) -> dict[str, li
     own = [name for name, other in same.items() if is_own(name) and not is_own(other)]
     for name in own if settings.group_size < APART_FROM else ():
         told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"
-        lines[name].append(f"{told}: --group-size {APART_FROM}")
+        lines[name].append(f"{told}; see --group-size {APART_FROM}")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -30,14 +31,16 @@ from credit.cli.shared.outputs import check_folder, save_table, table_path
 
 __all__ = [
     "Column",
+    "Told",
     "columns_of",
     "in_blocks",
     "latex",
     "long_table_option",
+    "of_benchmarks",
     "save_latex",
     "save_numbers",
-    "side_by_side",
     "table_or_latex",
+    "without_advice",
 ]
 
 COLUMN, PAGE = 48, 104
@@ -48,6 +51,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
 _HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
 """Spaces at which no line may end: within a formula, and between a number and what it counts."""
+_ADVICE = re.compile(r"--[a-z]|\bcredit bench ")
+_CLAUSE = re.compile(r"(?<=[.;]) ")
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
     ord("\\"): r"\textbackslash{}",
     ord("~"): r"\textasciitilde{}",
@@ -170,7 +175,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         of, alone = of_all_sizes(of_table)
         shared = shared_conditions(of)
         about = [condition(of[0], shared), *brackets(of), *throughout, *of_quantity, *of_all, *of_marks]
-        told = "; ".join(filter(None, [*about, *absent, *alone]))
+        told = "; ".join(filter(None, map(without_advice, [*about, *absent, *alone])))
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
         caption = f"{title} ({told})" if told else title
@@ -226,8 +231,85 @@ def in_blocks(columns: Sequence[Column], room: int, width: Callable[[Column], in
     return blocks
 
 
+class Told(NamedTuple):
+    """What stands beside the numbers of a benchmark.
+
+    Attributes:
+      quantities: their heads.
+      about: the benchmark, its conditions, and what it gave to methods.
+      notes: what else is said of them.
+    """
+
+    quantities: str
+    about: tuple[str, ...]
+    notes: list[str]
+
+    @property
+    def caption(self) -> str:
+        """As the screen has it."""
+        return f"{self.quantities} ({'; '.join(self.about)})"
+
+
+MOST_WORDS = 60
+"""Of a caption; what has no room there is a note."""
+
+
+def of_benchmarks(
+    columns: Sequence[Column], methods: Sequence[str], name: str, told: Mapping[str, Told], last: Sequence[str]
+) -> str:
+    """One LaTeX table of all columns, if they and its caption have room, else those of each benchmark with its notes.
+
+    Args:
+      columns, methods: in order.
+      name: of the file, for labels.
+      told: by benchmark.
+      last: notes of all.
+    """
+    blocks = in_blocks(columns, _room(methods, True), functools.partial(_width, stacked=True))
+    captions = {bench: of.caption for bench, of in told.items()}
+    if len(blocks) == 1 and len(told) > 1 and len("; ".join(captions.values()).split()) > MOST_WORDS:
+        blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
+    notes = {bench: of.notes for bench, of in told.items()}
+    for bench, of in told.items():
+        if len(of.caption.split()) > MOST_WORDS:
+            captions[bench], notes[bench] = of.quantities, [*of.about, *of.notes]
+    texts: list[str] = []
+    labels: dict[str, str] = {}
+    for block in blocks:
+        of_block = list(dict.fromkeys(column.bench for column in block))
+        further = f" {len(texts) + 1}" * (of_block[0] in labels)
+        label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
+        see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
+        below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
+        caption = "; ".join(captions[bench] for bench in of_block)
+        texts.append(side_by_side(block, methods, label, caption, below, see))
+        labels |= {bench: _label(label) for bench in of_block if bench not in labels}
+    return "\n".join(texts)
+
+
+def _room(methods: Sequence[str], stacked: bool) -> int:
+    """For columns beside the names of methods, in characters."""
+    return (max(SIZES) if stacked else PAGE) - _first(methods)
+
+
+def _first(methods: Sequence[str]) -> int:
+    return 2 + max(map(len, ("method", *methods)))
+
+
+def _width(column: Column, stacked: bool) -> int:
+    """In characters; intervals below numbers are smaller."""
+    cells = [_lines(cell, stacked) for cell in column.cells.values()]
+    small = (math.ceil(0.7 * len(interval)) for _, interval in cells)
+    return 2 + max(*small, *map(len, (*column.below.split(", "), *(number for number, _ in cells))))
+
+
 def side_by_side(
-    columns: Sequence[Column], methods: Sequence[str], name: str, caption: str, notes: Sequence[str] = (), see: str = ""
+    columns: Sequence[Column],
+    methods: Sequence[str],
+    name: str,
+    caption: str,
+    notes: Sequence[str] | None = None,
+    see: str = "",
 ) -> str:
     """One LaTeX table, a line a method, the conditions of columns below their quantity.
 
@@ -240,27 +322,30 @@ def side_by_side(
       caption, notes: in words.
       see: LaTeX at the end of the caption.
     """
-    first = 2 + max(map(len, ("method", *methods)))
-    stacked = bool(notes)
-
-    def width(column: Column) -> int:
-        """In characters; intervals below numbers are smaller."""
-        cells = [_lines(cell, stacked) for cell in column.cells.values()]
-        small = (math.ceil(0.7 * len(interval)) for _, interval in cells)
-        return 2 + max(*small, *map(len, (*column.below.split(", "), *(number for number, _ in cells))))
-
-    blocks = in_blocks(columns, (max(SIZES) if stacked else PAGE) - first, width)
-    widest = first + max(sum(map(width, block)) for block in blocks)
+    stacked = notes is not None
+    width = functools.partial(_width, stacked=stacked)
+    blocks = in_blocks(columns, _room(methods, stacked), width)
+    widest = _first(methods) + max(sum(map(width, block)) for block in blocks)
     size = next((size for most, size in SIZES.items() if widest <= most), SIZES[max(SIZES)]) if stacked else ""
     star = "*" * (widest > COLUMN)
-    below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize",
-             *(_typeset(note) + r"\par" for note in notes), r"\end{minipage}"]  # fmt: skip
+    lines = [_typeset(note) + r"\par" for note in map(without_advice, notes or ()) if note]
+    below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([
         rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
         r"\centering", *[size] * bool(size),
         "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
-        *below * stacked, rf"\end{{table{star}}}", "",
+        *below * bool(notes), rf"\end{{table{star}}}", "",
     ])  # fmt: skip
+
+
+def without_advice(text: str) -> str:
+    """What a paper says of it: without the clauses that name a command or an option.
+
+    Examples:
+      >>> without_advice("a trains as b. To see whether they differ: --optimizer sgd. One task; see --groups 2")
+      'a trains as b. One task'
+    """
+    return " ".join(clause for clause in _CLAUSE.split(text) if not _ADVICE.search(clause)).rstrip(";")
 
 
 def _label(name: str) -> str:

@@ -106,7 +106,8 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
         equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions"
         sentences += [where if apart(most) else equal] * (len(both) > 1)
         edge = [n.method for n in here if n.quantity == "rate" and AT_EDGE in n.mark]
-        sentences += [f"At the edge of the rates tried: that of {' and '.join(edge)}"] * bool(edge)
+        rates = "rates of {} are" if len(edge) > 1 else "rate of {} is"
+        sentences += [f"The {rates.format(' and '.join(edge))} at the edge of those tried"] * bool(edge)
         notes = [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given")]
         sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
         return ". ".join(filter(None, [*sentences, of_release(bench)]))

@@ -518,7 +518,7 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
     small = CliRunner().invoke(cli, command)
     assert small.exit_code == 0, small.output
     assert "middling:middle gives the numbers of rloo in groups of 2 and 3" in small.stderr
-    assert "In groups of 4 they differ in spawn-and: --group-size 4." in small.stderr
+    assert "In groups of 4 they differ in spawn-and; see --group-size 4." in small.stderr
     assert "credit.check(middling.middle)" in small.stderr
     larger = CliRunner().invoke(cli, [*command, "--group-size", "4", "--json"])
     assert larger.exit_code == 0 and "gives the numbers of rloo" not in larger.stderr, larger.output

@@ -290,9 +290,9 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
     told = re.sub(r" \([^()]* to [^()]*\)", "", told)
     assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
     assert " differences by seed is -0.050. No test was possible: with 2 " in told
-    assert "comparisons the signed-rank test takes 7 seeds, and 6 were run. Conditions: one, groups of 4. " in told
-    assert "the difference is largest there, which its interval does not allow for. At the edge of the rates" in told
-    assert " tried: that of rloo and mine:a. " in told
+    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: one, groups of 4. " in told
+    assert "the difference is largest there, which its interval does not allow for. The rates of rloo and " in told
+    assert " and mine:a are at the edge of those tried. " in told
     assert ". The signed-rank test over seeds has p < 0.05 after Holm's correction over the table. " in sentence(12)
 
 
@@ -339,6 +339,8 @@ def test_json_has_the_sentences() -> None:
     call = ["bench", "bias", "-m", "rloo,dr_grpo", "--world", "relay-and", "--group-size", "2"]
     shown, plain = (CliRunner().invoke(cli, [*call, *more]).stdout for more in ([], ["--json"]))
     assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
+    tutorial = Path(__file__).parents[3] / "docs" / "tutorials" / "your-own-estimator.md"
+    assert "Lines of `to write` are sentences for a paper." in tutorial.read_text()  # nothing named them
 
 
 def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -792,8 +794,41 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     more = [one._replace(world=f"a longer name {i}") for i in range(5) for one in bias[::2]]
     save_numbers(of_run([*bias, *more], "bias", lambda number: {}), tmp_path / "bias.csv")
     _table(*call[2:], "-o", tmp_path / "all.tex")
-    blocks = (tmp_path / "all.tex").read_text().split(r"\begin{tabular}")[1:]
-    assert [block.count("multicolumn{4}{c}{snr}") for block in blocks] == [0, 0, 1]
+    floats = (tmp_path / "all.tex").read_text().split(r"\begin{table")[1:]
+    assert [text.count("multicolumn{4}{c}{snr}") for text in floats] == [0, 0, 1]
+    assert all(text.count(r"\begin{tabular}") == 1 for text in floats)  # one float was longer than a page
+    labels = [re.search(r"\\label{(.*)}", text)[1] for text in floats]  # type: ignore[index]
+    assert labels == ["tab:all-bias", "tab:all-bias-2", "tab:all-snr"]
+    captions = [re.search(r"\\caption{(.*)}\n", text)[1] for text in floats]  # type: ignore[index]
+    assert captions[1].endswith(r"; notes: Table~\ref{tab:all-bias}") and "ref" not in captions[0] + captions[2]
+    assert ["1 is the same direction" in text for text in floats] == [True, False, False]
+    assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
+
+
+def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_path: Path) -> None:
+    """Four benchmarks had one caption of a hundred words, and notes said which option to try."""
+    values = (
+        "values: " + "true ones plus errors as large as the effect of a decision, where a scheme names no others, " * 3
+    )
+    row = Measured("rloo", "", 0.5, world="w", group_size=4)
+    for bench, quantity, given in (("bias", "bias", ""), ("snr", "snr", values)):
+        numbers = of_run(
+            [row._replace(quantity=quantity)], bench, lambda n: {f"setting {i}": i for i in range(12)},
+            lambda method, given=given: given,
+            lambda n: ["a trains as b. To see: --optimizer sgd", "try; see --seeds 2"],
+        )  # fmt: skip
+        save_numbers(numbers, tmp_path / f"{bench}.csv")
+        save_numbers(numbers, tmp_path / f"{bench}.tex")
+    found = _table(tmp_path / "bias.csv", tmp_path / "snr.csv", "-o", tmp_path / "all.tex")
+    assert "snr: a trains as b. To see: --optimizer sgd" in found["legend"]
+    text = (tmp_path / "all.tex").read_text()
+    captions = re.findall(r"\\caption{(.*)}", text)
+    assert len(captions) == 2 and all(len(caption.split()) <= 60 for caption in captions), captions
+    assert captions[0].startswith("bias (bench bias: w, groups of 4, setting 0 0, ") and captions[1] == "snr"
+    assert r"bench snr: w, groups of 4, setting 0 0" in text and text.count("names no others") == 3
+    for file in ("all.tex", "snr.tex"):
+        told = (tmp_path / file).read_text()
+        assert "a trains as b." in told and "try" in told and "optimizer" not in told and "seeds 2" not in told
 
 
 def test_what_no_run_reached_is_so_in_json_too(tmp_path: Path) -> None:
