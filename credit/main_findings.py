@@ -13,7 +13,7 @@ from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import Triage
+from credit.reports.triage import TOKENS, Triage
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
@@ -127,8 +127,8 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
         elif sum(known) == 0 and (lost or lacks):
             told.append(f"no {noun} in the part that was logged")
         else:
-            least = "at least " * (lost or lacks)
-            told.append(f"{least}{sum(known):,} {noun if sum(known) == 1 else name}")
+            least, count = "at least " * (lost or lacks), triaged.loops if name == "loops" else sum(known)
+            told.append(f"{least}{count:,} {noun if count == 1 else name}")
     return _sentence(", ".join(told))
 
 
@@ -136,10 +136,9 @@ def _look_first(
     differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
 ) -> MainFinding | None:
     """How traces end early, and the event to look at first, where it is not that of the first cause."""
-    first = triaged.look_first()
-    if triaged.unsure and differing.example[1]:
-        what, trace = differing.example
-        return MainFinding("Look first", f"{first} {_sentence(what)}".strip(), trace)
+    first, (what, example) = triaged.look_first(), differing.example
+    if example and triaged.tells_nothing:
+        return MainFinding("Look first", f"{first.removesuffix(TOKENS)} {_sentence(what)}".strip(), example)
     worst = next(iter(triaged.suspects), None)
     if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None

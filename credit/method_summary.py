@@ -321,7 +321,7 @@ class Summary:
         lines += [f"  look: {doubt}" for doubt in doubts]
         lines += [f"  look: {precision_note(self.rounded)}"] if self.rounded else []
         alike = self.alike or {}
-        for name in () if "by" in options else find_method(method).columns:
+        for name in entry.columns_with(options):
             if name in alike:
                 lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
         lines += [f"  look: {method} {said_of_rounds(count['at once'])}"] if count["at once"] else []

@@ -220,7 +220,8 @@ class Credit:
 def check_reward(graph: EventGraph, reward: Array, event_reward: Array | None = None) -> tuple[jax.Array, jax.Array]:
     """The reward as float32 or wider, 0 where there is none, and the mask of traces that have one: [T], [T].
 
-    A reward that is not finite means that the log has none. An infinite `event_reward` leaves the trace without one.
+    A reward that is not finite means that the log has none: a compiled function cannot refuse by value, as readers,
+    `credit.from_columns` and `RowAdvantages` do. An infinite `event_reward` leaves the trace without one.
 
     Args:
       graph: the batch.

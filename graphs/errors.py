@@ -17,6 +17,7 @@ __all__ = [
     "ArrayTypeError",
     "CapacityError",
     "CreditError",
+    "MissingColumnWarning",
     "MissingExtraError",
     "NothingReadError",
     "PrecisionWarning",
@@ -189,6 +190,10 @@ class PrecisionWarning(UserWarning):
 
 class UnreadWarning(UserWarning):
     """Something of the logs is not in the batch, in it twice, or out of order; `Traces.problems` says what and why."""
+
+
+class MissingColumnWarning(UserWarning):
+    """A batch tells apart nothing of what a method compares: a column was forgotten, or its name misspelt."""
 
 
 class UnusedRewardsWarning(UserWarning):

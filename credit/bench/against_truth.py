@@ -103,6 +103,11 @@ class Match:
     refused: str = ""
     groups: int = 0
 
+    @property
+    def counted(self) -> int:
+        """How many decisions the scores stand on: those that have a number."""
+        return round(self.answered * self.decisions)
+
 
 class Scored(NamedTuple):
     """A `Match` and what its scores are made of, summed in each group of the draw: float64 [groups, 8]."""

@@ -15,6 +15,7 @@ from credit.doctor.team_work import TeamWork
 from credit.doctor.verdict_errors import MOST_WRONG, verdict_channels, verdict_errors
 from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
 from credit.reports.corpus import Survey, survey
+from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, of_whole_traces
@@ -323,6 +324,13 @@ def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMet
     mean = float(means.mean())
     some = f" of {known.sum()} of {counted(len(known), 'trace')}, which have a number" if not known.all() else ""
     words = f"{shown} of {counted(tasks, 'task')} above {limit:g}, {mean:.3g} on average{some}"
+    judged, shows = judged_traces(traces), np.isin(np.arange(len(known)), rows)
+    if judged.both and shows.any():
+        having, others = (
+            f"{(judged.failed & of).sum()} of {((judged.failed | judged.succeeded) & of).sum()}"
+            for of in (shows, known & ~shows)
+        )
+        words += f"; {having} traces that show it failed, and {others} others"
     return Finding(check, None, shown / tasks, None, mean, shown, tasks, p, _ids(traces, rows), words, len(rows))
 
 

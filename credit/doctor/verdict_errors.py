@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credit.doctor.youden_interval import youden_interval
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
 from graphs.text import apart, percent, printable
@@ -54,6 +55,7 @@ class VerdictErrors:
       refused: the part of succeeded traces that fail.
       both: the sum of these.
       systems: the same of each system that the log states, where it states several.
+      interval: of 1 less the sum (`youden_interval`), by which nothing is decided.
     """
 
     name: str
@@ -64,6 +66,7 @@ class VerdictErrors:
     refused: Part
     both: Part
     systems: Mapping[str, VerdictErrors] = dataclasses.field(default_factory=dict)
+    interval: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def found(self) -> bool | None:
@@ -105,11 +108,11 @@ class VerdictErrors:
 
     def told(self) -> str:
         """The sentences on it."""
-        few = "; these traces are too few to tell" * (self._alone is None)
+        few = "; these traces are too few to be sure" * (self._alone is None)
         told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
         alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
-        few = ", too few to tell" * (self.found is None)
+        few = ", too few to be sure" * (self.found is None)
         more = [
             f"Of system {printable(name, 60)} it {one.passes()}, a difference of {one._points()}{few}"
             for name, one in self.systems.items()
@@ -118,19 +121,21 @@ class VerdictErrors:
         return ". ".join([told, *more]) + "; …" * (len(alike) > MOST_TOLD)
 
     def passes(self) -> str:
-        """How many failed traces it passes, and how many succeeded ones."""
+        """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
         passed, failed, refused, succeeded = self.counts()
-        kinds = ((passed, failed, "failed traces"), (succeeded - refused, succeeded, "succeeded ones"))
-        told = (f"{some} of {of} {kind}{f' ({percent(some / of)})' if of else ''}" for some, of, kind in kinds)
+        kinds = ((passed, failed, "failed traces", ""),
+                 (succeeded - refused, succeeded, "succeeded ones", f"; it rejects {refused}"))  # fmt: skip
+        told = (f"{some} of {of} {kind}{f' ({percent(some / of)}{no})' if of else ''}" for some, of, kind, no in kinds)
         return f"passes {' and '.join(told)}"
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
-        numbers = [100 * (1 - share) for share in (self.both.share, self.both.high, self.both.low)]
-        if math.isnan(numbers[0]):
-            return f"at most {numbers[2]:.0f}{unit}{'s' * bool(unit)}"
-        share, *ends = apart([numbers[0], *(min(max(end, -100.0), 100.0) for end in numbers[1:])], _whole, 0)
-        return f"{share}{unit}{'s' * (unit != '' and share not in ('1', '-1'))} ({' to '.join(ends)})"
+        if math.isnan(self.both.share):
+            return f"at most {100 * (1 - self.both.low):.0f}{unit}{'s' * bool(unit)}"
+        numbers = [100 * number for number in (1 - self.both.share, *self.interval)]
+        share, *ends = apart(numbers, _whole, 0)
+        told = f"{share}{unit}{'s' * (unit != '' and share not in ('1', '-1'))}"
+        return told if math.isnan(self.interval[0]) else f"{told} (95 % interval {' to '.join(ends)})"
 
     def as_json(self, side: np.ndarray | None = None, heads: Sequence[str] = ()) -> dict[str, Any]:
         """Plain data for programs; `by_side` has the counts of each side.
@@ -147,6 +152,7 @@ class VerdictErrors:
                 name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
                 for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
             },
+            "interval": None if math.isnan(self.interval[0]) else [*self.interval],
             "found": self.found, "told": self.told(),
             "systems": {name: one.as_json() for name, one in self.systems.items()},
             "by_side": {
@@ -209,7 +215,8 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
 def _errors(
     name: str, rows: np.ndarray, good: np.ndarray, wrong: np.ndarray, task: np.ndarray, level: float
 ) -> VerdictErrors:
-    return VerdictErrors(name, rows, good, wrong, *wrong_parts(wrong, good, task[rows], level))
+    parts, interval = wrong_parts(wrong, good, task[rows], level), youden_interval(wrong, good, task[rows])
+    return VerdictErrors(name, rows, good, wrong, *parts, interval=interval)
 
 
 def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:

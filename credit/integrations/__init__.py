@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
-    from credit.integrations.rows.row_metrics import MissingColumnWarning
     from credit.integrations.trainer_credit import TrainerCredit
     from credit.integrations.watch import Watch
+    from graphs.errors import MissingColumnWarning
 
 __all__ = ["Advantages", "MissingColumnWarning", "RowAdvantages", "TrainerCredit", "Watch", "rows_advantage"]
 
 _HOME = {
     **dict.fromkeys(("Advantages", "RowAdvantages", "rows_advantage"), "credit.integrations.rows.row_advantages"),
-    "MissingColumnWarning": "credit.integrations.rows.row_metrics",
+    "MissingColumnWarning": "graphs.errors",
     "TrainerCredit": "credit.integrations.trainer_credit",
     "Watch": "credit.integrations.watch",
 }

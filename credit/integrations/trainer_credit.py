@@ -12,8 +12,7 @@ import numpy as np
 
 from credit.hooks import require_hooks
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
-from credit.integrations.rows.row_metrics import MissingColumnWarning
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingColumnWarning
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 if TYPE_CHECKING:

@@ -233,6 +233,18 @@ class Method:
         counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
         return not counted <= ({"turn"} if of_agents else set())
 
+    def columns_with(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """`columns` under options: `by` names others in their place, and AT-GRPO compares turns by its default alone.
+
+        Examples:
+          >>> import credit
+          >>> method = credit.METHODS["at_grpo"]
+          >>> method.columns_with({}), method.columns_with({"mode": "question"}), method.columns_with({"by": "task"})
+          (('agent', 'turn'), ('agent',), ())
+        """
+        of_turns = options.get("mode", "turn") not in ("design", "question", "last")
+        return tuple(name for name in self.columns if "by" not in options and (of_turns or name != "turn"))
+
     def chains_values(self, options: Mapping[str, Any]) -> bool:
         """Whether it compares an action's value with that of the trace's next one, of any agent.
 

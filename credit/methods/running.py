@@ -14,12 +14,13 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
+from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
-from graphs.errors import CreditError, PrecisionWarning, UnusedRewardsWarning
+from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 from graphs.invariants import validate_ids
 from graphs.keys import evidence_of_key, key_of
 from graphs.padding import pad_array
@@ -87,6 +88,8 @@ def run(
     Warns:
       PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
         1 %, or those between outcomes and values.
+      MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares, or in which
+        order rows of columns stand, where it reads it.
       UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
 
     Raises:
@@ -123,10 +126,29 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
+    for words in _what_is_missing(traces, method, arguments, "" if rows is None else rows.names.untold):
+        warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
     return credit
+
+
+def _what_is_missing(
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], untold: str
+) -> list[str]:
+    """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
+    from credit.methods.method_row import Method
+
+    known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
+    if not isinstance(known, Method):
+        return []
+    alike = alike_in_log(traces, known.columns_with(options))
+    reads = untold and known.reads_order(options, traces.evidence)
+    return [
+        *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
+        *([f"{name} reads {untold}"] if reads else []),
+    ]
 
 
 def rewarded(traces: Traces) -> int:

@@ -55,7 +55,7 @@ def alike_units(graph: EventGraph, columns: Collection[str], *, of_log: bool = T
 
 
 def alike_in_log(traces: Traces, columns: Collection[str]) -> dict[str, str]:
-    """As `alike_units`, and of a table that states no turns: all rows of an agent are then one turn.
+    """As `alike_units`, and of a table or columns that state no turns: all rows of an agent are then one turn.
 
     Other logs show where a turn ends, by what an agent got in between.
     """
@@ -66,8 +66,8 @@ def alike_in_log(traces: Traces, columns: Collection[str]) -> dict[str, str]:
 
 
 def lacks_turns(traces: Traces) -> bool:
-    """Whether these are of tables that state no turns, though an agent acts several times."""
-    if traces.traces["format"].unique().to_pylist() != ["table"]:
+    """Whether these are of tables or columns that state no turns, though an agent acts several times."""
+    if traces.traces["format"].unique().to_pylist() not in (["table"], ["columns"]):
         return False
     units = acting_units(traces.graph)
     acts = np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask)

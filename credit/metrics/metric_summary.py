@@ -15,13 +15,16 @@ from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.task_means import LEAST_TASKS, mean_of_tasks, median_interval
+from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "bands", "metric_means", "units_of"]
+__all__ = ["UNITS", "MetricMean", "MetricMedian", "MetricUnit", "metric_means", "units_of"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "system", "topology", "length"]
 OF_UNTOLD = f"of some, {UNTOLD}"
+LENGTHS = 4
+"""Parts that `metrics --by length` divides traces into: of as many each, for parts by tens had nearly all in one."""
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "system", "topology", "length")
 
 
@@ -70,7 +73,7 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     Args:
       traces: what was read.
       metrics: of `trace_metrics` on these traces.
-      by: what units are. "length" is by the number of actions: up to 10, 11 to 100, 101 to 1,000, and so on.
+      by: what units are. "length" is by the number of actions, in up to `LENGTHS` parts of about as many traces.
 
     Raises:
       CreditError: `by` is something else.
@@ -115,12 +118,16 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     return means
 
 
-def bands(traces: Traces) -> np.ndarray:
-    """The band of each trace by its number of actions: 0 up to 10, 1 up to 100, 2 up to 1,000, ...: int [traces]."""
+def _of_lengths(traces: Traces) -> tuple[list[str], np.ndarray]:
+    """Parts of traces by their number of actions, divided at its quantiles: their names, and the part of each trace."""
     n, m = traces.sizes.events, traces.sizes.traces
     trace = np.asarray(traces.graph.trace_ids)[:n]
     actions = np.bincount(trace[np.asarray(traces.graph.action_mask)[:n]], minlength=m)
-    return np.searchsorted(10 ** np.arange(1, 10), actions).astype(np.int64)
+    most = np.unique(np.quantile(actions, np.arange(1, LENGTHS + 1) / LENGTHS, method="inverted_cdf"))
+    part = np.searchsorted(most, actions)
+    ends = [(int(actions[part == one].min()), int(end)) for one, end in enumerate(most)]
+    names = [counted(end, "action") if first == end else f"{first:,} to {end:,} actions" for first, end in ends]
+    return names, part
 
 
 def _models(traces: Traces) -> list[str]:
@@ -146,8 +153,7 @@ def units_of(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
     if by == "trace":
         return traces.traces["trace"].to_pylist(), np.arange(m)
     if by == "length":
-        found, unit = np.unique(bands(traces), return_inverse=True)
-        return [f"{10**band + 1 if band else 0:,} to {10 ** (band + 1):,} actions" for band in found.tolist()], unit
+        return _of_lengths(traces)
     if by == "topology":
         codes, unit = np.unique(topology(traces.graph, traces.agents["role"].to_pylist())[:m], return_inverse=True)
         return [TOPOLOGIES[code] for code in codes.tolist()], unit

@@ -1,4 +1,4 @@
-"""What it cost that agents made calls again: retries of calls that failed, and later rounds of loops."""
+"""What it cost that agents did something again: retries of calls that failed, and later rounds of loops."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from graphs.traces.batch import Traces
 __all__ = ["RepeatedCost", "repeated_cost"]
 
 _REPEAT = "repeat a failed call or a loop with equal arguments"
+_AGAIN = "in later rounds of loops"
 
 
 @dataclasses.dataclass(frozen=True)
 class RepeatedCost:
-    """What calls of tools cost that an agent made before, arguments and all.
+    """What calls of tools cost that an agent made before, arguments and all, and messages in later rounds of loops.
 
-    It is the sum over these calls, their results, and the model calls that asked for nothing else. What agents did
+    It is the sum over these, the results of calls, and the model calls that asked for nothing else. What agents did
     that such a call started again is not in it.
 
     Attributes:
       again, calls: how many were made again after they failed, or in a later round of a loop (`LOOP`), and all calls.
       asked: how many model calls asked for nothing else.
+      messages: how many are in a later round of a loop.
       whole: whether the log tells of each call whether it was; else all numbers are lower bounds.
       costs: by name, of `COST_WORDS`; "missing" of an amount counts the events whose number the log lacks.
       shares: the part that each is of all, where both are known.
@@ -38,6 +40,7 @@ class RepeatedCost:
     again: int
     calls: int
     asked: int
+    messages: int
     whole: bool
     costs: dict[str, Amount]
     shares: dict[str, float]
@@ -49,20 +52,24 @@ class RepeatedCost:
             if (cost := self.costs[name]).total:
                 share = f" ({percent(self.shares[name])})" if name in self.shares else ""
                 costs.append(words.format(at_least(amount(cost.total, 4), cost.missing > 0 or not self.whole)) + share)
-        again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls"
-        asked = f"with {counted(self.asked, 'model call')} for these alone " if self.asked else ""
-        return f"{again} {_REPEAT}; {asked}they cost {', '.join(costs)}" if costs else ""
+        again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls {_REPEAT}"
+        said = f"{counted(self.messages, 'message')} {'is' if self.messages == 1 else 'are'} {_AGAIN}"
+        told = " and ".join([again] * (self.again > 0) + [said] * (self.messages > 0))
+        these = "these calls" if self.messages else "these"
+        asked = f"with {counted(self.asked, 'model call')} for {these} alone " if self.asked else ""
+        return f"{told}; {asked}they cost {', '.join(costs)}" if costs else ""
 
     def in_short(self) -> str:
         """Their money, else their tokens, where all is known; "" where that is below `LEAST_PART` of all."""
         name = next((name for name in ("money", "logged_money", "tokens") if name in self.shares), "")
         if self.shares.get(name, 0.0) < LEAST_PART:
             return ""
-        return f"{told_cost(self.costs, self.shares)} went into calls that {_REPEAT}"
+        what = [f"calls that {_REPEAT}"] * (self.again > 0) + [f"messages {_AGAIN}"] * (self.messages > 0)
+        return f"{told_cost(self.costs, self.shares)} went into {' and '.join(what)}"
 
 
 def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:
-    """What repeated calls cost; None where no call is known to be one.
+    """What repeated calls cost; None where nothing is known to repeat.
 
     Args:
       traces: what was read.
@@ -79,8 +86,8 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
       '1 of 2 tool calls repeat a failed call or a loop with equal arguments; they cost 5 tokens generated (50 %)'
     """
     calls = calls or ToolCalls(traces)
-    again = calls.again
-    if not again.any():
+    again, messages = calls.again, calls.messages_again
+    if not again.any() and not len(messages):
         return None
     n = traces.sizes.events
     asking, action = calls.asking, np.asarray(traces.graph.action_mask)[:n]
@@ -91,8 +98,8 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
     part = np.ones(n, np.int64)
     part[calls.rows[again]] = 0
     part[calls.results] = part[calls.calls]
-    part[asked] = 0
-    told = not calls.untold and not calls.uncompared and bool(has_statuses(traces).all())
+    part[asked] = part[messages] = 0
+    told = not len(again) or (not calls.untold and not calls.uncompared and bool(has_statuses(traces).all()))
     ((found, shares),) = part_costs(traces, part, 1, prices)
     whole = told and not lacking_traces(traces).any()
-    return RepeatedCost(int(again.sum()), len(again), len(asked), whole, found, shares if whole else {})
+    return RepeatedCost(int(again.sum()), len(again), len(asked), len(messages), whole, found, shares if whole else {})

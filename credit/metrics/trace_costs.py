@@ -43,7 +43,7 @@ COSTS: Mapping[str, str] = {
     "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
     "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
-    "loops": "times that an agent repeats calls, arguments and all, 3 times in a row or more, but for retries",
+    "loops": "times that an agent repeats calls, or agents their messages, 3 times in a row or more, but for retries",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
     "cached_part": "the part of the tokens read that came from a cache, where the log states some",

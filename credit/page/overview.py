@@ -25,7 +25,7 @@ from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_cause import LeadingCause
+from credit.reports.leading_cause import LeadingCause, left_untold
 from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
@@ -147,7 +147,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
+        | {"untold": left_untold(causes, differing.lacking_agents())},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
@@ -166,7 +167,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
-    by_system = (compared.sides.side, compared.sides.heads) if compared else ()
+    by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,

@@ -28,7 +28,7 @@ APART = 0.008
 RATES = {"†": "† not the rate of the first on some task", "‡": "‡ rate at edge on some task"}
 BANDS = 3
 """Bands of more curves than these mix to one grey: then the first curve and the first of your own have one."""
-EVERY = 6  # points of a curve from one of its markers to the next; those of the next curve lie between them
+EVERY = 6  # of 31 points of a curve from one of its markers to the next; those of the next curve lie between them
 
 
 def draw_training(
@@ -43,7 +43,8 @@ def draw_training(
 ) -> Figure:
     """Draw the median learning curve of each signal, a panel for each task.
 
-    A curve is (J − J₀) / (J* − J₀) at even places along the budget, from 0, the first policy, to 1, the best one. A
+    A curve is (J − J₀) / (J* − J₀) along the budget, from 0, the first policy, to 1, the best one. Its points are the
+    updates, or 31 at even places where there are more. A
     band is the 95 % interval of the median over seeds at each place; it takes five seeds, which allow 94 %. Of more
     than three signals the first and the first of your own have one. Dashes and the places of the markers differ, so
     that curves which lie on each other are all seen; the legend says which do.
@@ -84,14 +85,15 @@ def draw_training(
         for number, signal in enumerate(signals):
             of_cell = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]
             share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in of_cell])
-            along = np.linspace(0, 1, share.shape[1])
+            medians[signal][task] = np.median(share, axis=0)
+            along, share = _at_updates(of_cell, share)
+            every = max(1, EVERY * len(along) // 31)
             colour, marker = CYCLE[number % len(CYCLE)]
             if signal in banded:
                 low, high = np.array([median_interval(at) for at in share.T]).T
                 panel.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0)
-            medians[signal][task] = np.median(share, axis=0)
-            curve = panel.plot(along, medians[signal][task], marker, color=colour, markersize=3.5, linewidth=1.2,
-                               markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
+            curve = panel.plot(along, np.median(share, axis=0), marker, color=colour, markersize=3.5, linewidth=1.2,
+                               markevery=(number % every, every), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
     for panel in panels[: len(tasks) : columns]:  # the first of each line
         panel.set_ylabel("way to the best policy\n[share]", fontsize=9)
@@ -115,6 +117,17 @@ def draw_training(
     figure.set_figheight(figure.get_figheight() + above.get_window_extent().height / figure.dpi)  # not from the panels
     grow(figure)
     return figure
+
+
+def _at_updates(rows: Sequence[dict[str, Any]], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of points along the budget, and the shares of each row there: at updates, between which policies are
+    held; at even places where the updates of the rows are at others, and joined by lines."""
+    even = np.linspace(0, 1, share.shape[1])
+    places = np.array([row.get("places") or even for row in rows])
+    if np.ptp(places, axis=0).any():
+        return even, np.stack([np.interp(even, *of_row) for of_row in zip(places, share, strict=True)])
+    at, first = np.unique(places[0], return_index=True)
+    return at, share[:, first]
 
 
 def _marks(rows: Sequence[dict[str, Any]], signal: str, first: str, rates: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""Steps of tool calls that an agent repeats in one order: loops."""
+"""Steps that are repeated in one order, such as the tool calls of an agent: loops."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from graphs.structure.host_ids import by_id
 
-__all__ = ["LOOP", "PERIOD", "Loop", "Steps", "anew", "covered", "repeated"]
+__all__ = ["LONGEST", "LOOP", "PERIOD", "Loop", "Steps", "anew", "covered", "repeated"]
 
+LONGEST = 100_000  # characters of arguments, or of a message, that are compared
 LOOP, PERIOD = 3, 5
 """A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A round of
 retries alone, calls made again after they failed, does not count: what fails until it succeeds is no loop. A step is
@@ -22,19 +23,26 @@ p = 1 and one in 11,000 for p = 2."""
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Steps that an agent repeats in one order, as `LOOP` has it.
+    """Steps that an agent repeats in one order, as `LOOP` has it, or agents that exchange messages (`message_loops`).
 
     Attributes:
-      tools: of the calls of one round.
+      tools: of the calls of one round; none of messages.
       rows: of the first call of each step, in order.
-      times: how many whole rounds there are.
+      period: how many steps a round has.
       again: rows of all calls after the first round.
+      agents: names of those who exchange messages; none of calls.
     """
 
     tools: tuple[str, ...]
     rows: tuple[int, ...]
-    times: int
+    period: int
     again: tuple[int, ...]
+    agents: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> int:
+        """How many whole rounds there are."""
+        return len(self.rows) // self.period
 
 
 class Steps:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.call_loops import Loop
 from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.endings import ends
 from credit.reports.event_errors import cut_answers
@@ -74,10 +75,14 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
     # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
-    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (calls.loops, calls.persisted))
+    exchanges: dict[tuple[str, ...], list[Loop]] = {}
+    for loop in calls.loops:
+        exchanges.setdefault(tuple(sorted(loop.agents)), []).append(loop)
+    of_calls = exchanges.pop((), [])
+    loops, retries = ([failure[list(loop.rows)] for loop in of] for of in (of_calls, calls.persisted))
     failing_most = [2 * np.sum(of >= 0) > len(of) for of in loops + retries]
     broken = [int(of[of >= 0][0]) for of, most in zip(loops + retries, failing_most, strict=True) if most]
-    looping = [loop.rows[0] for loop, most in zip(calls.loops, failing_most, strict=False) if not most]
+    looping = [loop.rows[0] for loop, most in zip(of_calls, failing_most, strict=False) if not most]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
@@ -106,6 +111,12 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
                     yield Candidate(what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none)
+    for its_loops in exchanges.values():
+        what = f"loop of {' and '.join(printable(name, NAME) for name in its_loops[0].agents)}"
+        counts = {loop.period for loop in its_loops}, {loop.times for loop in its_loops}
+        most = [f"{'up to ' * (len(of) > 1)}{max(of)}" for of in counts]
+        words = f"{what}: the same {most[0]} messages {most[1]} times in a row"
+        yield Candidate(what, words, "", "", np.array([loop.rows[0] for loop in its_loops]), whole)
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
             words = f"runs that {what.removeprefix('traces that ')}"

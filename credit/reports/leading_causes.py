@@ -99,19 +99,20 @@ def leading_causes(
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
+    of_tasks, decided, across = None, tests, set[int]()
+    if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
+        of_tasks = compared_kinds(traces, wide)
+        decided = tested(of_tasks, values, every)
+        across = {i for i, test in enumerate(tests) if test.close and decided[i].sure}
+        tests = [decided[i] if i in across else test for i, test in enumerate(tests)]
     named = _named(found, _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace), tests)
     rows, said = _examples(traces, calls, judged, [found[i] for i in named], side, texts)
     compared = [kinds if every[i].test is None else within for i in named]
     evidence = [by and cause_evidence(by, values[i], len(every), _known(tests[i].p))
                 for i, by in zip(named, compared, strict=True)]  # fmt: skip
-    wider: set[int] = set()
-    if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
-        wider = {i for i, one in zip(named, evidence, strict=True)
-                 if one and one.differing[0] and not one.small and not tests[i].sure}  # fmt: skip
-    if wider:
-        of_tasks = compared_kinds(traces, wide)
-        decided = tested(of_tasks, values, every)
-        wider = {i for i in wider if decided[i].sure or cause_evidence(of_tasks, values[i]).small}
+    wider = {i for i, one in zip(named, evidence, strict=True)
+             if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
+             and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
 
@@ -141,6 +142,7 @@ def leading_causes(
             p=_known(tests[i].p),
             close=tests[i].close,
             wider=i in wider,
+            across=i in across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             sides=one.sides,

@@ -24,8 +24,6 @@ MOST = 10
 """Agents that are looked at, those of most traces, and names in a sentence."""
 FAMILIES = 3
 """Of causes, each with its part of the level: calls and ends, agents, and models of agents."""
-CLOSE = 2 * LEVEL
-"""The p below which a model that is not beyond chance is undecided."""
 
 
 class OneModel(NamedTuple):
@@ -149,8 +147,8 @@ def _chance(known: Sequence[OneModel]) -> str:
     if sure:
         return "beyond chance" if len(known) == 2 else f"beyond chance: {', '.join(sure)}"
     if all(one.least >= LEVEL for one in known):
-        return "too few to tell"
-    return "undecided" if any(one.alone < CLOSE for one in known) else "within chance"
+        return "too few tasks to tell"
+    return "undecided"
 
 
 def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:

@@ -764,6 +764,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, calls.retry_counts(), np.nan)
+    if len(calls.rows) or calls.loops:
         yield "loops", calls.loop_counts()
     if len(calls.empty.rows):
         yield EMPTY, np.where(calls.empty.tells, count(calls.empty.rows), np.nan)

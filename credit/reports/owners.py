@@ -19,8 +19,9 @@ __all__ = ["OWNED", "Owner", "Owners", "owned_events", "owners"]
 OWNED = ("errors", "unmended_errors", "retries", "loops")
 """Numbers of which it is asked whose they are, as metrics are called."""
 
-OUTSIDE, UNNAMED, OF_MODELS = "events outside of tool calls", "unnamed tools", "model calls"
+OUTSIDE, UNNAMED, OF_MODELS, MESSAGES = "events outside of tool calls", "unnamed tools", "model calls", "messages"
 """What stands in place of the name of a tool."""
+_NO_TOOLS = frozenset((OUTSIDE, UNNAMED, OF_MODELS, MESSAGES))
 LEAST_REST = 0.2
 """Part of a difference from which what makes most of the rest is named, too."""
 
@@ -30,8 +31,9 @@ class Owner:
     """Events of a tool, of an agent, or of a tool that the agent called, that make more than half of a difference.
 
     Attributes:
-      tool: its name, `OUTSIDE`, `UNNAMED` or `OF_MODELS`; "" where it is the agent's with several tools.
-      agent: name of the agent that called it; "" where it is the tool's by several agents.
+      tool: its name, or one of `OUTSIDE` to `MESSAGES`; "" where it is the agent's with several tools.
+      agent: name of the agent that called it, or of all who exchange `MESSAGES`; "" where it is the tool's by several
+        agents.
       first, second: how many a trace of each kind has, as of the difference. Those of all tools add up to the number
         itself, as do those of all agents.
     """
@@ -80,7 +82,7 @@ class Owners:
         return [f"of {self._words(one)}" for one in self.named]
 
     def _words(self, one: Owner) -> str:
-        tool = one.tool if one.tool in (OUTSIDE, UNNAMED, OF_MODELS) else f"tool {printable(one.tool, 60)}"
+        tool = one.tool if one.tool in _NO_TOOLS else f"tool {printable(one.tool, 60)}"
         agent = printable(one.agent, 60)
         if one.tool and one.agent:
             return f"{tool} by {agent}"
@@ -118,22 +120,26 @@ def owners(
       (Owner(tool='', agent='b', first=0.0, second=1.0),)
     """
     trace, agent_of = np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.agent_ids)
-    names, name = ranked(traces.agents["name"].to_pylist())
+    # A loop of messages is of all who exchange them.
+    pairs = {loop.rows[0]: " and ".join(loop.agents) for loop in calls.loops if loop.agents and seconds is None}
+    names, name = ranked([*traces.agents["name"].to_pylist(), *pairs.values()])
     called: list[str | None] = traces.events["tool"].to_pylist()
     owner, of_team = calls.owners[rows], frozenset(calls.rows.tolist())
     by_model = failed_model_calls(traces) if seconds is None else np.asarray(traces.graph.action_mask)
     of_rows = [
-        OF_MODELS if of_model else called[row] or (UNNAMED if row in of_team else OUTSIDE)
+        MESSAGES if row in pairs else OF_MODELS if of_model else called[row] or (UNNAMED if row in of_team else OUTSIDE)
         for row, of_model in zip(owner.tolist(), by_model[rows].tolist(), strict=True)
     ]
     tools, tool = ranked([*of_rows, *(called[row] or UNNAMED for row in calls.rows.tolist())])
     # One tool is named, too: what is outside of it could fail as well. One agent is the whole team.
     by_tool, by_agent = (
-        bool({*tools} - {OUTSIDE, UNNAMED, OF_MODELS}),
+        bool({*tools} - _NO_TOOLS),
         len(np.unique(name[agent_of[: traces.sizes.events]])) > 1,
     )
     first, second = (of[trace[rows]] * (1.0 if seconds is None else seconds) for of in weights)
     of_tool, of_agent, whole = tool[: len(rows)], name[agent_of[owner]], float((second - first).sum())
+    for exchange, row in enumerate(pairs, len(traces.agents)):
+        of_agent[rows == row] = name[exchange]
 
     def found(left: np.ndarray, by_tool: bool, by_agent: bool) -> list[Owner]:
         """Who has most of these events, of tools, agents or pairs of both."""

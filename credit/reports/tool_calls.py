@@ -1,4 +1,4 @@
-"""Tool calls in the order of a log: retries, series of failures, and repeated calls."""
+"""Tool calls in the order of a log: retries, series of failures, and loops, also of messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from credit.reports.call_loops import Loop, Steps, anew, covered, repeated
+from credit.reports.call_loops import LONGEST, Loop, Steps, anew, covered, repeated
 from credit.reports.empty_results import EmptyResults, empty_results
 from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.event_texts import call_arguments
+from credit.reports.message_loops import message_loops
 from credit.reports.outside_team import outside_team
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.forest import real_edges
@@ -22,7 +23,6 @@ from graphs.traces.record import is_cut
 
 __all__ = ["Failures", "ToolCalls", "call_mask"]
 
-LONGEST = 100_000  # characters of arguments that are compared
 _NOTHING = frozenset(("", "{}"))  # arguments of a call without any, or of a log without contents
 
 
@@ -364,8 +364,17 @@ class ToolCalls:
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
-        """As `LOOP` has them, in order of the first call."""
-        return self._told(self._repeats[1])
+        """As `LOOP` has them, of calls and of messages, in order of the first."""
+        return sorted([*self._told(self._repeats[1]), *self._exchanges], key=lambda loop: loop.rows[0])
+
+    @functools.cached_property
+    def _exchanges(self) -> list[Loop]:
+        return message_loops(self._traces, call_mask(self._traces, of_team=False))
+
+    @property
+    def messages_again(self) -> np.ndarray:
+        """Messages in later rounds of loops: their rows."""
+        return np.unique([row for loop in self._exchanges for row in loop.again]).astype(np.int64)
 
     @functools.cached_property
     def persisted(self) -> list[Loop]:
@@ -381,7 +390,7 @@ class ToolCalls:
             first, second = rows[begin[start] : begin[start + period]], rows[begin[start + period] : begin[stop]]
             tools = dict.fromkeys(str(self._tool[row]) for row in first.tolist())
             of_steps = tuple(rows[begin[start:stop]].tolist())
-            loops.append(Loop(tuple(tools), of_steps, (stop - start) // period, tuple(second.tolist())))
+            loops.append(Loop(tuple(tools), of_steps, period, tuple(second.tolist())))
         return sorted(loops, key=lambda loop: loop.rows[0])
 
     @property
@@ -393,8 +402,7 @@ class ToolCalls:
 
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        steps, found, *_ = self._repeats
-        return self._where_told(steps.rows[steps.begin[found[:, 0]]], self.uncompared)
+        return self._where_told(np.array([loop.rows[0] for loop in self.loops], np.int64), self.uncompared)
 
     def calls_again(self) -> np.ndarray:
         """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""

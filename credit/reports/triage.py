@@ -31,7 +31,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import amount, at_least, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
+__all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
 
 EXCERPT, CALL = 120, 60
 """Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
@@ -68,7 +68,7 @@ class Workload:
         states a status.
       retries: calls that an agent made again, arguments and all, after they failed; None likewise, and where there may
         be some, had the log arguments of calls.
-      loops: as of `LOOP`; None where there may be some, had the log arguments of calls.
+      loops: that it is in, as of `LOOP`; None where there may be some, had the log arguments of calls.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens` is a lower bound where they are fewer
         than `actions`.
@@ -154,8 +154,10 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      empty: its results that hold nothing (`EmptyResults`); None where the log has and tells none.
       seconds: what its calls and their results took, NaN as of `Workload`.
       lacks_lines, lacks_traces: as of `Workload`.
+      lacks_empty: whether of some of its traces the log does not tell, so that `empty` is a lower bound.
     """
 
     tool: str
@@ -164,16 +166,18 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int | None
+    empty: int | None
     seconds: float
     lacks_lines: bool
     lacks_traces: bool
+    lacks_empty: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Triage:
     """Workloads by agent and by tool, and events to look at, most serious first.
 
-    Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
+    Workloads have the most errors first, then retries, loops, and tokens and actions, or empty results and calls.
 
     `quiet` is "" where there are errors or loops. Else it says that there are none, and, where no trace ends early,
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
@@ -198,6 +202,12 @@ class Triage:
     unsure: bool = False
     tasks: int = 0
     sides: tuple[int, ...] = ()
+    loops: int = 0
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether no cause is surely more common in failed traces: a number that differs may tell more."""
+        return self.unsure or self.quiet.endswith(TOKENS)
 
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
@@ -260,7 +270,8 @@ def triage(
       one tool and one agent (`Failures`). Of errors, calls that failed again come first, then longer runs, then errors
       after which the tool did not succeed again, then those after which only other calls of it did, then later ones.
       A cause is a way to end, errors of a tool by an agent after which it worked or did not, loops of an agent over
-      some tools, or the cut answers of an agent, however often they came in a trace, and whether a call was made again.
+      some tools, loops of messages, or the cut answers of an agent, however often they came in a trace, and whether a
+      call was made again.
       Those of several agents are one cause where that is more common in failed traces than each is, more surely first.
       Behind what went wrong most, and what is surely more common, those are left out that less than twice as large a
       part of failed traces has.
@@ -268,8 +279,8 @@ def triage(
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
       those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often come last: a cause of hard tasks is in more failed
-      traces, whatever it does.
+      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
+      they are: a cause of hard tasks is in more failed traces, whatever it does.
 
     Examples:
       >>> import credit
@@ -315,6 +326,7 @@ def triage(
         unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         sides=of_sides(np.arange(traces.sizes.traces), side),
+        loops=len(calls.loops),
     )
 
 
@@ -334,6 +346,7 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
     used = collections.Counter(named[row] for row in called.tolist())
     again = collections.Counter(named[row] for row in called[calls.retry].tolist())
     looped = collections.Counter(tool for loop in calls.loops for tool in loop.tools)
+    nothing = collections.Counter(named[row] for row in calls.owners[calls.empty.rows].tolist())
     untold = {named[row] for row in calls.untold} - again.keys()
     unknown = {named[row] for row in calls.uncompared} - looped.keys()
     failed: collections.Counter[str] = collections.Counter()
@@ -359,9 +372,13 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.
         errors = failed[tool] if tool in known else None
         retries = None if errors is None or tool in untold else again[tool]
         loops = None if tool in unknown else looped[tool]
-        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]])
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, seconds.get(tool, math.nan), *lacks))
-    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
+        tells = calls.empty.tells[list(where[tool])]
+        empty = nothing[tool] if nothing[tool] or tells.all() else None
+        lacks = bool(lacking.sums[place[tool]]), bool(lacking.traces[place[tool]]), bool(not tells.all())
+        took_all = seconds.get(tool, math.nan)
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, empty, took_all, *lacks))
+    names = ("errors", "retries", "loops", "empty", "calls")
+    return tuple(sorted(rows, key=lambda row: [-(getattr(row, name) or 0) for name in names]))
 
 
 def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Workload, ...]:
@@ -391,6 +408,7 @@ def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Wo
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
     pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
+    in_loops = ({name_of[row]: row for row in loop.rows[: loop.period]}.values() for loop in calls.loops)
     took, lacks = _seconds(seconds, name_of, width)
     of_names = (
         names,
@@ -400,7 +418,7 @@ def _workloads(traces: Traces, calls: ToolCalls, seconds: Durations) -> tuple[Wo
         count(calls.rows),
         where_stated([*count(calls.counted)]),
         where_stated(where_told(calls.rows[calls.retry], calls.untold)),
-        where_told(np.array([loop.rows[0] for loop in calls.loops], np.int64), calls.uncompared),
+        where_told(np.array([*itertools.chain.from_iterable(in_loops)], np.int64), calls.uncompared),
         spent.astype(np.int64).tolist(),
         count(actions_with_tokens(traces)),
         took.tolist(),
@@ -566,7 +584,7 @@ class _Causes:
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
             return 0, -above
-        return 2 if units and units.turned else int(bad * succeeded <= good * failed), 0.0
+        return (bad * succeeded <= good * failed) + bool(units and units.turned), 0.0
 
 
 def _suspects(
@@ -736,7 +754,10 @@ def _of_failures(run: Failures, of: str) -> _Found:
 
 
 def _of_loop(loop: Loop) -> _Found:
-    steps = len(loop.rows) // loop.times
-    calls = f"{steps} calls" if steps > 1 else f"call{'s' * (len(loop.tools) > 1)}"
+    if loop.agents:
+        begin = f"the same {loop.period} messages of {' and '.join(loop.agents)}"
+        trouble = f"loop of {' and '.join(sorted(loop.agents))}"
+        return _Found(loop.rows[0], begin, loop.times, " times in a row", of_all=True, trouble=trouble)
+    calls = f"{loop.period} calls" if loop.period > 1 else f"call{'s' * (len(loop.tools) > 1)}"
     begin, trouble = f"the same {calls} of {', '.join(loop.tools)}", f"loop of {', '.join(sorted(loop.tools))}"
     return _Found(loop.rows[0], begin, loop.times, " times in a row", trouble=trouble)

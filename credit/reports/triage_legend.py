@@ -10,7 +10,8 @@ TRIAGE = (
     ("retries: ", "retries: failed calls made again with equal arguments"),
     (
         "loops: ",
-        "loops: the same call and arguments, or up to 5 in one order, 3 or more times in a row, but for retries",
+        "loops: the same call and arguments, or up to 5 in one order, 3 or more times in a row, but for retries; "
+        "messages between agents likewise",
     ),
     ("loops: –", "loops –: arguments of calls are not logged"),
     *MARKS,

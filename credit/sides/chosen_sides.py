@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,9 +17,9 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
-from graphs.text import WITHOUT_ROW, excerpt, natural_key, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import first_models
+from graphs.traces.event_models import first_models, models_of_agent
 
 __all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
 
@@ -163,6 +165,9 @@ def read_sides(
 def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
     """Two sides of traces, by the model or system that the log states.
 
+    An agent's model is that with which it first acts. A given one with which it never begins, as a fallback, has the
+    traces in which the agent acts with it, and these are not of the other side.
+
     Returns:
       Their names, and the side of each trace, int [traces], -1 where it is of neither.
 
@@ -180,13 +185,21 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
         stated = [of.get(agent, "") for of in of_agents]
     found = sorted({name for name in stated if name}, key=natural_key)
     names = list(given) or found
-    if len(set(names)) != 2 or len(names) != 2 or not {*names} <= {*found}:
+    acts = models_of_agent(traces, agent) if agent else []
+    later = collections.Counter(name for of in acts for name in of if name not in found)
+    for fallback in {*names} & later.keys():
+        stated = [fallback if fallback in of else name for name, of in zip(stated, acts, strict=True)]
+    if len(set(names)) != 2 or len(names) != 2 or not {*names} <= {*found, *later}:
         known = ", ".join(map(excerpt, found)) or "none is stated"
         models: dict[str, set[str]] = {}
         for who, model in (pair for of in of_agents for pair in of.items()):
             models.setdefault(who, set()).add(model)
         several = [f"model:{who}" for who, its in models.items() if len(its) > 1 and who != agent][:MOST_HINTED]
         hint = f". Of several models: {', '.join(several)}" if several else ""
+        for fallback, count in later.most_common(1) if len(found) == 1 else ():
+            option = shlex.quote(f"{word}={found[0]},{fallback}")
+            hint = f". {agent} begins with it, and goes on with {excerpt(fallback)} in {counted(count, 'trace')}"
+            hint += f": --sides {option} compares these with the others"
         raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}")
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
 

@@ -103,7 +103,7 @@ def differs_too(
             for row in sorted(rows, key=lambda row: -abs(row.difference))
         ]
         more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
-        chance = chance or ("; not beyond chance" if word in unsure else "")
+        chance = chance or ("; undecided" if word in unsure else "")
         which = f" of traces{' in which it acts' * (word == MODEL_OF_AGENT)}{chance}" if rows else ""
         if shares and (word != "model" or MODEL_OF_AGENT not in told):  # which says whose model it is
             said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)}{which})")

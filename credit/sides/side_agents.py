@@ -13,10 +13,10 @@ from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from graphs.structure.host_ids import ranked
-from graphs.task_means import ROUNDING, holm
+from graphs.task_means import ROUNDING
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
@@ -206,13 +206,9 @@ def agents_of_costs(
                 tests |= {(name, who): test for who, test in _tests(traces, cost, name, measured, sides, found)}
             if found:
                 break
-    p_values = [math.nan if test.p is None else test.p for test in tests.values()]
-    corrected = holm(p_values, least=[test.least or 1.0 for test in tests.values()])
-    known = sum(not math.isnan(p) for p in p_values)
-    for (name, who), test, p in zip([*tests], [*tests.values()], corrected, strict=True):
+    for (name, who), tested in zip(tests, corrected_rows([*tests.values()], by_least=True), strict=True):
         whole = max(sum(one.first for one in agents[name]), sum(one.second for one in agents[name]))
-        tested = test.corrected(p, known)
-        clear = tested.worth_telling and tested.rises == (test.difference > 0)
+        clear = tested.worth_telling and tested.rises == (tested.difference > 0)
         agents[name] = tuple(
             dataclasses.replace(one, test=tested, stands_out=clear and abs(one.difference) >= LEAST_PART * whole)
             if one.agent == who

@@ -22,15 +22,17 @@ from credit.sides.comparable_traces import EARLY
 from credit.sides.side_agents import BY_AGENT, AgentDifference
 from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import IN_THESE, SideDifference
 from credit.sides.side_words import MOST_TOLD, first_to_second, short, signed
 from credit.sides.tool_failures import ToolFailures, failing_tools
 from credit.sides.verdict_changes import VerdictChange, told_changes
-from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, alike
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
 from graphs.text import counted, percent, printable, rounds_away
 
 __all__ = ["MOST_WORDS", "SideComparison"]
 
+TOKENS = frozenset(("tokens", "input_tokens"))
+"""What is "tokens" where both are told."""
 MOST_WORDS = 25
 """Words of the answer to what changed."""
 CAVEATS = 3
@@ -144,7 +146,7 @@ class SideComparison:
         """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
         those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
         rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
-        told = {self.judged, *(row.metric for row in self.kinds if row.worth_telling)}
+        told = {self.judged, *(row.metric for row in self.kinds if row.is_told)}
         kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
         return [one for row in rows for one in (row, *kinds[row.metric])]
 
@@ -172,15 +174,19 @@ class SideComparison:
         if not told:
             lost = [_place(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
-        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
-        sure.sort(key=lambda row: -abs(row.difference))
-        of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
-        of += ["…"] * (len(sure) > MOST_HIDDEN)
-        told += [f"for {(' and ' if len(of) < MOST_HIDDEN + 1 else ', ').join(of)}, beyond chance"] if of else []
+        for sure in ([row for row in self._kinds() if row.in_these == few] for few in (False, True)):
+            of = [f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure[:MOST_HIDDEN]]
+            of += ["…"] * (len(sure) > MOST_HIDDEN)
+            named = (" and " if len(of) < MOST_HIDDEN + 1 else ", ").join(of)
+            told += [f"for {named}, {IN_THESE if sure[0].in_these else 'beyond chance'}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
-        for way, up in (("up", True), ("down", False)):
+        for up, few in itertools.product((True, False), (False, True)):
+            way = f"{'up' if up else 'down'}{' in these tasks' * few}"
             rose = [row for row in (*asked, *self._next())
-                    if row.worth_telling and row.metric not in FIRST and row.rises == up]  # fmt: skip
+                    if row.is_told and row.in_these == few and row.metric not in FIRST and row.rises == up]  # fmt: skip
+            both = {row.metric for row in rose} >= TOKENS
+            rose = [row for row in rose if not both or row.metric != "input_tokens"]
+            called = {row.metric: "tokens" if both and row.metric in TOKENS else _name(row.metric) for row in rose}
             who = {row.metric: row.owners.words() if row.metric in OWNED else [] for row in rose}
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
@@ -192,16 +198,16 @@ class SideComparison:
             others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
             wrong += [one.name for one in misled
                       if (one.difference > 0) == up and not (one.succeeded and one.verdict in others)]  # fmt: skip
-            own = self._of_agents(up)
-            plain = wrong + [_name(row.metric) for row in rose] + own
+            own, wrong = ([], []) if few else (self._of_agents(up), wrong)
+            plain = wrong + [called[row.metric] for row in rose] + own
             owned = [" and ".join(who[row.metric]) for row in rose]
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
-            whose = wrong + [f"{_name(row.metric)} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
+            whose = wrong + [f"{called[row.metric]} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 kept = [name for i, name in enumerate(names) if i < shown or i == cost]
                 ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
-        said = {way: every[-1] for way, every in ways.items()}
+        said = {way: min(every, key=lambda one: len(one.split())) for way, every in ways.items()}
         for way, every in ways.items():
             for one in every:
                 if len(f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}".split()) <= MOST_WORDS:
@@ -210,36 +216,60 @@ class SideComparison:
         told += said.values()
         return "; ".join(told) or ("nothing stands out" if self.rows else "nothing that both sides have a number of")
 
+    def sides_of_kinds(self) -> tuple[np.ndarray, list[str]] | tuple[()]:
+        """What `failed_by_kind` takes to tell sides apart; nothing where `in_short` tells of kinds what changed."""
+        return () if self._kinds() else (self.sides.side, [*self.sides.heads])
+
     def in_short(self) -> str:
-        """For which kinds of tasks the second side is better or worse, and at what price; "" where neither is told."""
+        """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
+        faster; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        sure = [row for row in self.kinds if row.worth_telling and row.metric == self.judged]
-        sure = sorted(sure, key=lambda row: -abs(row.difference))
-        told = []
+        told, certain = [], judged is not None and judged.worth_telling
         for word, rises in (("better", True), ("worse", False)):
-            of = [f"{printable(row.kind, 40)} ({row.metric} {first_to_second(row.first, row.second)})"
-                  for row in sure if row.rises == rises]  # fmt: skip
+            of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
+                  f"{row.metric} {first_to_second(row.first, row.second)})"
+                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
-            if judged.worth_telling:
-                told = [f"{'better' if judged.rises else 'worse'} than {first} ({numbers})"]
+            if judged.is_told:
+                here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
-        if cost is not None and cost.worth_telling and cost.ratio is not None:
-            times = f"{short(cost.ratio.value)} times the {_name(cost.metric)}"
-            times += " in the typical task" if cost.paired else " by geometric means over tasks"
-            said = f"{said}, at {times}" if said else f"{second} takes {times}"
-        elif cost is not None:
-            change = f": {cost.why()}"
-            if cost.worth_telling:
-                change = f" {'rises' if cost.rises else 'falls'} from {short(cost.first)} to {short(cost.second)}"
-            said += f"{'; ' * bool(said)}{_name(cost.metric)}{change}"
-        return f"{said}." if said else ""
+        clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
+        changes, times = [], dict[bool, list[str]]()
+        for row in filter(None, (cost, clock)):
+            name, whose = _name(row.metric), self._agent_of_most(row)
+            if not row.is_told:
+                changes.append(f"{name}: {row.why()}")
+                continue
+            name += f" (mostly of {whose})" if whose else ""
+            if row.ratio is not None and row.worth_telling:
+                times.setdefault(row.paired, []).append(f"{short(row.ratio.value)} times the {name}")
+            else:
+                change = f"{name} {'rises' if row.rises else 'falls'} from {short(row.first)} to {short(row.second)}"
+                changes.append(f"{change}{' in these tasks' * row.in_these}")
+        by = {True: "in the typical task", False: "by geometric means over tasks"}
+        if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
+            said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
+        told = [*filter(None, [said]), *changes]
+        return f"{'; '.join(told)}." if told else ""
+
+    def _agent_of_most(self, row: SideDifference) -> str:
+        """The agent that more than half of a difference comes from, beyond chance; "" without one."""
+        own = (one for one in self.agents.get(row.metric, ()) if one.stands_out)
+        most = (one.agent for one in own if row.difference and one.difference / row.difference > 0.5)
+        return printable(next(most, ""), 40)
+
+    def _kinds(self) -> list[SideDifference]:
+        """The kinds of tasks in which the outcome changed, those in which it did so most first."""
+        told = (row for row in self.kinds if row.is_told and row.metric == self.judged)
+        return sorted(told, key=lambda row: -abs(row.difference))
 
     def _failing(self) -> list[ToolFailures]:
         """The tools whose failures changed beyond chance, but in the way in which all errors did."""
@@ -279,7 +309,7 @@ class SideComparison:
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{': '.join(filter(None, [row.ways, 'too few to tell'])) if why.startswith('too few') else why}"
+            f"{': '.join(filter(None, [row.ways, why])) if why.startswith('too few') else why}"
             for row in self.kinds
             if row.metric == self.judged and (why := row.in_short())
         ]
@@ -291,17 +321,19 @@ class SideComparison:
         quiet: list[str] = []
         for name in dict.fromkeys(row.metric for row in self.kinds if row.metric != self.judged):
             rows = [row for row in self.kinds if row.metric == name]
-            if not any(row.worth_telling for row in rows):
+            if not any(row.is_told for row in rows):
                 quiet.append(_name(name))
                 continue
             each = [
                 f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
                 f" ({f'×{short(row.ratio.value)}' if row.ratio else row.ways or row.in_short()})"
-                f"{'*' * row.worth_telling}"
+                f"{row.mark * row.is_told}"
                 for row in rows
             ]
             told.append(f"{_name(name)} of {', '.join(each)}")
-        told += [f"none beyond chance in {', '.join(quiet)}"] * bool(quiet) + ["* beyond chance"] * bool(told)
+        marks = {row.mark for row in self.kinds if row.is_told and row.metric != self.judged}
+        told += [f"none beyond chance in {', '.join(quiet)}"] * bool(quiet) + ["* beyond chance"] * ("*" in marks)
+        told += [f"° {IN_THESE}"] * ("°" in marks)
         return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
@@ -312,13 +344,13 @@ class SideComparison:
         others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
         size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
         more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
-        next_ = [row for row in self._next() if row.worth_telling]
+        next_ = [row for row in self._next() if row.is_told]
         said_before = self._partial()  # by `but`
         for row in [*self._asked(), *next_]:
             if row.metric in FIRST:
                 continue
             name = _name(row.metric)
-            if row.worth_telling:
+            if row.is_told:
                 told.append(f"{name} {row.told()}")
                 if row not in said_before:
                     parts.setdefault(row.part(), []).append(name)
@@ -348,7 +380,7 @@ class SideComparison:
         told = [self._by_agent(row, [one for one in self.agents[row.metric] if one.difference]) for row in rows]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents within chance" if tested else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
         return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
 
     def _by_agent(self, row: SideDifference, parts: list[AgentDifference]) -> str:
@@ -627,6 +659,7 @@ class SideComparison:
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: {few}"),
+            ("°", f"° {IN_THESE}: p < {LEVEL:g} for runs dealt anew within each; over tasks, it may be chance"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
             ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
@@ -692,15 +725,16 @@ def _why(one: AgentDifference, cost: str) -> str:
 
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
-    """By what its calls were multiplied, and the tokens of one. A cost of tokens is the product of both; money that of
-    a price, too, and has the tokens read first: those generated have a sentence of their own."""
+    """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
+    of a price, too, and has the tokens read: those generated have a sentence of their own."""
     calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
-    moved = [f"calls ×{short(calls)}"] if calls and abs(math.log(calls)) >= LEAST_SHARE else []
-    for name, both, others in (("read", one.read, "tokens"), ("generated", one.generated, "input_tokens")):
-        times = both[1] / both[0] / calls if cost != others and min(calls, *both) > 0 else 1.0
-        if abs(math.log(times)) >= LEAST_SHARE and not (moved and name == "generated" and cost != "tokens"):
-            moved = [*(moved or ["calls as before"]), f"tokens {name} per call ×{short(times)}"]
+    times = {"calls": calls}
+    for name, both in (("read", one.read), ("generated", one.generated)):
+        times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
+    moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
     before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    if calls and not moved and cost not in ("tokens", "input_tokens") and before != after:
+    if calls and not moved and before != after:
         return f"calls and tokens as before, {before} to {after}"
-    return ", ".join(moved)
+    asked = "generated" if cost == "tokens" else "read"
+    told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
+    return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

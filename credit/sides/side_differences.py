@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
@@ -11,9 +10,9 @@ from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.asked_metrics import FIRST
 from credit.sides.comparable_traces import refusals, untold_runs
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
-from graphs.task_means import fact_of, holm
+from graphs.task_means import fact_of
 from graphs.traces.batch import Traces
 
 __all__ = ["Uncompared", "side_differences", "uncompared"]
@@ -38,14 +37,14 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     """Differences of metrics between two sides, second − first, with intervals over tasks.
 
     Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
-    weigh on both sides alike, and other tasks are left out. There is a test where the numbers of `LEAST_TASKS` tasks
-    vary, or, with fewer, from `LEAST_TASKS` traces on each side: traces might have been dealt otherwise among the sides
-    of their task, as of failed and succeeded ones (`outcome_differences`). Without shared tasks each side's tasks give
-    one number each. Runs of `untold_tasks` are in no task. Intervals are those of `graphs.task_means`, from
-    `LEAST_TASKS` tasks that differ on.
+    weigh on both sides alike, and other tasks are left out. Without shared tasks each side's tasks give one number
+    each. Runs of `untold_tasks` are in no task. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks
+    that differ on.
     P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
-    Where tasks have more traces on one side, differences lean even where sides are alike: then the larger p counts, of
-    this and of traces that were dealt otherwise among the sides of their task.
+    From `LEAST_TASKS` traces on each side pairs have a second test, `here`: traces might have been dealt otherwise
+    among the sides of their task, as of failed and succeeded ones (`outcome_differences`). It tells what chance did in
+    these tasks, and nothing of others. Where tasks have more traces on one side, differences lean even where sides are
+    alike: then the larger p of both counts as p.
     Metrics that are one another on a straight line are one test, of the first. An outcome that some traces lack does
     not stand out where its difference would end or turn if these had the least, or the greatest, of the others.
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
@@ -71,15 +70,15 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     found = [compare_metric(name, metric, side, task, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     family = [(one.metric not in FIRST) + one.is_other for one in known]
-    facts = [one.metric if one.p is None else fact_of(metrics[one.metric].value[asked]) for one in known]
-    first = {facts[i]: i for i in sorted(range(len(known)), key=lambda i: (family[i], i), reverse=True)}
-    corrected: dict[int, tuple[float, int]] = {}
+    facts = [
+        one.metric if one.p is None and one.here is None else fact_of(metrics[one.metric].value[asked]) for one in known
+    ]
+    order = sorted(range(len(known)), key=lambda i: (family[i], i))
+    first, rows = {facts[i]: i for i in reversed(order)}, [*known]
     for part in set(family):
-        heads = [i for i in first.values() if family[i] == part]
-        p_values = [math.nan if (p := known[i].p) is None else p for i in heads]
-        tests = sum(not math.isnan(p) for p in p_values)
-        corrected |= {i: (p, tests) for i, p in zip(heads, holm(p_values), strict=True)}
-    rows = [one.corrected(*corrected[first[fact]]) for one, fact in zip(known, facts, strict=True)]
+        some = [i for i in order if family[first[facts[i]]] == part]
+        for i, row in zip(some, corrected_rows([known[i] for i in some], [facts[i] for i in some]), strict=True):
+            rows[i] = row
     same = ["" if first[fact] == i else known[first[fact]].metric for i, fact in enumerate(facts)]
     return [dataclasses.replace(row, same_as=of) for row, of in zip(rows, same, strict=True)]
 

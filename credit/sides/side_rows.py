@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Hashable, Sequence
 
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.owners import Owners
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.side_words import first_to_second, short
-from graphs.task_means import LEAST_TASKS, LEVEL, alike
+from graphs.task_means import LEAST_TASKS, LEVEL, alike, holm
 from graphs.text import interval, rounds_away
 
-__all__ = ["Needed", "SideDifference", "SideRatio"]
+__all__ = ["IN_THESE", "Needed", "SideDifference", "SideRatio", "corrected_rows"]
 
 POWER = 0.8
+IN_THESE = "beyond chance in these tasks"
+"""What is so of their runs. Whether other tasks change alike, only tasks tell: of ten, one that rose says nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +79,9 @@ class SideDifference:
       low, high: its 95 % interval over tasks; None where `ratio` has one, where too few have a number or differ, or all
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
-      p: of the test that the sides are alike; None where too few have a number or differ. What a change is judged by,
-        `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and all that
-        `is_other`.
+      p: of the test that the sides are alike, over tasks; None where too few have a number or differ. What a change is
+        judged by, `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and
+        all that `is_other`.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
         direction that is harder to see; None where there is no interval.
@@ -106,6 +109,7 @@ class SideDifference:
         traces. Of early ends, both means with these. None where none lack one.
       kind: of tasks, which alone are compared; "" of all.
       rose: in how many of these tasks the second side has more; None where tasks are not paired.
+      here: p of the test over the runs of each task alone, corrected likewise; None without one.
     """
 
     metric: str
@@ -137,9 +141,12 @@ class SideDifference:
     most_rest: tuple[float, float] | None = None
     kind: str = ""
     rose: int | None = None
+    here: float | None = None
 
-    def corrected(self, p: float, rows: int) -> SideDifference:
-        """The same where it is one of so many tests; p is NaN where there is none."""
+    def corrected(self, p: float, here: float, rows: int) -> SideDifference:
+        """The same where it is one of so many tests; p and here are NaN where there is none."""
+        if not math.isnan(here):
+            self = dataclasses.replace(self, here=here)
         if math.isnan(p):
             return dataclasses.replace(self, p=None)
         seen, ratio = self.seen, self.ratio
@@ -170,8 +177,20 @@ class SideDifference:
         return self.stands_out and not self.is_trivial
 
     @property
+    def in_these(self) -> bool:
+        """Whether it differs beyond chance in these tasks, by their runs, and not over tasks."""
+        return self.here is not None and self.here < LEVEL and not (self.stands_out or self.turned or self.is_trivial)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is told as a change, of these tasks at least."""
+        return self.worth_telling or self.in_these
+
+    @property
     def mark(self) -> str:
         """What stands beside its interval in a table."""
+        if self.in_these:
+            return "°"
         return "*" if self.worth_telling else "≈" if self.stands_out else "†" if self.moved else ""
 
     @property
@@ -229,7 +248,7 @@ class SideDifference:
         if self.low is not None or self.ratio is not None:
             return ""
         if self.ways:
-            return f"{self.ways}, not tested" if self.p is None else self.ways
+            return f"{self.ways}, not tested" if self.p is None and self.here is None else self.ways
         if self.p is None:
             return "no task differs" if self.differing == 0 else "–"
         return "has zeros" if self.has_zeros else "no spread"
@@ -291,14 +310,14 @@ class SideDifference:
         """`why` in a few words."""
         if self.stands_out:
             return self.why() or "beyond chance"
-        if self.p is not None and not self.few:
+        if self.p is not None and not self.few and not self.in_these:
             if self._beyond(self.p) and self.turned:
                 return f"not sure, since {self._missing} are missing"
             if self.low is None or self.high is None:
                 return self.why()
             alone = f" before correction for {self.rows} tests" if self.low > 0 or self.high < 0 else ""
             return f"undecided ({interval(self.low, self.high)}{alone})"
-        return why if (why := self.why()).startswith("the same") else "too few tasks to tell"
+        return why if (why := self.why()).startswith(("the same", IN_THESE)) else "too few tasks to tell"
 
     @property
     def _missing(self) -> str:
@@ -308,6 +327,8 @@ class SideDifference:
         """Why it is no change worth telling; "" where it is one."""
         if self.stands_out:
             return "the same to three digits" if self.is_trivial else ""
+        if self.in_these:
+            return f"{IN_THESE}, not sure of others"
         if self.p is None and not self.difference and not self.differing:
             return (
                 f"the same as far as {self._missing} are known"
@@ -315,9 +336,30 @@ class SideDifference:
                 else "the same"
             )
         if self.few:
-            return f"too few tasks {'differ ' if self.paired else ''}to tell"
+            return "too few tasks to tell"
         if self._beyond(self.p) and self.turned:
             return f"beyond chance only as far as {self._missing} are known"
         if self.rows > 1 and self._beyond(self.alone):
-            return f"not beyond chance after correction for {self.rows} rows"
-        return "within chance"
+            return f"undecided (beyond chance before correction for {self.rows} rows)"
+        return "undecided"
+
+
+def corrected_rows(
+    rows: Sequence[SideDifference], facts: Sequence[Hashable] | None = None, *, by_least: bool = False
+) -> list[SideDifference]:
+    """Rows that are one family of tests, each corrected for the others by `holm`.
+
+    Args:
+      rows: as they are alone.
+      facts: what each is about, as of `holm`.
+      by_least: whether only tests that can have so small a p count.
+
+    Reference: Holm 1979; Tarone 1990.
+    """
+    facts = range(len(rows)) if facts is None else facts
+    p, here = ([math.nan if one is None else one for one in of]
+               for of in ([row.p for row in rows], [row.here for row in rows]))  # fmt: skip
+    tests = len({fact for fact, one in zip(facts, p, strict=True) if not math.isnan(one)})
+    of_tasks = holm(p, facts, [row.least or 1.0 for row in rows] if by_least else None)
+    found = zip(rows, of_tasks, holm(here, facts), strict=True)
+    return [row.corrected(over_tasks, over_runs, tests) for row, over_tasks, over_runs in found]

@@ -39,11 +39,12 @@ class _Change(NamedTuple):
     """What the tasks say of a metric on two sides.
 
     Attributes:
-      test: that the sides are alike.
+      test: that the sides are alike, over tasks.
       as_ratio: whether all that follows is of logarithms.
       size, error, freedom: of the change: its mean or its middle, its standard error, and that of Student's.
       by_dealing: as `Needed.dealt`.
       ends: of its interval; NaN without one.
+      here: of pairs, the test over the runs of each task alone, which says nothing of other tasks.
     """
 
     test: Dealt
@@ -53,6 +54,7 @@ class _Change(NamedTuple):
     freedom: float = 0.0
     by_dealing: float = 0.0
     ends: tuple[float, float] = (math.nan, math.nan)
+    here: Dealt = Dealt(1.0, 1.0)
 
 
 def compare_metric(
@@ -123,6 +125,7 @@ def compare_metric(
         moved=has_interval and ends != found.ends,
         has_zeros=found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio,
         untold=of_each(asked & untold),
+        here=found.here.p if found.here.least < LEVEL else None,
     )
     known = value[np.isfinite(value) & (side >= 0)]
     ends_of = (0.0, 1.0) if name == "success" else (float(known.min()), float(known.max()))
@@ -185,17 +188,17 @@ def _of_pairs(
         apart = y[differs] - x[differs] if as_ratio else apart
     if not differs.any():
         return _Change(Dealt(1.0, 1.0), as_ratio)
+    if min(map(len, sides)) < LEAST_TASKS:
+        return _Change(Dealt(1.0, 1.0), as_ratio)
+    amounts = _over_tasks(value, task) if as_ratio else value
+    test, here = flipped(signed_ranks(apart.round(12)) if as_ratio else apart), _dealt_within(amounts, side, task)
+    even = not (_sizes(sides[0], task) != _sizes(sides[1], task)).any()
+    if not even:  # differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1
+        test = Dealt(max(test.p, here.p), max(test.least, here.least))
     if np.count_nonzero(differs) < LEAST_TASKS:
-        return _Change(_of_few(value, side, task, apart), as_ratio)
-    freedom, by_dealing, ends = len(apart) - 1.0, 0.0, (math.nan, math.nan)
-    error = _spread(apart) / len(apart) ** 0.5
-    test = flipped(signed_ranks(apart.round(12)) if as_ratio else apart)
-    if (_sizes(sides[0], task) != _sizes(sides[1], task)).any():
-        # Differences lean to one side then, whatever the sides do: of 8 rare failures and 1, to -1.
-        amounts = _over_tasks(value, task) if as_ratio else value
-        by_trace = _dealt_within(amounts, side, task)
-        test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
-        by_dealing = _dealing_error(amounts, side, task) * len(first) / len(apart)
+        return _Change(test, as_ratio, here=here)
+    freedom, ends, error = len(apart) - 1.0, (math.nan, math.nan), _spread(apart) / len(apart) ** 0.5
+    by_dealing = 0.0 if even else _dealing_error(amounts, side, task) * len(first) / len(apart)
     size = float(apart.mean())
     if as_ratio:
         size, ends = shift_interval(apart)
@@ -203,7 +206,7 @@ def _of_pairs(
         error = half / float(stdtrit(freedom, 1 - LEVEL / 2)) if half > ROUNDING else error  # most are alike
     elif not is_amount(name) or len(apart) >= LEAST_OF_ANY:  # log-normal amounts, 0 in 60 %: 8 tasks held 85 %
         ends = mean_interval(apart)
-    return _Change(test, as_ratio, size, error, freedom, by_dealing, ends)
+    return _Change(test, as_ratio, size, error, freedom, by_dealing, ends, here)
 
 
 def _of_others(
@@ -252,22 +255,6 @@ def _logarithms(value: np.ndarray, sides: Sequence[np.ndarray], task: np.ndarray
         if max(many) > MANY_MORE * min(many):
             return [means_by_task(np.log(value), rows, task)[1] for rows in sides]
         return [np.log(means_by_task(value, rows, task)[1]) for rows in sides]
-
-
-def _of_few(value: np.ndarray, side: np.ndarray, task: np.ndarray, apart: np.ndarray) -> Dealt:
-    """The test where few tasks differ: by task where `LEAST_TASKS` vary, else by trace, with as many on each side.
-
-    Which one does not depend on the side of a trace within its task.
-
-    Args:
-      value, side, task: of each trace that is compared: [n].
-      apart: the difference of each task: [tasks].
-    """
-    if np.count_nonzero(_varies(value, task)[0]) >= LEAST_TASKS:
-        return flipped(apart)
-    if min(np.count_nonzero(side == one) for one in (0, 1)) < LEAST_TASKS:
-        return Dealt(1.0, 1.0)
-    return _dealt_within(value, side, task)
 
 
 def _over_tasks(value: np.ndarray, task: np.ndarray) -> np.ndarray:

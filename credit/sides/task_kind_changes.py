@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.asked_metrics import WALL_CLOCK
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
-from graphs.task_means import holm
 
 __all__ = ["BY_KIND", "task_kind_changes"]
 
@@ -45,6 +43,4 @@ def task_kind_changes(
         for i, of in enumerate(names)
         if (row := compare_metric(name, metric, np.where(kind == i, side, -1), task, untold)) is not None
     ]
-    tests = sum(row.p is not None for row in rows)
-    corrected = holm([math.nan if row.p is None else row.p for row in rows])
-    return [row.corrected(p, tests) for row, p in zip(rows, corrected, strict=True)]
+    return corrected_rows(rows)

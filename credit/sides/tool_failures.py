@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,11 +13,10 @@ from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import numbered
 from credit.sides.comparable_traces import of_told_tasks
 from credit.sides.side_agents import side_weights
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD
 from graphs.structure.host_ids import ranked
-from graphs.task_means import holm
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
@@ -107,12 +105,8 @@ def _of_tools(
                 [int(each[traces_of].sum()) for traces_of in compared] for each in (wrong, made)
             )
             found.append(ToolFailures(name, (first, second), (all_first, all_second), row))
-    p_values = [math.nan if one.share.p is None else one.share.p for one in found]
-    corrected = holm(p_values, least=[one.share.least or 1.0 for one in found])
-    tests = sum(not math.isnan(p) for p in p_values)
-    found = [
-        dataclasses.replace(one, share=one.share.corrected(p, tests)) for one, p in zip(found, corrected, strict=True)
-    ]
+    corrected = corrected_rows([one.share for one in found], by_least=True)
+    found = [dataclasses.replace(one, share=row) for one, row in zip(found, corrected, strict=True)]
     return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
 
 

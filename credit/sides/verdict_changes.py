@@ -69,9 +69,9 @@ class VerdictChange:
         if self.wrong == (0, 0) or self.wrong == self.traces:
             return "the same"
         if self.p is None or self.least * self.tests >= LEVEL:
-            return "too few to tell"
+            return "too few tasks to tell"
         alone = self.alone is not None and self.alone < LEVEL
-        return f"not beyond chance after correction for {self.tests} tests" if alone else "within chance"
+        return f"undecided{f' (beyond chance before correction for {self.tests} tests)' * alone}"
 
 
 def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:

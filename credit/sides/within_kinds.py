@@ -11,9 +11,10 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
 from credit.sides.same_models import ONE, SameModels
+from credit.sides.side_rows import corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, first_to_second
-from graphs.task_means import ROUNDING, alike, holm, task_mean
+from graphs.task_means import ROUNDING, alike, task_mean
 from graphs.text import counted, printable, signed
 
 __all__ = ["MOST_NAMES", "within_kinds", "within_models"]
@@ -53,12 +54,10 @@ def _numbers(
     both = {one: row for one, row in both.items() if not (kind == one)[sides.side >= 0].all()}  # else it is that of all
     if not both:
         return ""
-    corrected = holm([math.nan if row.p is None else row.p for row in both.values()])
-    tests, told = sum(row.p is not None for row in both.values()), []
-    for (one, row), p in zip(both.items(), corrected, strict=True):
+    told = []
+    for one, row in zip(both, corrected_rows([*both.values()]), strict=True):
         means, of = first_to_second(row.first, row.second), counted(row.tasks, "task")
-        why = row.corrected(p, tests).why() or "beyond chance"
-        told.append(f"{printable(names[one], 60)} {means} in {of}, {why}")
+        told.append(f"{printable(names[one], 60)} {means} in {of}, {row.why() or 'beyond chance'}")
     told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
     if len(both) > 1:
         told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, task, metric.value)
@@ -88,8 +87,8 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
         np.unique(cells[0, both], return_inverse=True),
     )
     found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
-    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "within chance"
-    why = "too few tasks differ to tell" if math.isnan(found.p) else chance
+    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "undecided"
+    why = "too few tasks to tell" if math.isnan(found.p) else chance
     mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
     return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {why}"]
 

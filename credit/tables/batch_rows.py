@@ -46,6 +46,7 @@ class RowNames:
       coarse: `rounded` in words, one warning each.
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
       sampled: the tokens of the rows, None where they were not given.
+      untold: in words, where nothing tells the order of rows that are scattered, of `untold_order`; else "".
     """
 
     graph: EventGraph
@@ -60,6 +61,7 @@ class RowNames:
     coarse: tuple[str, ...] = ()
     exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     sampled: Tokens | None = None
+    untold: str = ""
 
     def labels_alike(self) -> str:
         """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.

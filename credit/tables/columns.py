@@ -164,8 +164,10 @@ def from_columns(
     graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
-    elif turn is not None and order is None and (words := untold_order(rows, turn, of_agents=False)):
-        warnings.warn(f"methods may read {words}", stacklevel=3)
+    elif order is None and (untold := untold_order(rows, turn, of_agents=False)):
+        if turn is not None:  # else `credit.run` warns, where a method reads the order
+            warnings.warn(f"methods may read {untold}", stacklevel=3)
+        rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)
@@ -180,7 +182,7 @@ def from_columns(
             warnings.warn(
                 f"'event_reward' is the outcome again {where}, and methods add it: leave it out", stacklevel=3
             )
-    return result
+    return graph, outcome, rows
 
 
 _PARAMETERS = tuple(inspect.signature(from_columns).parameters)

@@ -164,8 +164,8 @@ def _in_whole(
 ) -> np.ndarray:
     """Whether each row is of a trace, a group or a batch all of whose rows stand equally often, more than once.
 
-    Without turns, a trace whose rows are together, or shuffled with others, made as many calls. With turns, two unlike rows are enough where an
-    agent returns to a turn that it has left.
+    Without turns, a trace whose rows are together, or shuffled with others, made as many calls. With turns, two unlike
+    rows are enough where an agent returns to a turn that it has left.
 
     Args:
       trace, group, agent, turn: int [N], in the order of the batch.

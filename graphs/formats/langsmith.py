@@ -338,7 +338,7 @@ def _values(entry: _Stats) -> list[tuple[str, float | str]]:
 def _set_rewards(written: Written, trace: _Trace) -> None:
     """Write feedback on the root, or on no run, as channels; feedback on a model call or a tool as rewards there.
 
-    A single channel is also the outcome; of several, the user chooses.
+    The only channel of the log is also the outcome; of several, the user chooses.
     """
     scores = [
         Score(key, value, trace.spans[run.id].place, run.id, field=f"feedback_stats.{key}.{name}")

@@ -306,7 +306,7 @@ def _records(
         except TraceError as error:
             yield error.problem
             continue
-        record.sole_channel()
+        record.sole_channel("evaluations" if example else "")
         yield record
 
 

@@ -63,8 +63,8 @@ def read_words(
                         item.metrics[WORDED.format(channel, text)] = 1.0
                 if not by_file and not kinds[key].is_told and word.position < 0:
                     del item.words[channel]  # a category, which is no channel
-            if item.has_one_outcome and (item.words or item.rewards):
-                item.sole_channel()
+            if item.sole:
+                item.sole_channel(item.sole.log)
     for key, rows in unknown.items():
         told[key] += _unknown(key[0], rows, is_sure=by_file or kinds[key].is_told)
     yield from waiting

@@ -11,7 +11,7 @@ __all__ = ["expected_json", "expected_name", "expected_type"]
 
 _WORDS = {
     "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "null": "null",
-    "array": "a list", "object": "an object",
+    "array": "a list", "object": "an object", "datetime": "a time such as 2026-01-31T12:00:00Z",
 }  # fmt: skip
 _TEXTS = {
     "Invalid RFC3339 encoded datetime": "a time such as 2026-01-31T12:00:00Z (RFC 3339)",

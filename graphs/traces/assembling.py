@@ -27,7 +27,7 @@ from graphs.traces.batch_notes import batch_notes
 from graphs.traces.cache_conventions import SHOWN, with_one_convention
 from graphs.traces.clock_units import begins_of_ends, time_notes, units_of_seconds
 from graphs.traces.copies import without_copies
-from graphs.traces.event_models import with_answered_models, with_unnamed_models
+from graphs.traces.event_models import with_answered_models, with_unnamed_models, without_joined_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
@@ -35,6 +35,7 @@ from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import CUT_SHORT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.sole_channels import make_sole_outcomes
 from graphs.traces.statuses import status_words
 from graphs.traces.tokens import join_tokens
 
@@ -181,6 +182,7 @@ def _join(
     """One batch of all parts; `parts` is emptied."""
     starts, lengths = _Starts.of(parts), [len(part.types) for part in parts]
     headings = [heading for part in parts for heading in part.headings]
+    make_sole_outcomes(headings)
     n = Sizes(starts.events[-1], sum(len(part.senders) for part in parts), starts.agents[-1], len(headings))
     to = bucket(n) if to is None else to
     for axis, need, room in zip(Sizes._fields, n, to, strict=True):
@@ -203,6 +205,7 @@ def _join(
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
     events, models = with_answered_models(events, models, np.asarray(graph.trace_ids)[: n.events], cut)
+    models = without_joined_models(models, events["model"], np.asarray(graph.trace_ids)[: n.events])
     events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
     of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
@@ -289,20 +292,21 @@ def _graph(
 def _models_of_agents(
     graph: EventGraph, n: Sizes, models: Sequence[str], called: pa.ChunkedArray, names: Sequence[str]
 ) -> list[dict[str, str]]:
-    """Of each trace the models of each agent that acts and that no other started, joined as those of a trace, in the
-    order in which they begin; nothing where no event has a model of its own."""
-    found: list[dict[str, set[str]]] = [{} for _ in models]
+    """Of each trace the model with which each agent first acts that no other started, in the order in which they
+    begin; nothing where no event has a model of its own. With which it goes on, as after a call that failed, is no
+    other policy."""
+    found: list[dict[str, str]] = [{} for _ in models]
     if called.null_count < n.events:
         agent, parent = np.asarray(graph.agent_ids)[: n.events], np.asarray(graph.agent_parent)[: n.agents]
         acts = np.flatnonzero(np.asarray(graph.action_mask)[: n.events] & (parent == np.arange(n.agents))[agent])
         coded = called.combine_chunks().dictionary_encode()
         code = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        pairs, first = np.unique(np.stack([agent[acts], code[acts]]), axis=1, return_index=True)
+        first = acts[np.sort(np.unique(agent[acts], return_index=True)[1])]
         stated, traces = coded.dictionary.to_pylist(), np.asarray(graph.agent_trace).tolist()
-        for instance, own in pairs.T[np.argsort(first)].tolist():
+        for instance, own in zip(agent[first].tolist(), code[first].tolist(), strict=True):
             trace = traces[instance]
-            found[trace].setdefault(names[instance], set()).add(models[trace] if own < 0 else stated[own])
-    return [{name: " + ".join(sorted(filter(None, of))) for name, of in agents.items()} for agents in found]
+            found[trace].setdefault(names[instance], models[trace] if own < 0 else stated[own])
+    return found
 
 
 def _event_table(columns: _Columns, times: np.ndarray, counts: np.ndarray, lengths: list[int]) -> pa.Table:

@@ -204,20 +204,21 @@ def batch_notes(
             holding = list(dict.fromkeys(headings[i].file for i in members_at))
             parts += [f"in {len(holding)} files"] * (len(holding) > 1)
             yield Problem("several-versions", holding[0], 0, "policy_version", ", ".join(parts), OF_VERSIONS)
-    traces_of: dict[tuple[int, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    # Files of one system each are told apart by that.
+    traces_of: dict[tuple[int, str, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for heading, of, stated_as in zip(headings, group.tolist(), version.tolist(), strict=True):
         if stated_as < 0 and (heading.format in _OF_STEPS or heading.group_id.isdecimal()):
-            traces_of[of, heading.group_id][heading.file] += 1
+            traces_of[of, heading.group_id, heading.system][heading.file] += 1
     dumps = {heading.file for heading in headings if heading.format in ("rollouts", "table")}
-    over = [
-        (name, files)
-        for (_, name), files in traces_of.items()  # files of one run each have no group's traces together
+    over = {
+        name: files
+        for (_, name, _), files in traces_of.items()  # files of one run each have no group's traces together
         if len(files) > 1 and not _is_drawn(name) and (max(files.values()) > 1 or not dumps.isdisjoint(files))
-    ]
+    }
     if over:
-        name, files = over[0]
+        name, files = next(iter(over.items()))
         more = f" and {counted(len(over) - 1, 'other group')}" if len(over) > 1 else ""
-        held = f"{'up to ' * (len({len(of) for _, of in over}) > 1)}{max(len(of) for _, of in over)} files"
+        held = f"{'up to ' * (len({*map(len, over.values())}) > 1)}{max(map(len, over.values()))} files"
         shown = f"{excerpt(name)}{more}, in {held}, and no step or policy_version is read"
         expected = "the step in each row where files are of several steps, since traces of a group are compared"
         yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)

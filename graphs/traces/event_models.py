@@ -18,9 +18,11 @@ __all__ = [
     "agent_models",
     "event_models",
     "first_models",
+    "models_of_agent",
     "trace_models",
     "with_answered_models",
     "with_unnamed_models",
+    "without_joined_models",
 ]
 
 
@@ -130,6 +132,22 @@ def with_answered_models(
     return events, found
 
 
+def without_joined_models(models: Sequence[str], called: pa.ChunkedArray, trace: np.ndarray) -> list[str]:
+    """The models of traces, "" where that joins the models of its events, of which one began.
+
+    Args:
+      models: of each trace, "" for none.
+      called: the model of each event, null for that of its trace.
+      trace: of each event, int [events].
+    """
+    if not any(" + " in model for model in models):
+        return [*models]
+    coded = called.combine_chunks().dictionary_encode()
+    stated = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    of_traces = _of_traces(models, _models_of_calls(stated, trace, coded.dictionary.to_pylist()))
+    return [model if len(of) < 2 else "" for model, of in zip(models, of_traces, strict=True)]
+
+
 def with_unnamed_models(
     events: pa.Table, graph: EventGraph, n: Sizes, untold: Sequence[bool], evidence: Mapping[str, Evidence]
 ) -> pa.Table:
@@ -208,6 +226,22 @@ def first_models(traces: Traces) -> list[dict[str, str]]:
     return found
 
 
+def models_of_agent(traces: Traces, agent: str) -> list[set[str]]:
+    """The known models with which an agent acts in each trace: the first one, and those of its fallbacks.
+
+    Args:
+      traces: what was read.
+      agent: its name.
+    """
+    models, pairs = _acting_models(traces)
+    trace, names = np.asarray(traces.graph.agent_trace).tolist(), traces.agents["name"].to_pylist()
+    found: list[set[str]] = [set() for _ in range(traces.sizes.traces)]
+    for instance, which in pairs:
+        if names[instance] == agent:
+            found[trace[instance]] |= {models[which]} - {""}
+    return found
+
+
 def trace_models(traces: Traces) -> list[set[str]]:
     """The models with which each trace's agents act; where none is known, that of the trace; empty without one.
 
@@ -218,7 +252,7 @@ def trace_models(traces: Traces) -> list[set[str]]:
       >>> _ = [record.event(name, 3, "a", action=True, model=model) for name, model in ("xm", "yn")]
       >>> traces = assemble([record])
       >>> traces.traces["model"].to_pylist(), sorted(*trace_models(traces))
-      (['m + n'], ['m', 'n'])
+      (['m'], ['m', 'n'])
     """
     models, pairs = _acting_models(traces)
     trace = np.asarray(traces.graph.agent_trace).tolist()

@@ -3,8 +3,8 @@
 A group is a task under one policy. Runs of one task by two models, or under two harnesses, are not samples of one
 policy: a baseline over both credits the choice of the model to the agents' actions. The key of a group therefore
 consists of the task, the model and the system (the harness that ran the team), where the log states them. Agents may
-have other models than their trace: traces of a task in which one agent has unlike models are of unlike policies. Which
-agents act is a choice of the team, and no other policy.
+have other models than their trace: traces of a task in which one agent begins with unlike models are of unlike
+policies. With which it goes on, as after a call that failed, and which agents act, is no other policy.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def with_models_of_agents(
 
     Args:
       tasks, models, systems: as of `group_names`.
-      of_agents: of each trace the model of each agent that acts.
+      of_agents: of each trace the model with which each agent first acts.
 
     Examples:
       >>> teams = [{"lead": "m", "coder": "x"}, {"lead": "m", "coder": "y"}, {"lead": "m", "tester": "x"}]

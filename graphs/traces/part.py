@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Container, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import Tokens
 
-__all__ = ["ABSENT_COUNT", "EVENT_TEXT", "Heading", "Part", "derive_turns", "first_of_each", "present"]
+__all__ = ["ABSENT_COUNT", "EVENT_TEXT", "Heading", "Part", "Sole", "derive_turns", "first_of_each", "present"]
 
 EVENT_TEXT: dict[str, pa.DataType] = {"event": pa.string(), "trusted": pa.bool_()} | {
     name: pa.string() for name in TEXT_COLUMNS
@@ -25,6 +26,18 @@ EVENT_TEXT: dict[str, pa.DataType] = {"event": pa.string(), "trusted": pa.bool_(
 
 ABSENT_COUNT = -1
 """Entry of a column of counts where a log has none."""
+
+
+class Sole(NamedTuple):
+    """The channels of a trace whose outcome is the only channel of its log.
+
+    Attributes:
+      channels: which the log states, unsettled ones too.
+      log: names what was scored in one way among the traces of a format, such as the file of an evaluation.
+    """
+
+    channels: tuple[str, ...]
+    log: str = ""
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,6 +59,7 @@ class Heading:
     evidence: dict[str, float] = dataclasses.field(default_factory=dict)
     run: str = ""
     task_kind: str = ""
+    sole: Sole | None = None
 
 
 @dataclasses.dataclass

@@ -22,6 +22,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import no_ids
+from graphs.traces.part import Sole
 from graphs.traces.schema import (
     EVENT_EVIDENCE,
     FLAGS,
@@ -65,7 +66,7 @@ __all__ = [
 NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messages", "money")
 """Costs that are 0 or more."""
 
-ONE_ZONE = "a zone in every time of the trace, or in none"
+ONE_ZONE = "times of one clock: all dates with a zone, all without, or all numbers"
 SPANNED = "spanned_s"
 """The metric of the seconds from the first begin to the last end of all spans, where events span less: of a span that
 only gives structure, as the root, there is no event."""
@@ -190,7 +191,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       rewards: reward channels by name; "team" is the outcome by default.
       words: channels that the log states as words, which `graphs.logs.worded_outcomes` reads.
       event_words: the same of rewards of events: names and words.
-      has_one_outcome: whether a sole channel is the outcome.
+      sole: the reward channels, where the log's only one is the outcome; None where it is not.
       unsettled: channels of which the log states several numbers and not which counts, each with its problem; "" for
         rewards of events, without which no outcome is whole.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
@@ -219,7 +220,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     rewards: dict[str, float] = {}
     words: dict[str, Word] = {}
     event_words: list[tuple[str, Word]] = []
-    has_one_outcome: bool = False
+    sole: Sole | None = None
     unsettled: dict[str, Problem] = {}
     evidence: dict[str, float] = {}
     costs: dict[str, float] = {}
@@ -311,11 +312,9 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         if first != text:
             self.unsettle(channel, field, f"{channel!r} {text!r}", f"{first!r}, which the log states, too", place)
 
-    def sole_channel(self) -> None:
-        """Make the only channel the outcome, too; of several, the user chooses, also where one is unsettled."""
-        self.has_one_outcome = True
-        if self.rewards and len(self.channels) == 1:
-            self.rewards["team"] = next(iter(self.rewards.values()))
+    def sole_channel(self, log: str = "") -> None:
+        """Say that the log's only channel is the outcome; of several, the user chooses, also where one is unsettled."""
+        self.sole = Sole(tuple(self.channels), log)
 
     def unsettle(
         self, channel: str, field: str, value: str, expected: str, place: tuple[str, int, int] | None = None

@@ -127,6 +127,7 @@ def _heading(record: TraceRecord) -> Heading:
         record.evidence,
         record.run,
         record.task_kind,
+        record.sole,
     )
 
 

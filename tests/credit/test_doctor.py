@@ -330,6 +330,7 @@ def test_loops_of_single_traces_are_no_habit_and_are_not_said_to_be_absent(tmp_p
     said = CliRunner().invoke(cli, ["doctor", str(tmp_path)]).stdout
     assert re.search(r"tool_spam +in 11 traces ", said) and "in traces: so many show it" in said
     assert "tool_spam: 0 of 12 tasks above 0.35" in said and "See t4, t8, t12, …" in said
+    assert "; 11 of 11 traces that show it failed, and 13 of 37 others. See" in said
     more = [event(f"x{i}", "tool_call", "a", 9 + i, tool="web", content_ref=f"{i}") for i in range(20)]
     short = [line | {"events": [*line["events"], *more]} for line in lines]
     assert found(read(tmp_path, *short))["tool_spam"].verdict == "in 11 traces", "a loop is one among many calls, too"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -70,16 +72,16 @@ def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, side
                      "What was lost"]  # fmt: skip
     assert by["What failed"] == (
         "128 of 256 traces with an outcome failed. v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
-        "home 64 of 128 (50 %; v1 75 %, v2 25 %), travel 64 of 128 (50 %; v1 25 %, v2 75 %)."
+        "home 64 of 128 (50 %), travel 64 of 128 (50 %)."  # by side in the next line
     )
     assert by["What changed from v1 to v2"] == (
         "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "
-        "money in the typical task."
+        "money (mostly of lead) in the typical task."
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(
         "checker's verdicts say little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
-        "(100 %), a difference of 12 percentage points ("
+        "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
     failed, repeated = by["What was lost"].removesuffix(".").split(". ")
     assert failed.endswith("went into failed traces")
@@ -100,3 +102,43 @@ def test_a_log_that_tells_little_has_fewer_lines(tmp_path: Path) -> None:
     told = "Errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
     assert (one["name"], one["told"]) == ("What failed", told)
     assert look["name"] == "Look first" and look["told"].startswith("nothing stands out")
+
+
+def test_what_changed_names_the_agent_of_the_cost_and_the_time(tmp_path: Path) -> None:
+    """The line said what a version costs, not that one agent alone does, nor that the version is faster."""
+    random, lines = np.random.default_rng(0), []
+    for number in range(160):
+        task, new = number // 4, number % 2
+        took = np.cumsum(random.uniform(3, 4, 3) * (0.5 if new else 1))
+        events = [
+            {"id": f"e{i}", "type": "message", "agent": agent, "t": float(took[i]), "action": True,
+             "tokens": int(random.integers(90, 110) * (3 if new and agent == "search" else 1))}
+            for i, agent in enumerate(("plan", "search", "write"))
+        ]  # fmt: skip
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{task}", "system": f"v{1 + new}", "events": events,
+                      "edges": [], "rewards": {"team": float(random.integers(2))}})  # fmt: skip
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"]).stdout
+    (line,) = (line for line in said.splitlines() if line.startswith("What changed from"))
+    assert re.search(r", at 1\.6\d* times the tokens generated \(mostly of search\) and 0\.\d+ times the seconds", line)
+    assert line.endswith("of wall clock in the typical task.")
+
+
+def test_a_number_that_differs_is_told_where_no_cause_is_known(tmp_path: Path) -> None:
+    """Of a team whose failed runs have twice the actions of one agent, the page told who generated 10 tokens."""
+    random, lines = np.random.default_rng(0), []
+    for number in range(80):
+        won = number % 2
+        again = 0 if won or random.random() < 0.3 else int(random.integers(3, 6))
+        steps = ["lead", *["coder"] * (1 + again), *["writer"] * (6 - again)]  # of one length
+        events = [{"id": f"e{i}", "type": "message", "agent": agent, "t": i, "action": True, "tokens": 10}
+                  for i, agent in enumerate(steps)]  # fmt: skip
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 4}", "events": events, "edges": [],
+                      "rewards": {"team": float(won)}})  # fmt: skip
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json"]).stdout)["findings"]
+    said = next(one["told"] for one in told if one["name"] == "Look first")
+    assert re.search(
+        r"no loop\. Actions of (coder|writer): \d+ in this failed trace, on average [\d.]+ in failed", said
+    )
+    assert "Most tokens" not in said

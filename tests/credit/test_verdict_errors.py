@@ -15,6 +15,7 @@ import credit
 from credit.cli import cli
 from credit.doctor.team_checks import examine
 from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, verdict_errors, wrong_parts
+from credit.doctor.youden_interval import youden_interval
 from credit.page import Findings
 from credit.page.overview import overview
 from credit.sides.chosen_sides import Sides
@@ -78,7 +79,7 @@ def test_what_a_verdict_is_worth_by_hand(words: str) -> None:
 def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
     outcome, passes = [0] * 3 + [1] * 20, [1.0, 1.0, 0.0] + [1.0] * 20
     few = one(outcome, list(passes))
-    assert few.found is None and few.told().endswith("; these traces are too few to tell")
+    assert few.found is None and few.told().endswith("; these traces are too few to be sure")
     alone, apart = (one([0] * 20 + [1] * 20, [1.0] * 40, each) for each in (20, 1))
     assert alone.found is None and apart.found  # twenty runs of one task may all be misjudged alike
     only = one([0] * 20, [1.0] * 20)
@@ -96,7 +97,7 @@ def test_a_verdict_is_of_each_system(late: int, found: bool | None) -> None:
     (one,) = verdict_errors(traces)
     finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
     assert one.found is finding.found is found and one.both.share < MOST_WRONG
-    assert finding.words == one.told() and one.told().endswith("too few to tell") is (found is None)
+    assert finding.words == one.told() and one.told().endswith("too few to be sure") is (found is None)
     of_late = f". Of system v2 it passes {late} of {late} failed traces (100 %) and {len(outcome[150:]) - late} of"
     assert (of_late in one.told()) is bool(late)
     assert not found or {*finding.traces} <= {f"t{i}" for i in range(150, 190)}
@@ -139,8 +140,8 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     def said(*call: str) -> str:
         return " ".join(CliRunner().invoke(cli, [call[0], str(path), *call[1:]], catch_exceptions=False).stdout.split())
 
-    counts = "checker passes 36 of 48 failed traces (75 %) and 72 of 72 succeeded ones (100 %)"
-    sums = "a difference of 25 percentage points (9 to 42). A perfect verdict has 100, a coin 0."
+    counts = "checker passes 36 of 48 failed traces (75 %) and 72 of 72 succeeded ones (100 %; it rejects 0)"
+    sums = "a difference of 25 percentage points (95 % interval 9 to 39). A perfect verdict has 100, a coin 0."
     assert f"verdict_disagreement: {counts}, {sums}" in said("doctor")
     assert f"checker's verdicts say little: it {counts.removeprefix('checker ')}, {sums}" in said("summary")
     changed = "ailures that checker passes 12 of 24 (50 %) to 24 of 24 (100 %), beyond chance"
@@ -150,6 +151,7 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     for call in (("doctor",), ("summary",), ("metrics", "--sides", str(sides))):
         (stated,) = json.loads(said(*call, "--json"))["verdicts"]
         assert (stated["name"], stated["found"], stated["passed"], stated["failed"]) == ("checker", True, 36, 48)
+    assert [round(100 * end) for end in stated["interval"]] == [9, 39]
     assert stated["by_side"]["new"] == {"passed": 24, "failed": 24, "refused": 0, "succeeded": 36}
     traces, chosen = Sides.joined(str(sides), credit.read(path))
     shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=chosen))
@@ -180,6 +182,19 @@ def drawn(
 
 HONEST = [(0.2, 0.2), (0.25, 0.05), (0.05, 0.25), (0.4, 0.0), (0.0, 0.4)]
 AT_LIMIT = [(0.5, 0.0), (0.25, 0.25), (0.1, 0.4)]
+
+
+@pytest.mark.parametrize("draws", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("alike", "both"), [(0.0, False), (0.5, True), (1.0, False), (1.0, True)])
+def test_the_interval_holds_the_difference(alike: float, both: bool, draws: int) -> None:
+    """It had no level: 90 % for one system, 97.5 % for two, of runs that are all judged as the others of their task."""
+    rng, rights = np.random.default_rng(7), list[bool]()
+    for parts in (*HONEST, *AT_LIMIT, (0.7, 0.2), (0.5, 0.45), (0.9, 0.05), (0.05, 0.05)):
+        for _ in range(draws):
+            low, high = youden_interval(*drawn(rng, parts, alike, both))
+            rights += [low <= 1 - sum(parts) <= high] * bool(np.isfinite(low))
+    known_to = 2 * (0.05 * 0.95 / len(rights)) ** 0.5
+    assert len(rights) > 5 * draws and 0.93 - known_to <= np.mean(rights) <= 0.97 + known_to
 
 
 def count_found(seed: int, worlds: list[tuple[float, float]], draws: int, alike: float, both: bool = False) -> int:

@@ -277,6 +277,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
         for i, case in enumerate(CASES)
     ],
 )
+@pytest.mark.filterwarnings("ignore::graphs.errors.MissingColumnWarning")  # of a batch of one agent
 def test_numbers_are_those_of_the_code(
     name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
 ) -> None:

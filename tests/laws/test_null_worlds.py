@@ -197,6 +197,7 @@ def test_the_commands_behind_values_that_are_off_are_legal(tmp_path: Path, monke
 
 
 @pytest.mark.every_method
+@pytest.mark.filterwarnings("ignore:m(grpo|atpo) compares by the parent")
 @pytest.mark.parametrize("name", METHODS)
 def test_agents_stand_out_by_chance_at_most(name: str) -> None:
     """In 40 worlds of each kind at most 6: more have a chance of 0.3 % at a rate of 5 %."""

@@ -356,8 +356,8 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     text = " ".join(found.output.split())
     assert (
         words in text
-        and "with its 1 comparison" in text
-        and "verl_rloo gives the numbers of rloo in groups of 4, or a constant times them" in text
+        and "No test was possible: with 1 comparison the signed-rank test takes 6 seeds" in text
+        and "verl_rloo trains as rloo in groups of 4. Adam cancels a constant factor for each decision. To see" in text
     )
     assert "as rloo" in text
     row = next(" ".join(line.split()) for line in found.output.splitlines() if " zero " in line)
@@ -369,17 +369,38 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
 
 
 def test_only_own_functions_may_take_an_order_statistic() -> None:
-    """The hint at `--group-size` stood behind each of `dr_grpo`, `dr_mas` and `turn_baseline`, which take none."""
+    """The hint at `--group-size` stood behind each of `dr_grpo`, `dr_mas` and `turn_baseline`, which take none.
+
+    It also named a larger size at every size, and of two own functions that are one up to a factor.
+    """
     row = {"task": "t", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
            "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
            "updates": 3}  # fmt: skip
-    for own in ([], ["mine:median", "mine:b"]):
-        rows = [row | {"signal": name} for name in ("rloo", "dr_grpo", "dr_mas", *own)]
-        of_methods = _alike(cells(rows), 4, 6, "sgd")
-        lines = list(dict.fromkeys(line for place in (0, -1) for of in of_methods.values() for line in of[place:][:1]))
-        assert all(" gives the numbers of rloo in groups of 6. To compare" in line for line in lines[: 2 + len(own)])
-        assert ["order statistic" in line for line in lines] == [False] * (2 + len(own)) + [True] * bool(own)
-    assert lines[-1].startswith("mine:median, mine:b: an order statistic") and lines[-1].endswith("--group-size 7")
+
+    def lines(names: list[str], size: int) -> dict[str, list[str]]:
+        compared = cells([row | {"signal": name} for name in names])
+        return _alike(compared, TrainingSettings(groups=4, group_size=size, optimizer="sgd"))
+
+    of_library, own = ["dr_grpo", "dr_mas"], ["mine:median", "mine:b"]
+    hinted = lines(["rloo", *of_library, *own], 4)
+    assert all(" gives the numbers of rloo in groups of 4. To compare" in of[0] for of in hinted.values())
+    assert [len(of) for of in hinted.values()] == [1, 1, 2, 2]
+    last = hinted["mine:b"][1]
+    assert last.startswith("mine:median, mine:b: an order statistic") and last.endswith("--group-size 5")
+    assert all(len(of) == 1 for of in [*lines(["rloo", *own], 5).values(), *lines(own, 4).values()])
+
+
+@pytest.mark.parametrize(
+    ("policy", "factor"), [("tabular", "constant factor for each decision."), ("mlp", "constant factor.")]
+)
+def test_what_adam_cancels_is_said_where_it_may_be_why_two_train_alike(policy: Any, factor: str) -> None:
+    """Weights by position, one factor for each decision, were "the numbers of" those without, or a multiple."""
+    row = {"task": "t", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
+           "updates": 3}  # fmt: skip
+    compared = cells([row | {"signal": name} for name in ("mine:second", "mine:late")])
+    ((line,),) = _alike(compared, TrainingSettings(policy=policy)).values()
+    assert line.startswith(f"mine:late trains as mine:second in groups of 4. Adam cancels a {factor} To see")
 
 
 def test_a_confirmation_takes_other_seeds() -> None:

@@ -17,7 +17,7 @@ from graphs.text import counted, excerpt
 __all__ = ["POINTS", "kept_rows", "row_key", "write_rows"]
 
 POINTS = 31
-"""Points of a curve that are kept, at even shares of the budget."""
+"""Points of a curve that are kept, at even shares of the budget; `places` are the shares at which each was reached."""
 
 _KEY = ("task", "signal", "seed", "learning_rate", "sweep")
 _LARGEST = 1.7976931348623157e308  # of float64: excludes infinity and, since no comparison with it holds, NaN
@@ -45,8 +45,9 @@ class _Row(msgspec.Struct):
     teaching: _Finite
     updates: _Count
     curve: list[_Finite]
-    answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have neither
+    answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have no such fields
     refused: str = ""
+    places: list[_Finite] = []
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -107,8 +108,9 @@ def _check_row(where: str, row: dict[str, Any]) -> None:
         name = place.partition("[")[0].rstrip("`")
         raise CreditError(f"{where} has {name} {excerpt(row[name])}; expected {_expected(message)}") from error
     points = 0 if row["sweep"] else POINTS
-    if len(row["curve"]) != points:
-        raise CreditError(f"{where} has a curve of {counted(len(row['curve']), 'point')}; expected {points}")
+    for name, what in (("curve", "a curve"), ("places", "places")):
+        if len(row.get(name, "." * points)) != points:
+            raise CreditError(f"{where} has {what} of {counted(len(row[name]), 'point')}; expected {points}")
 
 
 def _expected(message: str) -> str:

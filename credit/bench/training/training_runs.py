@@ -73,8 +73,9 @@ def run_training(
       One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
       `teaching`, `updates`, the share of actions `answered`, and the main reason `refused` of the others), exact
       expected returns (`start` of the first policy, `final_return` of the last one, `optimum`, `mean_return` over the
-      budget) and `curve`, the expected return at even shares of the budget. The area and the final share of a `Cell`
-      are `mean_return` and `final_return` on the way from `start` to `optimum`. `events_to_90` counts the events
+      budget) and `curve`, the expected return at even shares of the budget, with `places`, the shares at which each
+      began. The area and the final share of a `Cell` are `mean_return` and `final_return` on the way from `start` to
+      `optimum`. `events_to_90` counts the events
       before the first policy that has 90 % of this way; None if there is none. `at_rates` has `mean_return` at each of
       `common_rates`, if there are any. The file holds a row for each run: with `sweep` true those of the sweep, and
       those at another rate than the chosen one.
@@ -196,4 +197,5 @@ def _row(
         "answered": float(curves.reasons[Reason.VALID] / curves.reasons.sum()) if curves.reasons.any() else 1.0,
         "refused": main_reason(curves.reasons),
         "curve": [] if sweep else np.round(expected[update], 5).tolist(),
+        "places": [] if sweep else np.round(spent[update] / budget, 5).tolist(),
     }

@@ -146,7 +146,7 @@ def bias(
         _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
         lambda number: of_own.get(number.method, ()),
     )  # fmt: skip
-    caveats = said(numbers, "caveats")
+    caveats, sentences = said(numbers, "caveats"), to_write(numbers, SCORES if score == "all" else (score,))
     for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
     save_numbers(numbers, table, _notes(rows))
@@ -156,10 +156,10 @@ def bias(
 
         told_absent = [one._asdict() for one in left_out.absent]
         print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent,
-                    "caveats": caveats, "to_write": to_write(numbers)})  # fmt: skip
+                    "caveats": caveats, "to_write": sentences})  # fmt: skip
     else:
         _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
-        print_to_write(to_write(numbers))
+        print_to_write(sentences)
     if plot is not None:
         save_picture(_drawn(rows, score, left_out.absent), plot)
 

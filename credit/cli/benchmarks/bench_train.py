@@ -14,7 +14,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import Measured, of_run, said, with_absent
+from credit.cli.benchmarks.measured import AT_EDGE, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
@@ -54,8 +54,8 @@ LEGEND = (
 )
 MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
 MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table"
-LEAST_SEEDS = "the test of * takes {seeds} seeds with its {comparisons}"
-EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
+LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, and {{seeds}} were run"
+EDGE = f"; {AT_EDGE}: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = (
     "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
     "another"
@@ -65,7 +65,7 @@ OTHER = (
     "all at one"
 )
 MARKS = {
-    "at edge": EDGE.removeprefix("; at edge: "),
+    AT_EDGE: EDGE.removeprefix(f"; {AT_EDGE}: "),
     "*": MARK.removeprefix("; * "),
     "†": OTHER.removeprefix(". †: "),
 }
@@ -79,6 +79,8 @@ QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
 BY_LENGTH = ("luck", "outcome")
+APART_FROM = 5
+"""Traces of a group: of two others the median is the mean, of three the second best; of four all three differ."""
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
 
@@ -260,16 +262,16 @@ def _caveats(
     from credit.bench.training.training_runs import TUNING_SEEDS
 
     of_all = [SHARED_MEAN]
-    several = comparisons(compared, compared[0].signal)
+    several, seeds = comparisons(compared, compared[0].signal), compared[0].seeds
     chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
-    seeds_for = {"seeds": least_seeds(several), "comparisons": counted(several, "comparison")} if several else {}
-    marked = [LEAST_SEEDS.format(**seeds_for)] if several else []
-    of_method = _alike(compared, settings.groups, settings.group_size, settings.optimizer)
+    least = least_seeds(several) if several else 0
+    untested = LEAST_SEEDS.format(comparisons=counted(several, "comparison"), least=least, seeds=seeds)
+    of_method = _alike(compared, settings)
 
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
-        of_test = bool(number.less) and number.quantity == "area"
-        return of_all + chosen * an_interval + marked * of_test + of_method.get(number.method, [])
+        of_test = bool(number.less) and number.quantity == "area" and seeds < least
+        return of_all + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
 
     return of_number
 
@@ -294,7 +296,7 @@ def _notes(about: dict[str, str]) -> dict[str, str]:
     """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
     return LEGENDS | {
         "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
-        "at edge": EDGE.removeprefix("; "),
+        AT_EDGE: EDGE.removeprefix("; "),
         "*": about["mark"].removeprefix("; "),
         "†": OTHER.removeprefix(". "),
     }
@@ -342,7 +344,7 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
     return found
 
 
-def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: str) -> dict[str, list[str]]:
+def _alike(compared: Sequence[Cell], settings: TrainingSettings) -> dict[str, list[str]]:
     """Lines about each method that learned as an earlier one on every task."""
     firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
     for cell in compared:
@@ -353,15 +355,16 @@ def _alike(compared: Sequence[Cell], groups: int, group_size: int, optimizer: st
         for place, name in enumerate(names)
         for first in [other for other in names[:place] if firsts[other] == firsts[name]][:1]
     }
+    cancelled = "a constant factor" + " for each decision" * (settings.policy == "tabular")
     lines = {
-        name: [alike(name, other, str(group_size), one_task=groups == 1, scaled=optimizer == "adam")]
+        name: [alike(name, other, str(settings.group_size), one_task=settings.groups == 1,
+                     cancelled=cancelled if settings.optimizer == "adam" else "")]
         for name, other in same.items()
-    }
-    own = list(dict.fromkeys(name for pair in same.items() for name in pair if is_own(name)))
-    more = max(4, group_size + 1)  # of up to two others the median is the mean, of three the second best
-    for name in own:
+    }  # fmt: skip
+    own = [name for name, other in same.items() if is_own(name) and not is_own(other)]
+    for name in own if settings.group_size < APART_FROM else ():
         told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"
-        lines.setdefault(name, []).append(f"{told}: --group-size {more}")
+        lines[name].append(f"{told}: --group-size {APART_FROM}")
     return lines
 
 
@@ -400,7 +403,7 @@ def count_text(number: float) -> str:
 
 def _edge(rate: float, tried: Sequence[float]) -> str:
     """Whether a learning rate is the smallest or the largest of several that were tried."""
-    return "at edge" if len(tried) > 1 and rate in (min(tried), max(tried)) else ""
+    return AT_EDGE if len(tried) > 1 and rate in (min(tried), max(tried)) else ""
 
 
 def _refused(compared: Sequence[Cell]) -> list[str]:

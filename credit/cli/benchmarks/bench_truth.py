@@ -195,8 +195,8 @@ def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list
     from credit.bench.against_truth import SCORES
 
     scores = [
-        Measured(row.method, name, *_ends(row, name), 0.95, row.decisions, "", row.world, group_size,
-                 why=row.refused, independent=row.groups, shown=_score(row, name))
+        Measured(row.method, name, *_ends(row, name), 0.95, row.decisions if name == "answered" else row.counted, "",
+                 row.world, group_size, why=row.refused, independent=row.groups, shown=_score(row, name))
         for row in rows for name in SCORES
     ]  # fmt: skip
     return scores + [

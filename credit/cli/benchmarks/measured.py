@@ -10,18 +10,22 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from graphs.text import counted
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from credit.bench.refusals import Absent
 
 __all__ = [
+    "AT_EDGE",
     "EQUAL",
     "LEFT_OUT",
     "MARKS",
     "OPTIONS",
     "REAL",
     "SETTINGS",
+    "UNTESTED",
     "WHOLE",
     "Measured",
     "brackets",
@@ -58,7 +62,10 @@ CONDITIONS = {
 }
 SETTINGS = ("rate", "cost", "traces", "answered")
 """Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
-MARKS = ("at edge", "*", "†", "‡")
+AT_EDGE = "at edge"
+MARKS = (AT_EDGE, "*", "†", "‡")
+UNTESTED = "No test was possible"
+"""With which the caveat of differences begins that too few seeds leave untested."""
 OPTIONS = "options of methods: their defaults, or those that a name states"
 REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "independent", "group_size", "length")
 """Columns of numbers."""
@@ -71,7 +78,7 @@ class Measured(NamedTuple):
       method, quantity: names.
       value, low, high: with the ends of its interval; NaN where there is none, and of exact numbers the ends.
       confidence: of the interval, as 0.95.
-      n: how many decisions were counted, of SNR's differences traces, of training seeds; None of exact numbers.
+      n: how many decisions the number stands on, of SNR's differences traces, of training seeds; None of exact numbers.
       less: of a difference, the method whose number was subtracted; "" of others.
       world, group_size, length, learning_rate: the condition, where the benchmark has it; the rate where all methods
         of a comparison were trained at it, and else a quantity.
@@ -251,9 +258,15 @@ def unbounded(told: Iterable[Measured], less: Iterable[Measured]) -> list[str]:
       >>> one = Measured("a", "slope", 1.0, confidence=0.95, independent=10, bench="truth")
       >>> unbounded([one], [one]), unbounded([], [one])
       (['no interval over 10 groups'], ['no interval of the difference'])
+      >>> unbounded([one._replace(independent=1)], [])
+      ['no interval over 1 group']
     """
     of = [[n for n in numbers if n.confidence and math.isnan(n.low) and n.cell != EQUAL] for numbers in (told, less)]
-    counts = dict.fromkeys(f"no interval over {n.independent:,} {INDEPENDENT[n.bench]}" for n in of[0] if n.independent)
+    counts = dict.fromkeys(
+        f"no interval over {counted(n.independent, INDEPENDENT[n.bench].removesuffix('s'))}"
+        for n in of[0]
+        if n.independent
+    )
     return [*counts] or ["no interval of the difference"] * bool(of[1])
 
 

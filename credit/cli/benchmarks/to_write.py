@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from credit import __version__
 from credit.cli.benchmarks.measured import (
+    AT_EDGE,
     EQUAL,
+    UNTESTED,
     Measured,
     brackets,
     condition,
@@ -22,21 +24,35 @@ from credit.methods.own_functions import is_own
 
 __all__ = ["of_release", "print_to_write", "to_write"]
 
-MAIN = {
-    "bias": ("bias", "The bias of the policy gradient, |E g − ∇J| / |∇J|,", "It is exact, by enumeration"),
-    "truth": ("correlation", "The correlation of advantages with true increments", ""),
-    "snr": ("snr", "The signal-to-noise ratio of one decision's advantage", ""),
-    "train": ("area", "The share (J − J₀) / (J* − J₀), averaged over the budget,", "It is the median over seeds"),
-    "robustness": (
-        "taken",
-        "The part of all |advantages| that inserted actions take",
-        "The true credit of inserted actions is 0",
-    ),
+SUBJECTS = {
+    "bias": {
+        "bias": "The bias of the policy gradient, |E g − ∇J| / |∇J|,",
+        "cosine": "The cosine of the mean gradient and the true one",
+        "variance": "The variance of the policy gradient, times the runs of a batch, over |∇J|²,",
+        "relative": "The variance of the policy gradient, times the runs of a batch, over |E g|²,",
+        "error": "The mean squared error of centred advantages, over the mean square of true increments,",
+        "rank": "Kendall's τ-b of centred advantages and true increments",
+        "sign": "The part of centred advantages with the sign of the true increment",
+        "answered": "The part of the decisions with an advantage",
+    },
+    "truth": {"correlation": "The correlation of advantages with true increments"},
+    "snr": {"snr": "The signal-to-noise ratio of one decision's advantage"},
+    "train": {"area": "The share (J − J₀) / (J* − J₀), averaged over the budget,"},
+    "robustness": {"taken": "The part of all |advantages| that inserted actions take"},
 }
-"""The quantity of each benchmark, the subject of its sentence, and what is said of it."""
+"""By benchmark its quantities, the main one first, and the subjects of their sentences."""
+SAID_OF_ALL = {
+    "bias": "It is exact, by enumeration",
+    "train": "It is the median over seeds",
+    "robustness": "The true credit of inserted actions is 0",
+}
+LESS = {"train": "The median of the differences by seed"}
+"""What a difference is where it is not that of the two numbers."""
+TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction over the table"
+CHOSEN = ", which its interval does not allow for"
 
 
-def to_write(numbers: Sequence[Measured]) -> list[str]:
+def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> list[str]:
     """Sentences on each function of one's own, or else on the last method, beside the first one.
 
     They are of the condition under which the two differ most, and say of how many. What they say stands in the numbers.
@@ -44,6 +60,7 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
 
     Args:
       numbers: of one benchmark.
+      quantities: of `SUBJECTS`, each a sentence; default the main one.
 
     Examples:
       >>> row = Measured("rloo", "bias", 0.0, world="relay-and", group_size=2, bench="bias")
@@ -51,7 +68,13 @@ def to_write(numbers: Sequence[Measured]) -> list[str]:
       The bias of the policy gradient, |E g − ∇J| / |∇J|, is 0 for rloo. It is exact, by enumeration. Conditions: \
 relay-and, groups of 2. Source: `credit bench bias` of orchestration-credit
     """
-    quantity, subject, said_of_all = MAIN[numbers[0].bench]
+    asked = [*quantities] or [*SUBJECTS[numbers[0].bench]][:1]
+    return [line for quantity in asked for line in _of_quantity(numbers, quantity)]
+
+
+def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
+    """The sentences on one quantity; none where no method has it."""
+    bench = numbers[0].bench
     found = [n for n in numbers if n.quantity == quantity and not math.isnan(n.value) and n.learning_rate is None]
     plain = [n for n in found if not n.less]
     names = list(dict.fromkeys(n.method for n in plain))
@@ -68,20 +91,25 @@ relay-and, groups of 2. Source: `credit bench bias` of orchestration-credit
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
         less = [n for n in found if n in here and n.less == told[-1].method and not {*"†‡"} & {*n.mark}]
         values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
-        sentences = [f"{subject} is {values}", said_of_all]
+        sentences = [f"{SUBJECTS[bench][quantity]} is {values}", SAID_OF_ALL.get(bench, "")]
         for n in less:
             cell = n._replace(mark="").cell
             shared = f" on the {n.n:,} traces of both" if n.n and len({n.n for n in told}) > 1 else ""
-            apart_by = "Both are equal but for rounding" if cell == EQUAL else f"The difference is {cell}"
-            sentences.append(apart_by + shared)
+            apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
+            sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
+        if less and bench == "train":
+            untested = [caveat for caveat in said(less, "caveats") if caveat.startswith(UNTESTED)]
+            sentences += untested or [TESTED.format("" if "*" in less[0].mark else "no ")]
         sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
-        where = (
-            "Of {} conditions the difference is largest there" if apart(most) else "Both are equal in all {} conditions"
-        )
-        sentences += [where.format(len(both))] * (len(both) > 1)
+        bounded = CHOSEN * any(not math.isnan(n.low) and n.confidence for n in less)
+        where = f"Of {len(both)} conditions the difference is largest there{bounded}"
+        equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions"
+        sentences += [where if apart(most) else equal] * (len(both) > 1)
+        edge = [n.method for n in here if n.quantity == "rate" and AT_EDGE in n.mark]
+        sentences += [f"At the edge of the rates tried: that of {' and '.join(edge)}"] * bool(edge)
         notes = [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given")]
         sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
-        return ". ".join(filter(None, [*sentences, of_release(most.bench)]))
+        return ". ".join(filter(None, [*sentences, of_release(bench)]))
 
     return [about(name) for name in [name for name in names[1:] if is_own(name)] or names[-1:]]
 

@@ -122,10 +122,7 @@ def _print(console: Console, findings: list[Finding], level: float, idle: list[I
         console,
         table,
         ("found", f"found: statistic above its limit, or p at most {level:g} where there is no limit"),
-        (
-            "finding: in ",
-            "in traces: so many show it, in no more tasks than by chance; `credit summary` says if these fail",
-        ),
+        ("finding: in ", "in traces: so many show it, in no more tasks than by chance"),
         ("p: ", "p: corrected for all tests. Of checks with a p, statistic and limit are parts of tasks."),
     )
     for finding in (each for each in findings if each.found or (each.alone and each.found is False)):

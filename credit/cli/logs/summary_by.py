@@ -180,7 +180,7 @@ def summary(
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
     teams = "" if compared is None else compared.by_team()
-    by_side = (compared.sides.side, compared.sides.heads) if compared else ()
+    by_side = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
@@ -221,7 +221,7 @@ def summary(
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)
         print_lines(console, "", beside)
-        what, example = differences.example if result.unsure else ("", "")
+        what, example = differences.example if result.tells_nothing else ("", "")
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids, example)
         show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
@@ -332,9 +332,14 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
 
 def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
-    table = plain_table("tool", *(f"#{name}" for name in names), "#seconds of work")
+    some = any(row.empty for row in result.tools)
+    heads = [*names, *["empty results"] * some, "seconds of work"]
+    table = plain_table("tool", *(f"#{name}" for name in heads))
     for row in result.tools if all_ else result.tools[:ROWS]:
         traces, *bounds = (amount(getattr(row, name)) for name in names)
+        bounds += [
+            at_least(amount(row.empty), row.lacks_empty and not row.lacks_lines and row.empty is not None)
+        ] * some
         bounds.append(amount(row.seconds))
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
-from credit.cli.shared.commands import Number
+from credit.cli.shared.commands import Number, several_methods
 from credit.methods.own_functions import function_of, is_own, own_name
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def tell_unchecked(names: Iterable[str]) -> None:
 
 
 def alike(
-    name: str, other: str, sizes: str, larger: str = "", *, one_task: bool, worlds: str = "", scaled: bool = False
+    name: str, other: str, sizes: str, larger: str = "", *, one_task: bool, worlds: str = "", cancelled: str = ""
 ) -> str:
     """The line on a method whose numbers are those of another one in groups of these sizes.
 
@@ -43,10 +43,13 @@ def alike(
       larger: a sentence on larger groups, if any.
       one_task: whether each batch was a single group, so that nothing could look across groups.
       worlds: sentences on the worlds of the batches that may be why.
-      scaled: whether they may be a constant times those: Adam's steps are the same.
+      cancelled: what Adam cancels, so that training may be the same where numbers are not.
     """
-    text = f"{name} gives the numbers of {other} in groups of {sizes}"
-    text += ", or a constant times them, which Adam cannot tell and --optimizer sgd can." if scaled else "."
+    if cancelled:
+        text = f"{name} trains as {other} in groups of {sizes}. Adam cancels {cancelled}."
+        text += " To see whether they differ: --optimizer sgd."
+    else:
+        text = f"{name} gives the numbers of {other} in groups of {sizes}."
     text += f" {worlds}" if worlds else ""
     if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
@@ -57,15 +60,10 @@ def alike(
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--methods`, `--option`, `--evidence` and `--judgements`, together as the keyword `asked`."""
     options = (
-        click.option(
-            "--methods",
-            "-m",
+        several_methods(
+            "Method of `credit methods`, by commas or repeated. Default: those that `credit choose` recommends.",
             "names",
-            default="",
-            callback=_split,
-            shell_complete=_complete,
-            metavar="NAME,...",
-            help="Methods, separated by commas, of `credit methods`. Default: those that `credit choose` recommends.",
+            complete=_complete,
         ),
         click.option(
             "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."
@@ -178,13 +176,6 @@ def _tau(context: click.Context, parameter: click.Parameter, text: str) -> float
     if text != "fit" and not tau >= 0:
         raise click.BadParameter(f"{text!r}; expected inf, fit, or a number, 0 or more")
     return "fit" if text == "fit" else tau
-
-
-def _split(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
-    names = tuple(own_name(name.strip()) for name in text.split(",")) if text else ()
-    if "" in names:
-        raise click.BadParameter(f"{text!r}; expected names of methods, separated by commas")
-    return names
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from credit.cli.shared.answers import stderr, words
-from graphs.errors import PrecisionWarning, UnusedRewardsWarning
+from graphs.errors import MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 
 __all__ = [
     "READING_OPTIONS",
@@ -114,17 +114,21 @@ def whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None)
     return each_once(ctx, param, numbers)
 
 
-def several_methods(words: str, name: str = "methods") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def several_methods(
+    words: str, name: str = "methods", *, complete: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--method` or `--methods` of commands that take several.
 
     Args:
       words: the text of the option.
       name: of the keyword.
+      complete: what a shell completes it with.
     """
     told = f"{words} NAME=module:function shows your own as NAME."
     return click.option(
-        "--method", "--methods", "-m", name, multiple=True, callback=_methods, metavar="NAME", help=told
-    )
+        "--method", "--methods", "-m", name, multiple=True, callback=_methods, metavar="NAME", help=told,
+        shell_complete=complete,
+    )  # fmt: skip
 
 
 def _methods(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -172,8 +176,9 @@ def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--sides", metavar="SIDES",
         help="Compare two sides: folders or files A,B; `system`, `model` or `model:AGENT` as logged, `system=A,B` of "
-             "several; `before=DATE`, by when traces begin; or a table with columns `trace` and `side`. Unless an "
-             "order is given, the earlier side is the baseline, or where both ran at once the first name or table row.",
+             "several, `model:AGENT=A,B` also where it goes on with B; `before=DATE`, by when traces begin; or a "
+             "table with columns `trace` and `side`. Unless an order is given, the earlier side is the baseline, or "
+             "where both ran at once the first name or table row.",
     )(command)  # fmt: skip
 
 
@@ -255,6 +260,7 @@ class Command(click.Command):
             UnusedRewardsWarning: SAYS_UNUSED,
         }
         with warnings.catch_warnings(), warnings_kept(*says) as kept:
+            warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; `assign` says it
             try:
                 return super().invoke(ctx)
             finally:

@@ -43,7 +43,6 @@ from credit.integrations.rows.row_columns import (
 from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
-    MissingColumnWarning,
     batch_metrics,
     condition_unbiased,
     no_metrics,
@@ -68,7 +67,7 @@ from credit.tables.row_order import (
 )
 from credit.values_at_once import said_of_rounds
 from graphs.argument_kinds import is_number, is_whole
-from graphs.errors import CreditError, PrecisionWarning
+from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning
 from graphs.padding import pad_array
 from graphs.replay_clusters import CHOICES
 from graphs.text import counted, excerpt
@@ -944,7 +943,7 @@ def _resolve(
         )
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
+    of_method = entry.needs, entry.columns_with(options), entry.scope == "group", tuple(key) if of_graph else ()
     reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Facts",
-    "MissingColumnWarning",
     "batch_metrics",
     "condition_unbiased",
     "group_spread",
@@ -26,10 +25,6 @@ __all__ = [
     "several_agents",
     "silent_groups",
 ]
-
-
-class MissingColumnWarning(UserWarning):
-    """A batch tells apart nothing of what a method compares: a column was forgotten, or its name misspelt."""
 
 
 class Batch(NamedTuple):

@@ -30,6 +30,7 @@
   const GLYPHS = [["●", "message, decision"], ["■", "tool call, result"], ["▲", "spawn, despawn"], ["◆", "return, aggregate"], ["⬢", "stop, person, safety"]];
   const ACROSS = new Set(["spawn", "message", "return", "aggregate"]);
   const WIDE = 18; // pixels of an event at first, so that marks do not cover each other
+  const MOST_PART = 0.5; // of the events in such room, from which all are shown: their end is not a few marks away
 
   const state = { source: data.overview.summary.method ?? "none", x: "order", arrows: "across", noise: true };
 
@@ -158,7 +159,8 @@
     first() {
       const [low, high] = this.ends();
       const room = Math.max(200, (this.lanes.clientWidth || 900) - 200);
-      return [low, low + (high - low) * Math.min(1, room / (WIDE * this.view.event.length))];
+      const part = room / (WIDE * this.view.event.length), length = (high - low) * (part < MOST_PART ? part : 1);
+      return labelled ? [high - length, high] : [low, low + length]; // what a run came to is judged
     }
 
     /* Moves */

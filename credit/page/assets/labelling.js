@@ -82,9 +82,8 @@
       make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
       button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p))),
     make("p", {}, state, " ", progress), trouble), words);
-  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
-    make("code", {}, "--rewards"), " of the other commands reads this file.", ...(data.overview.corpus.with_outcome
-      ? [` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}: those in the sections below are the log's, or of this command's `, make("code", {}, "--rewards"), "; none is a label, and none stands beside the trace that you judge."] : [])));
+  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? Each answer is written at once to ", file, rater, ". Then the next trace comes. Other commands read the file with ",
+    make("code", {}, "--rewards"), ".", data.overview.corpus.with_outcome ? ` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}. They are no labels, and are not shown here.` : ""));
   page.lead("explorer");
   // What is to be judged comes first, and counts of errors before the answer would sway it.
   const others = [...document.querySelectorAll("main > section")].filter((one) => one !== part);

@@ -25,7 +25,7 @@
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   const lost = traces.some((row) => row.lacks_lines);
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
-  const ends = (row) => apart([row.low, row.high], signs, 4).join(" to "); // as `graphs.text.interval`
+  const ends = (row) => apart([row.low, row.high], signs, 3, 0).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
   const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "money, as logged" };
   const head = (key) => heads[key] ?? key.replaceAll("_", " ");
@@ -39,7 +39,7 @@
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = (amount, roundingMode) => new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1, roundingMode }).format(amount);
-  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief(amount, partly ? "floor" : "halfExpand")).replace(" ", "\u00a0");
+  const bound = (amount, partly, digits = 4) => mark(partly, amount == null ? "–" : amount < 1e6 ? written(amount, digits) : brief(amount, partly ? "floor" : "halfExpand")).replace(" ", "\u00a0");
   const sum = (of) => bound(of.total, of.missing || (lost && of !== stated.money));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
@@ -84,8 +84,9 @@
   const { causes } = triage, [, differing] = differences.opening;
   const price = sides?.paid || asked.paid, [what] = price.split(": "); // of each side, where there are two
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
+  const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
-    ...listed("What else went wrong:", others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")])),
+    ...listed("What else went wrong:", [...further, ...triage.untold.map(prose)]),
     sides ? said(`From ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
@@ -215,14 +216,14 @@
   if (sides) {
     const bounded = new Set(sides.differences.map((row) => row.metric));
     const ratio = (row, value, low, high) => `${row.paired ? "typical" : "geometric"} ×${value} (${low} to ${high})`;
-    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 4, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
+    const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 3, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
-      ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
-    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => row.mark === "*").map((row) => row.metric)]);
+      ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i], 3)])) }));
+    const by_kind = new Set(["success", "outcome", ...sides.kinds.filter((row) => "*°".includes(row.mark) && row.mark).map((row) => row.metric)]);
     const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.metric === row.metric && by_kind.has(of.metric))]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
-    const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 4) : apart([r.first, r.second], written, 4)[i]), "n"]),
-      ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : number(r.difference, true)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
-      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${number(r.ratio.seen)}` : r.seen == null ? "" : number(r.seen)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
+    const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 3) : apart([r.first, r.second], written, 3)[i]), "n"]),
+      ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : signs(r.difference, 3)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
+      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${written(r.ratio.seen, 3)}` : r.seen == null ? "" : written(r.seen, 3)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),
@@ -385,7 +386,8 @@
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
   const in_traces = ["traces", (r) => mark(r.lacks_traces, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
-  const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
+  const of_tool = new Map(triage.tools.map((row) => [row.tool, row]));
+  const empty = triage.tools.some((row) => row.empty) ? [["empty results", (r) => mark(r.lacks_lines || r.lacks_empty, number(r.empty)), "n"]] : [];
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
     ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
@@ -404,7 +406,7 @@
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums("seconds")]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(of_tool.get(r.unit)?.loops)), "n"], ...empty.map(([head, told, kind]) => [head, (r) => told(of_tool.get(r.unit) ?? {}), kind]), ...sums("seconds")]));
   const item = [["section", (r) => r.section], ["item", (r) => r.item]], unknown = asked.card.rows.filter((row) => row.missing);
   section("card", asked.untrusted.rows.length ? "Card and untrusted events" : "Card",
     asked.untrusted.rows.length ? make("h3", {}, "Card") : null, table([...item, ["value", (r) => r.value, "t"]], asked.card.rows.filter((row) => row.value), "Values of the card", 60), // a card is read whole
@@ -415,7 +417,7 @@
   const took = [heads.seconds, (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
   const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
-  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), took], triage.tools]
+  const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
   const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
   section("triage", "What to look at first",

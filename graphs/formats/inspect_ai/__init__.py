@@ -40,6 +40,7 @@ from graphs.reading.keys import opening
 from graphs.reading.lists_in_objects import object_with_list, without_list
 from graphs.reading.source import Source
 from graphs.text import excerpt
+from graphs.traces.part import Sole
 from graphs.traces.record import TraceRecord
 
 __all__ = ["RECORDS", "header_of", "read", "samples_of", "sniff"]
@@ -231,10 +232,7 @@ def _set_rewards(record: TraceRecord, scores: dict[str, Score]) -> Iterator[tupl
                 yield channel, excerpt(score.value), "C, P, I, N, yes, no, true, false, or numbers"
             else:
                 record.rewards[channel] = amount
-    if len(scores) == 1:
-        (only,) = scores
-        if only in record.rewards:
-            record.rewards["team"] = record.rewards[only]
+    record.sole = Sole(tuple(scores), record.file)  # each evaluation has its own scorers
 
 
 def _place_verdicts(record: TraceRecord, verdicts: list[Verdict], opened: dict[str, int], scorers: list[str]) -> None:

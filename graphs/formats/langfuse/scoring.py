@@ -110,7 +110,7 @@ class TraceScores:
     def set_rewards(self, written: Written, *, are_all: bool) -> None:
         """Write scores of the trace or its root as channels, those of a generation or a tool as rewards at that event.
 
-        The channel `reward` is the outcome. An only channel is too, if the scores at hand `are_all` of the trace.
+        The channel `reward` is the outcome. The log's only one is too, if the scores at hand `are_all` of the trace.
 
         Raises:
           TraceError: kinds of `graphs.formats.common.scores.place_scores`.

@@ -21,7 +21,7 @@ from graphs.formats.native.columns import Decoded, columns
 from graphs.formats.native.records import from_wire
 from graphs.formats.native.slim import SlimDecoder, shallow_brackets
 from graphs.formats.native.structs import edges_of, events_of
-from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace, state_numbers
+from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace, clocks_apart, state_numbers
 from graphs.problem_log import MOST_LISTED
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
@@ -30,7 +30,7 @@ from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.limits import brackets
 from graphs.traces.part import Part
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import ONE_ZONE, TraceRecord
 
 __all__ = ["BATCH_BYTES", "Faults", "Record", "read_records"]
 
@@ -111,6 +111,9 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
     if not is_utf8(data):
         return not_utf8(data, source.name, line)
     state_numbers(trace)
+    if (stray := clocks_apart(trace.events)) is not None:
+        shown = excerpt(str(trace.events[stray].t))
+        return Problem("mixed-zones", source.name, line, f"events[{stray}].t", shown, ONE_ZONE, trace.trace_id)
     # Measuring the depth takes longer than decoding. It is not needed if few brackets remain, once those of listed
     # objects (their depth is known) and of values with few brackets are taken off.
     known, most = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ()), source.limits.depth

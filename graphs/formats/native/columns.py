@@ -54,6 +54,8 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     plain &= np.array([_plain_document(wire) for wire in wires])
     trace_of = np.repeat(np.arange(len(wires)), counts)
     forward = _Forward(edges, plain)
+    if "t" in field:
+        plain[trace_of[field["t"] < 0]] = False  # a date before 1970
     for name in COUNTS:
         if name in field:
             plain[trace_of[np.floor(field[name]) < field[name]]] = False

@@ -6,11 +6,15 @@ These structs live for the length of one trace; readers turn them into columns. 
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from graphs.event_types import EdgeType, EventType
+from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, FLOAT_RANGE, ROUNDING, SCHEMA_VERSION
 from graphs.traces.tokens import TOKEN_COLUMNS
@@ -33,6 +37,7 @@ __all__ = [
     "SumOfSquares",
     "TokenId",
     "Trace",
+    "clocks_apart",
     "state_numbers",
     "version_known",
 ]
@@ -73,7 +78,7 @@ class EventBase(msgspec.Struct, gc=False):
     id: NonEmpty
     type: EventName
     agent: NonEmpty
-    t: NonNegative | None = None
+    t: NonNegative | datetime.datetime | None = None
     role: str | None = None
     from_: str | None = msgspec.field(default=None, name="from")
     to: str | None = None
@@ -173,6 +178,21 @@ def state_numbers(trace: Trace) -> None:
         if amounts and {*map(type, amounts.values())} != {float}:
             stated = {name: float(amount) for name, amount in amounts.items() if amount is not None}
             setattr(trace, family, stated)
+
+
+def clocks_apart(events: Sequence[Any]) -> int | None:
+    """Set dates of decoded events to seconds since 1970, unless a time is of another clock than the first: which."""
+    if not events or not hasattr(events[0], "t"):  # of a log without times
+        return None
+    times: list[Any] = list(map(attrgetter("t"), events))
+    if datetime.datetime not in set(map(type, times)):
+        return None
+    clocks = [(i, isinstance(time, datetime.datetime) and ("zone", "none")[time.tzinfo is None])
+              for i, time in enumerate(times) if time is not None]  # fmt: skip
+    if (stray := next((i for i, clock in clocks if clock != clocks[0][1]), None)) is None:
+        for i, _ in clocks:
+            events[i].t = float(seconds(times[i]))
+    return stray
 
 
 def version_known(version: str | None) -> bool:

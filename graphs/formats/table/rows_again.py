@@ -42,9 +42,10 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     has_turns = all(trace.turns for trace in traces)
     again, first = repeated_rows(of_trace, agent, content, numbers, turn, lines, has_turns=has_turns, is_file=True)
     if not len(again):
-        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in row] for row in measured])
+        columns = itertools.zip_longest(*measured)  # a trace may lack some
+        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in column] for column in columns])
         places = _codes(zip(of_trace.tolist(), *turn.T.tolist(), strict=True))
-        real = np.where(are_real(cells).any(1), numbers, -1)
+        real = np.where(are_real(cells).any(0), numbers, -1)
         again, first = told_apart(places, agent, content, real, has_turns=has_turns)
     copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):

@@ -310,6 +310,7 @@ class Join:
         self.met.add(name)
         if name in self.spoilt["reward"] or name in self.lost["reward"] or self._unknown("reward", name):
             trace.rewards.pop(self.channel, None)
+            trace.sole = None
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
             of_log = WORDED.format(self.channel, "")

@@ -26,12 +26,12 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
-from credit.cli.benchmarks.bench_train import _about, _notes, _settings
+from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
-from credit.cli.benchmarks.to_write import to_write
+from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
 
 
@@ -217,7 +217,8 @@ CAVEATS = {
     "snr": ("-m rloo,max_rl --quick --lengths 10 --world heavy",
             ["which count as 0; most often: beyond the method's bound", "Bands take a fourth moment"]),
     "train": ("-m rloo,verl_rloo,zero --tasks additive --seeds 5 --steps 3 --learning-rates 0.2,0.4",
-              ["which Adam cannot tell", "intervals and * take the rate as given", "the test of * takes",
+              ["Adam cancels a constant factor for each decision", "intervals and * take the rate as given",
+               "the signed-rank test takes",
                "one mean return"]),
 }  # fmt: skip
 
@@ -260,9 +261,48 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     assert " is 0.3 for mine:b and 0 for rloo. " in second and f". Conditions: one,{most}" in second
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
-    assert ". Conditions: one, groups of 2. Both are equal in all 2 conditions. Source: `" in same
+    assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
     assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
+
+
+def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
+    """It did not subtract, and left out the edge of rates, the choice of the task, and that no test was possible."""
+    row = {"start": 0.0, "optimum": 1.0, "final_return": 0.9, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5,
+           "teaching": 1.0, "sweep": False, "updates": 3, "learning_rate": 0.4}  # fmt: skip
+    values = {"rloo": (0.5, 0.6, 0.7, 0.8, 0.85, 0.9), "mine:a": (0.45, 0.58, 0.6, 0.7, 0.8, 0.89)}
+
+    def sentence(seeds: int) -> str:
+        compared = cells([
+            row | {"task": task, "signal": name, "seed": seed, "mean_return": of[seed % 6] / (1 + k)}
+            for k, task in enumerate(("one", "two")) for name, of in values.items() for seed in range(seeds)
+        ])  # fmt: skip
+        settings, rates = TrainingSettings(), (0.2, 0.4)
+        found = of_run(
+            of_training(compared, 4, rates), "train", lambda n: {}, caveats=_caveats(compared, settings, rates)
+        )
+        (told,) = to_write(found)
+        return told
+
+    told = sentence(6)
+    told = re.sub(r" \([^()]* to [^()]*\)", "", told)
+    assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
+    assert " differences by seed is -0.050. No test was possible: with 2 " in told
+    assert "comparisons the signed-rank test takes 7 seeds, and 6 were run. Conditions: one, groups of 4. " in told
+    assert "the difference is largest there, which its interval does not allow for. At the edge of the rates" in told
+    assert " tried: that of rloo and mine:a. " in told
+    assert ". The signed-rank test over seeds has p < 0.05 after Holm's correction over the table. " in sentence(12)
+
+
+@pytest.mark.slow
+def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
+    """`--score variance`, `relative` and `all` printed that of the bias alone."""
+    call = ["bench", "bias", "-m", "rloo,grpo", "--world", "relay-and", "--group-size", "2"]
+    for score, names in (("variance", ["variance"]), ("all", list(SCORES))):
+        shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
+        told = json.loads(plain)["to_write"]
+        assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
+        assert [line.partition(" is ")[0] for line in told] == [SUBJECTS["bias"][name] for name in names]
 
 
 def test_a_difference_on_fewer_traces_says_so() -> None:
@@ -367,9 +407,10 @@ def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> No
             assert f"{numbers[method]['independent']:,}" in about and f"{numbers[method]['n']:,}" in about
     (last, first) = (method for _, method in told)
     less = [row for row in of if (row["method"], row["less"]) == (last, first) and row["mark"] in (None, "", "*")]
-    assert ("The difference is " in sentence or "Both are equal but for rounding" in sentence) == bool(less)
+    differs = "The median of the differences by seed is " if bench == "train" else "The difference is "
+    assert (differs in sentence or "Both are equal but for rounding" in sentence) == bool(less)
     if less and "Both are equal" not in sentence:
-        found = re.search(r"The difference is ([+-]?[\d.]*\d)", sentence)
+        found = re.search(differs + r"([+-]?[\d.]*\d)", sentence)
         assert found and float(found[1]) == pytest.approx(less[0]["value"], abs=1e-3)
     shares = [row["value"] for row in here if row["quantity"] == "answered" and row["method"] == last]
     assert ("gave no number" in about) == (shares[0] < 1)

@@ -133,6 +133,20 @@ def test_a_cell_and_a_figure_of_training_have_the_share_that_was_refused(half: s
 
 
 @pytest.mark.slow
+def test_what_refused_decisions_are_not_in_is_not_counted_of_them(half: str, tmp_path: Path) -> None:
+    """`n` of slope, correlation and sign, and "Counted", were of all decisions where a method answers a quarter."""
+    call = ["truth", "-m", f"rloo,{half}", "--world", "additive", "--traces", "80", "--table", str(tmp_path / "t.csv")]
+    shown = CliRunner().invoke(cli, ["bench", *call])
+    rows = [r for r in csv.DictReader((tmp_path / "t.csv").read_text().splitlines()) if not r["less"]]
+    of = {(r["method"], r["quantity"]): (int(r["n"]), float(r["value"])) for r in rows}
+    (every, share), counted = of[half, "answered"], of[half, "slope"][0]
+    assert share < 1 and counted == pytest.approx(share * every) and of["rloo", "slope"][0] == every
+    assert {of[half, name][0] for name in ("correlation", "sign")} == {counted}
+    told = f"Counted: {counted:,} decisions for {half} and {every:,} decisions for rloo."
+    assert told in shown.stdout, shown.output
+
+
+@pytest.mark.slow
 def test_robustness_says_what_was_refused(half: str) -> None:
     """What was refused counted as 0 without a word."""
     call = ["bench", "robustness", "-m", half, "-m", "rloo"]

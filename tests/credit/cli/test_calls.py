@@ -70,27 +70,32 @@ LISTS = {
     "bench train --tasks": "stopping*,mine:task",
     "bench table {file} -m": "rloo,gae",
     "bench table {file} -q": "bias,cosine",
+    **{f"{name} {{file}} -m": "rloo,grpo" for name in ("compare", "audit", "compose -o out.csv")},
 }
 
 
 @pytest.mark.parametrize("option", LISTS)
-def test_every_list_of_names_of_a_benchmark_takes_the_same_forms(option: str, tmp_path: Path) -> None:
-    """`bench truth --world a,b` was a world 'a,b'; `-m "rloo, gae"` a method; `bench train --tasks` took one list."""
+def test_every_list_of_names_takes_the_same_forms(option: str, tmp_path: Path) -> None:
+    """`bench truth --world a,b` was a world 'a,b'; `-m "rloo, gae"` a method; `bench train --tasks` took one list.
+
+    `credit compare -m rloo -m grpo` was refused as given twice.
+    """
     (tmp_path / "t.csv").write_text("")
     *names, last = option.format(file=tmp_path / "t.csv").split(" ")
     one, other = LISTS[option].split(",")
     forms: list[list[str]] = [[f"{one},{other}"], [f"{one}, {other}"], [one, other]]
-    if last == "-m":
+    if last == "-m" and names[0] == "bench":
         forms += [[f"{one},gae, lambda 1, {other}"], [one, "gae, lambda 1", other]]
-    group = cli.commands["bench"]
+    group = cli.commands[names[0]] if names[0] == "bench" else cli
     assert isinstance(group, click.Group)
-    command = group.commands[names[1]]
+    name, *rest = names[1:] if names[0] == "bench" else names
+    command = group.commands[name]
     for form in forms:
-        found = command.make_context(names[1], [*names[2:], *(part for value in form for part in (last, value))]).params
+        found = command.make_context(name, [*rest, *(part for value in form for part in (last, value))]).params
         expected = (one, "gae, lambda 1", other) if "lambda" in str(form) else (one, other)
         assert expected in found.values(), (option, form, found)
     with pytest.raises(click.BadParameter, match="expected names, separated by commas"):
-        command.make_context(names[1], [*names[2:], last, f"{one},,{other}"])
+        command.make_context(name, [*rest, last, f"{one},,{other}"])
 
 
 @pytest.mark.parametrize("command", ["assign", "score reliability", "metrics", "watch", "summary"])

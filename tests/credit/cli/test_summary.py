@@ -219,9 +219,11 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
         "errors": 14,
         "retries": 14,
         "loops": 0,
+        "empty": None,
         "seconds": None,
         "lacks_lines": False,
         "lacks_traces": False,
+        "lacks_empty": True,
     }
     (suspect,) = told["suspects"]
     assert (suspect["trace"], suspect["traces"]) == ("t02", 14)  # not that of a trace that succeeded
@@ -485,9 +487,11 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
         "errors": 1,
         "retries": 1,
         "loops": 1,
+        "empty": None,
         "seconds": None,
         "lacks_lines": False,
         "lacks_traces": False,
+        "lacks_empty": True,
     }
     assert book == {
         "tool": "book",
@@ -496,9 +500,11 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
         "errors": 0,
         "retries": 0,
         "loops": 0,
+        "empty": None,
         "seconds": None,
         "lacks_lines": False,
         "lacks_traces": False,
+        "lacks_empty": True,
     }
     printed = run("summary", log, "--by", "tool").stdout
     rows = printed.partition("\nWork by tool\n")[2].splitlines()

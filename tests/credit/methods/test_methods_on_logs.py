@@ -147,6 +147,7 @@ def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) ->
 
 
 @pytest.mark.every_method
+@pytest.mark.filterwarnings("ignore:mgrpo compares by the parent")
 @pytest.mark.parametrize("name", sorted(credit.METHODS))
 def test_every_method_runs_on_logs_that_have_its_evidence(traces: credit.Traces, name: str) -> None:
     result = credit.run(traces, name)

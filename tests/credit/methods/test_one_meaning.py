@@ -14,10 +14,9 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
-from credit.integrations.rows.row_metrics import MissingColumnWarning
 from credit.integrations.trainer_credit import TrainerCredit
 from credit.ray.row_actors import RowActor, _sent
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import EventGraph
 
 
@@ -299,6 +298,7 @@ TEAMS = {"group": [0] * 8, "trace": np.repeat(list("abcd"), 2), "reward": np.rep
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore::graphs.errors.MissingColumnWarning")  # all are one agent's
 def test_what_is_one_number_of_an_agent_or_a_step_is_none_where_two_are_stated(
     method: str, key: str, numbers: list[Any], also: dict[str, Any]
 ) -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from estimators.base import Credit
+from graphs.errors import MissingColumnWarning
 from graphs.event_graph import Array, EventGraph
 
 
@@ -103,3 +104,24 @@ def test_own_functions_get_the_evidence_that_they_name(tmp_path: Path) -> None:
         credit.run(traces, scaled, discount=2)
     with pytest.raises(credit.CreditError, match=r"'scaled' needs evidence that the log does not have\. 'value'"):
         credit.run(credit.read(write_log(tmp_path)), scaled)
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["columns", "table"])
+def test_a_column_that_tells_nothing_apart_is_warned_of(read: bool, tmp_path: Path) -> None:
+    """Without parents all agents became main agents, which the command and trainers' rows said, and this did not."""
+    columns: dict[str, Any] = {"group": [*"qqqq"], "trace": [*"aabb"], "agent": [*"pwpw"], "reward": [1, 1, 0, 0]}
+    (tmp_path / "rows.jsonl").write_text(
+        "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    )
+    of_columns = credit.from_columns(**columns)[2]
+    known: Any = credit.read(tmp_path / "rows.jsonl", format="table") if read else of_columns
+    with pytest.warns(
+        MissingColumnWarning, match=r"^mgrpo compares by the parent, and no agent is spawned by another$"
+    ):
+        credit.run(known, "mgrpo")
+    spawned = credit.from_columns(**columns, parent=[None, "p", None, "p"])[2]
+    twice = credit.from_columns(**{name: cells * 2 for name, cells in columns.items()})[2]
+    with pytest.warns(MissingColumnWarning, match="turn_baseline compares by the turn, and every agent has one turn"):
+        credit.run(twice, "turn_baseline")
+    credit.run(spawned, "mgrpo")
+    credit.run(known, "rloo")

@@ -58,6 +58,18 @@ MIXED = {"auto": [BETTER] * 10 + [([0.0], [0.0])], "theft": [WORSE] * 10, "water
 ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 
 
+def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
+    """ "v2 is better than v1" was said of three tasks that rose, and a kind of 5 was starred beside one of 7 and 1."""
+    three = compared(traces_of({"": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7}))
+    told = "v2 is better than v1 in these tasks (success 0 to 0.3), not surely in others"
+    assert three.in_short().startswith(told)
+    assert three.changed().startswith("success 0 to 0.3, beyond chance in these tasks, not sure of others")
+    same, kinds = ([1.0, 1.0], [1.0, 1.0]), {"bugfix": [BETTER] * 5, "refactor": [BETTER] * 7 + [WORSE]}
+    beside = compared(traces_of({kind: [*tasks, *[same] * (10 - len(tasks))] for kind, tasks in kinds.items()}))
+    assert {row.kind: row.mark for row in beside.kinds} == dict.fromkeys(kinds, "°")
+    assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
+
+
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
     """Over all tasks nothing could be told, and no row was of a kind."""
     found = compared(traces_of(MIXED))
@@ -70,7 +82,7 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert "; for theft 1 to 0 and auto 0 to 0.909, beyond chance" in found.changed()
     assert found.by_kind().startswith("success by kind of task: auto 0 to 0.909 in 11 tasks, beyond chance; theft 1 ")
     assert found.by_kind().endswith(
-        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few to tell"
+        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few tasks to tell"
     )  # it was a bare number
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
@@ -95,7 +107,7 @@ def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
     apart = dataclasses.replace(traces, traces=traces.traces.set_column(place, "task", pa.array(own)))
     cost = numbered(np.exp(np.random.default_rng(0).normal(size=traces.sizes.traces)) * np.where(sides.side == 1, 9, 1))
     found = compare_sides(apart, sides, trace_metrics(apart) | {"tokens": cost})
-    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few to tell")
+    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few tasks to tell")
     assert re.search(r", water [.\d]+ to [.\d]+ \(too few tasks to tell\);", found.costs_by_kind())
 
 
@@ -250,5 +262,6 @@ def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(wor
 
 def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> None:
     """`undecided after correction (+0.02 to +0.4)` read as a change that is there and is not."""
-    row = dataclasses.replace(compared(traces_of(MIXED)).kinds[0], p=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
+    row = compared(traces_of(MIXED)).kinds[0]
+    row = dataclasses.replace(row, p=0.1, here=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
     assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"

@@ -20,7 +20,7 @@ from credit.metrics.cost_summary import cost_rows, paid_for_success
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
-from credit.metrics.metric_summary import bands, metric_means, units_of
+from credit.metrics.metric_summary import metric_means, units_of
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.success_costs import success_costs, success_line
 from credit.metrics.trace_costs import with_costs
@@ -342,10 +342,26 @@ def test_means_are_over_tasks_and_intervals_need_many(tmp_path: Path) -> None:
     assert (row.metric, row.traces, row.tasks) == ("success", 121, 60)
     assert row.mean == pytest.approx(np.mean(task))
     assert row.low is not None and row.high is not None and 0.15 < row.low < 0.24 < 0.26 < row.high < 0.35
-    assert bands(traces).tolist() == [0] * 121
-    assert [unit.unit for unit in metric_means(traces, trace_metrics(traces), "length")][:1] == ["0 to 10 actions"]
+    assert [unit.unit for unit in metric_means(traces, trace_metrics(traces), "length")][:1] == ["2 actions"]
     few = np.r_[np.zeros(60), np.full(2, 5.0)], np.full(60, 0.1)
     assert {mean_of_tasks(numbers)[1] for numbers in few} == {"fewer than 3 tasks above the mean, or below it"}
+
+
+def test_parts_by_length_have_about_as_many_traces(tmp_path: Path) -> None:
+    """Of 245 traces "0 to 10 actions" had one and "11 to 100 actions" all others."""
+    lengths = [9, *range(12, 43), 1200]
+
+    def of(lengths: list[int]) -> tuple[list[str], np.ndarray]:
+        rows = [(f"t{i}", number) for i, length in enumerate(lengths) for number in range(length)]
+        _, _, read = credit.from_columns(
+            group=["q"] * len(rows), trace=[name for name, _ in rows], reward=[0.0] * len(rows), agent=["a"] * len(rows)
+        )
+        return units_of(read.traces, "length")
+
+    names, unit = of(lengths)
+    assert names == ["9 to 19 actions", "20 to 27 actions", "28 to 35 actions", "36 to 1,200 actions"]
+    assert np.bincount(unit).tolist() == [9, 8, 8, 8]
+    assert of([1] * 7 + [2, 3, 3])[0] == ["1 action", "2 actions", "3 actions"]  # equal ones are of one part
 
 
 def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 import credit
+from credit.cli import cli
 from credit.metrics.event_costs import Price, Prices
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
@@ -26,7 +28,7 @@ from graphs.text import apart, percent
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:turn_baseline compares by the turn")]
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m " + "W" * 10_000
@@ -686,7 +688,8 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
         "What was lost: 9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
-        "Look first: no error, loop or end is more common in failed traces than chance allows.",
+        "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
+        "both.",
         "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
         "success).",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock.",
@@ -700,7 +703,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
-        "What went wrong most: Failed calls of web by a that did not succeed later in 1 of 1 trace. Show it",
+        "What went wrong most: Failed last calls of web by a in 1 of 1 trace. Show it",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
     partly = read(tmp_path, [one | {"rewards": {"team": 1.0} if i else {}} for i, one in enumerate(records)])
@@ -805,6 +808,24 @@ def test_the_first_words_are_cut_between_words(window: Any, tmp_path: Path) -> N
     record["events"][2]["content"] = "The test suite failed after the last edit of the module. " + "Read more... " * 8
     look = words_at_the_top(window, tmp_path / "page.html", Findings.of(read(tmp_path, [record]), {}))[1]
     assert look.endswith("of the module. Read more... Read more... Read more …) in 1 of 1 trace. Show it")
+
+
+def test_sides_have_the_numbers_of_the_terminal(window: Any, tmp_path: Path) -> None:
+    """`+0.03333` and `typical ×2.832 (2.626 to 3.117)` stood there, in a terminal `+0.0333` and `×2.83`."""
+    rng = np.random.default_rng(0)
+    records = [called(i, tokens=int(100 * np.exp(rng.normal()))) | {"task_id": f"q{i // 2}", "system": f"v{i % 2}"}
+               | {"rewards": {"team": float(i % 30 == 0)}} for i in range(60)]  # fmt: skip
+    traces = read(tmp_path, records)
+    sides = Sides(("v0", "v1"), np.arange(60) % 2, ("v0", "v1"))
+    write_page(Findings.of(traces, {}, sides=sides), tmp_path / "page.html")
+    printed = CliRunner().invoke(cli, ["metrics", str(tmp_path / "log.jsonl"), "--sides", "system"]).output
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        shown(opened.page)
+        for metric in ("success", "tokens"):
+            row = opened.page.locator("#sides tbody tr", has_text=metric).first.locator("td").all_text_contents()
+            line = next(line for line in printed.splitlines() if line.startswith(f"{metric} "))
+            cells = [cell.replace("−", "-") for cell in row if cell]
+            assert " ".join(cells).split() == line.split(), metric
 
 
 def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
@@ -927,7 +948,8 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         origin = (
             "Where it comes from: money of a trace +100, by agent: reviewer +100*; tokens generated of a trace +100, "
         )
-        assert f"{origin}by agent: reviewer +100*; * beyond chance." in told
+        why = "calls as before, tokens generated per call ×3"
+        assert f"{origin}by agent: reviewer +100* ({why}); * beyond chance." in told
         both = "old 8 of 12 (67 %), new 7 of 11 (64 %); on tasks that both ran, 7 of 11 (64 %) and 7 of 11 (64 %)."
         assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"

@@ -540,7 +540,7 @@ def test_a_page_of_labels_says_which_outcomes_are_the_log_s(findings: Findings, 
                 page = opened.page
                 page.locator("#explorer .about").first.filter(has_text="t0").wait_for()
                 assert ("The log has outcomes of 4 traces" in page.locator("#explorer").inner_text()) == has
-                assert "none is a label" in page.locator("#explorer").inner_text() or not has
+                assert "They are no labels" in page.locator("#explorer").inner_text() or not has
                 assert "outcome" not in page.locator("#explorer .about").first.inner_text()  # no hint to the person
                 assert not page.locator("#lead").is_visible() and not page.locator("#tiles").is_visible()  # nor errors
                 assert page.locator("main section:visible").count() == 1  # those below counted them, too
@@ -551,6 +551,26 @@ def test_a_page_of_labels_says_which_outcomes_are_the_log_s(findings: Findings, 
                 said = [words for words in (*tiles, *heads) if "outcome" in words]
                 assert len(said) >= 2 * has and all("in the log" in words for words in said)
                 assert opened.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("events", [62, 400])
+def test_a_trace_to_judge_opens_with_its_end(events: int, tmp_path: Path, window: Any) -> None:
+    """Events 0 to 55 of 62 were drawn: the reviewer and the end were not."""
+    log = {"trace_id": "t", "task_id": "q", "rewards": {}}
+    log["events"] = [{"id": f"e{i}", "type": "message", "agent": "a", "text": "x"} for i in range(events)]
+    bare = Findings.of(credit.read(written(tmp_path, [log])), {})
+    for client in served(PageServer(bare, labels=Labels(tmp_path / "labels.csv"))):
+        with window(client.server.url) as opened:
+            opened.page.locator("#explorer canvas").first.wait_for()
+            begin, end = opened.page.evaluate(
+                """() => {
+                  const drawn = echarts.getInstanceByDom(document.querySelector("#explorer .pane .chart"));
+                  const { startValue, endValue } = drawn.getOption().dataZoom[0];
+                  return [startValue, endValue];
+                }"""
+            )
+            assert end > events - 1 and (begin < 0) == (events == 62) and opened.complaints == []
 
 
 @pytest.mark.slow

@@ -17,6 +17,8 @@ from click.testing import CliRunner
 import credit
 from credit.bench.bias import Row
 from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.training.training_loop import TrainingSettings
+from credit.bench.training.training_runs import run_training
 from credit.cli import cli
 from credit.cli.benchmarks import bench_train
 from credit.plot import draw_methods
@@ -210,6 +212,20 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
         assert axes.lines[0].get_ydata().tolist() == [0.0, np.median(ends[:seeds])]
         band = np.concatenate([path.vertices for path in axes.collections[0].get_paths()] or [np.empty((0, 2))])
         assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())
+
+
+def test_a_learning_curve_has_its_points_at_the_updates() -> None:
+    """Policies of 5, 12 or 25 steps were held on a grid of 31 points, a staircase."""
+    for steps, points in ((5, 6), (12, 13), (25, 26), (60, 31)):
+        settings = TrainingSettings(steps=steps, groups=1, group_size=2)
+        rows = run_training(["rloo"], ["bottleneck"], 2, settings, learning_rates=[0.4])
+        line = draw_training(rows).axes[0].lines[0]
+        np.testing.assert_allclose(line.get_xdata(), np.linspace(0, 1, points), atol=1e-5)
+    row = {"task": "t", "signal": "rloo", "start": 0.0, "optimum": 2.0}
+    slow = {"seed": 0, "curve": [0.0, 0.0, 1.0, 1.0, 2.0], "places": [0.0, 0.0, 0.5, 0.5, 1.0]}
+    soon = {"seed": 1, "curve": [0.0, 2.0, 2.0, 2.0, 2.0], "places": [0.0, 0.25, 0.25, 0.25, 0.25]}
+    line = draw_training([row | slow, row | soon]).axes[0].lines[0]
+    assert line.get_ydata().tolist() == [0.0, (0.25 + 1) / 2, (0.5 + 1) / 2, (0.75 + 1) / 2, 1.0]
 
 
 def test_of_many_curves_the_first_and_your_own_have_bands() -> None:

@@ -206,7 +206,7 @@ def test_command_writes_a_table_and_a_picture(tmp_path: Path) -> None:
     ("call", "message"),
     [
         (["--methods", "rloo"], "names 1 method; expected 2 or more"),
-        (["--methods", "rloo,rloo"], "names 'rloo' twice"),
+        (["--methods", "rloo,rloo"], "'rloo' is given twice"),
         (["--methods", "rloo,sharp"], "is a reward, not a method"),
         (["--methods", "rloo,hera"], "not computable from logs"),
         (["--methods", "rloo,gae"], "needs evidence that the log does not have. 'value'"),
@@ -214,7 +214,7 @@ def test_command_writes_a_table_and_a_picture(tmp_path: Path) -> None:
         (["--methods", "rloo,grpo", "--option", "grpo.epsilon=1"], "method 'grpo' has no option 'epsilon'"),
         (["--methods", "rloo,grpo", "-o", "x.txt"], "output 'x.txt' ends in '.txt'"),
         (["--methods", "rloo,grpo", "--plot", "x.bmp"], "expected a name ending in .svg, .png, .pdf"),
-        (["--methods", "rloo,,grpo"], "expected names of methods, separated by commas"),
+        (["--methods", "rloo,,grpo"], "expected names, separated by commas"),
     ],
 )
 def test_wrong_calls_are_named(tmp_path: Path, call: list[str], message: str) -> None:

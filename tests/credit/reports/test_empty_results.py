@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.leading_cause import told_causes
 from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import EMPTY, outcome_differences
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.triage import triage
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_sides
 from graphs.traces.batch import Traces
@@ -53,6 +56,11 @@ def test_empty_results_of_failed_runs_are_what_went_wrong_most(tmp_path: Path) -
     assert told_causes((cause,))[0].startswith(
         "Empty results of search by searcher (such as: []) in 22 of 22 failed traces and 2 of 26 succeeded ones, quoted"
     )
+    assert [(row.tool, row.empty, row.lacks_empty) for row in triage(traces).tools] == [
+        ("search", 24, False), ("write", 0, False)
+    ]  # fmt: skip
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path), "--by", "tool"]).stdout
+    assert re.search(r"\ntool .* loops +empty results +seconds of work\nsearch .* 24 +– *\nwrite .* 0 +– *\n", shown)
     found = outcome_differences(traces)
     row = next(row for row in found.rows if row.what == EMPTY)
     assert row.stands_out and (row.failed, row.succeeded) == (1.0, 0.0)

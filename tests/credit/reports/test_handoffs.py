@@ -265,10 +265,11 @@ def test_an_agent_that_failed_runs_lack_as_they_are_short_is_told_to_stand_below
         turns = int(random.integers(3, 5)) + 2 * won
         who = ["coder", "coder", "tester", "coder", "writer", "coder"][:turns]
         records.append(run(number, [("planner", "go"), *((one, "x") for one in who), ("planner", "bye")], won, 5))
-    causes = leading_causes(logs(tmp_path, records))
+    causes = leading_causes(traces := logs(tmp_path, records))
     assert not any("writer does not act" in one.words for one in causes)
     told = "More failed traces lack writer, too, as is told below: a cause above, or how long traces are, may be why."
     assert told in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert overview(Findings.of(traces, {}))["triage"]["untold"] == [told]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,44 @@ def test_a_cause_that_narrowly_misses_is_undecided_beside_one_that_is_sure(tmp_p
     assert met[0] <= 1 < 3 <= met[1]
 
 
+def of_versions(random: np.random.Generator, harm: float, apart: float) -> list[dict[str, Any]]:
+    """Two runs of each of 32 tasks by two versions, which are better in other tasks, where `index` is down less."""
+    rows = []
+    for task in range(32):
+        shift = apart * random.normal()
+        for version in (-1, 1) * 2:
+            down = random.random() < 1 / (1 + math.exp(1.5 - version * shift))
+            others = [tool for tool in TOOLS[1:] if random.random() < 0.2]
+            won = random.random() > 1 / (1 + math.exp(-version * shift - harm * down))
+            of = {"task_id": f"q{task}", "system": f"v{version}", "rewards": {"team": float(won)}}
+            rows.append(run(len(rows), ["index"] * down + others, **of))
+    return rows
+
+
+def test_a_cause_that_narrowly_misses_within_versions_is_decided_across_them(tmp_path: Path) -> None:
+    """The first line said that it is undecided, and `--group-by task` that it is beyond chance."""
+    random, met = np.random.default_rng(2), 0
+    for _ in range(8):
+        causes = leading_causes(logs(tmp_path, of_versions(random, 2.0, 0.0)))
+        for one in causes:
+            if one.across:
+                met += one.tool == "index"
+                assert one.beyond_chance and not one.close and "undecided" not in one.told()
+                assert "(beyond chance across systems and models, just short of it within each)" in one.told()
+    assert met >= 2
+
+
+@pytest.mark.slow
+def test_what_versions_do_to_other_tasks_is_no_cause_across_them(tmp_path: Path) -> None:
+    """Across them alone an eighth of such logs had one."""
+    random = np.random.default_rng(4)
+    found = sum(
+        any(one.beyond_chance for one in leading_causes(logs(tmp_path, of_versions(random, 0.0, 1.0))))
+        for _ in range(80)
+    )
+    assert found <= 8  # 9 or more would come once in 50 such tests at 5 %
+
+
 @pytest.mark.slow
 def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
     """Of 9 causes of which `--group-by task` "would tell", it decided one."""
@@ -139,8 +178,11 @@ def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
         logs(tmp_path, rows)
         there = {one.words: one.told() for one in leading_causes(read(tmp_path, group_by=("task",)))}
         for one in leading_causes(read(tmp_path)):
-            if undecided(one.told()):
-                decided = one.words in there and not undecided(there[one.words])
+            decided = one.words in there and not undecided(there[one.words])
+            if one.across:
+                assert decided
+                met[1] += 1
+            elif undecided(one.told()):
                 assert ("; `--group-by task` decides" in one.told()) == decided == one.wider
                 assert "would tell" not in one.told()
                 met[decided] += 1

@@ -50,7 +50,7 @@ def test_a_model_does_not_take_the_blame_of_the_version_that_brought_it(tmp_path
     assert len(told) == 1 and told[0].startswith(
         "Failed by model of worker within a system, mean over 16 tasks with both: "
     )
-    assert told[0].endswith("; within chance.")
+    assert told[0].endswith("; undecided.")
     assert any(line.startswith("Failed by system, ") for line in found.comparison())
     traces = credit.read(tmp_path / "log.jsonl")
     _, sides = Sides.joined("system", traces)

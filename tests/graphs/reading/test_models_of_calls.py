@@ -192,7 +192,7 @@ def test_a_call_without_an_answer_names_no_model_of_its_own(tmp_path: Path) -> N
     native.write(traces, tmp_path / "native.jsonl")
     otlp.write(traces, tmp_path / "otlp")
     for read in (traces, credit.read(tmp_path / "native.jsonl"), credit.read(tmp_path / "otlp")):
-        assert read.traces["model"].to_pylist() == ["m-2026"] * 3 + ["k + m-2026", "m-2025"]
+        assert read.traces["model"].to_pylist() == ["m-2026"] * 3 + ["k", "m-2025"]
         assert read.events["requested_model"].to_pylist() == ["m"] * 5 + [None] + ["m"] * 3
         assert read.events["model"].to_pylist() == traces.events["model"].to_pylist() == [None] * 5 + [
             "k", "m-2026", None, None,

@@ -141,3 +141,27 @@ def test_many_policies_of_one_task_take_linear_time() -> None:
         return lambda: group_names(["q"] * size, [""] * size, systems)
 
     assert_linear(prepare, 8000)
+
+
+@pytest.mark.parametrize("stated", ["", "large + small"])
+def test_a_fallback_is_no_other_policy(tmp_path: Path, stated: str) -> None:
+    """Each run with a call that failed and was answered by another model was alone in a group of its own."""
+    lines = []
+    for run, models in enumerate((("large", "large"), ("large", "small"), ("large", "large"), ("small", "small"))):
+        events = [
+            {"id": f"{agent}{k}", "type": "message", "agent": agent, "model": model, "tokens": 5}
+            for k, model in enumerate(models)
+            for agent in ("lead", "coder")
+        ]
+        line = {"trace_id": f"t{run}", "task_id": "q", "rewards": {"team": run}, "events": events, "edges": []}
+        lines.append(line | ({"model": stated} if stated and len(set(models)) > 1 else {}))
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    traces = read(tmp_path / "runs.jsonl")
+    assert traces.traces["group"].to_pylist() == ["q [large]"] * 3 + ["q [small]"]
+    assert traces.traces["model"].to_pylist() == ["large"] * 3 + ["small"]
+    names, model = event_models(traces)
+    assert [names[which] for which in model[4:8]] == ["large", "large", "small", "small"]
+    write_cache(traces, tmp_path / "cache.parquet")
+    same_groups(read_cache(tmp_path / "cache.parquet"), traces)
+    native.write(traces, tmp_path / "again.jsonl")
+    same_groups(read(tmp_path / "again.jsonl"), traces)

@@ -172,6 +172,11 @@ def test_columns_with_scattered_turns_without_numbers_are_warned_of(stated: bool
     said = r"methods may read the order of rows, and those of a trace are scattered over the batch: pass order="
     with contextlib.nullcontext() if stated else pytest.warns(UserWarning, match=said):
         credit.from_columns(group=["q"] * 8, trace=trace, turn=turn, reward=[float(t) for t in trace], order=order)
+    _, _, rows = credit.from_columns(group=["q"] * 8, trace=trace, reward=[float(t) for t in trace], order=order)
+    credit.run(rows, "rloo")
+    said = "discounted_return reads the order of rows, and those of a trace are scattered"
+    with contextlib.nullcontext() if stated else pytest.warns(MissingColumnWarning, match=said):
+        credit.run(rows, "discounted_return", discount=0.5)
 
 
 @pytest.mark.parametrize("call", [RowAdvantages("discounted_return"), credit.from_columns])

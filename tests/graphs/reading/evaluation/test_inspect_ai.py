@@ -18,6 +18,7 @@ from graphs.formats.inspect_ai.archive import Archive
 from graphs.formats.inspect_ai.outcomes import channels, number
 from graphs.logs import read
 from graphs.reading.source import Source
+from graphs.traces.assembling import assemble
 from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord, check
 
@@ -134,7 +135,8 @@ def test_structured_scores_are_channels() -> None:
 
 
 def test_the_only_score_is_the_outcome_and_one_of_several_is_chosen_by_the_user(tmp_path: Path) -> None:
-    assert only(write(tmp_path, log(sample(model())))).rewards == {"match": 1.0, "team": 1.0}
+    path = write(tmp_path, log(sample(model())))
+    assert only(path).rewards == {"match": 1.0} and read(path).reward[0] == 1
     both = log(sample(model(), scores={"a": {"value": "C"}, "b": {"value": 0.5}}))
     path = write(tmp_path, both)
     assert only(path).rewards == {"a": 1.0, "b": 0.5}
@@ -332,7 +334,7 @@ HEADER = {"version": 2, "eval": {"task": "quiz"}}
 def test_archives_read_however_packed(tmp_path: Path, how: int) -> None:
     members = {"_journal/start.json": HEADER, "samples/q_epoch_1.json": sample(model()), "samples/bad.json": "{"}
     record, problem = sorted(items(pack(tmp_path, members, how)), key=lambda item: isinstance(item, Problem))
-    assert isinstance(record, TraceRecord) and (record.trace_id, record.rewards["team"]) == ("log/q/1", 1.0)
+    assert isinstance(record, TraceRecord) and (record.trace_id, record.rewards["match"]) == ("log/q/1", 1.0)
     assert isinstance(problem, Problem) and problem.kind == "bad-json"
 
 
@@ -425,12 +427,12 @@ def test_older_logs_keep_events_in_a_transcript_and_one_score(tmp_path: Path) ->
     for results in ({"scores": [{"name": "includes"}]}, {"scorer": {"name": "includes"}}):
         value = log(old) | {"results": results}
         record = only(write(tmp_path, value))
-        assert record.rewards == {"includes": 1.0, "team": 1.0}
+        assert record.rewards == {"includes": 1.0} and read(tmp_path).reward[0] == 1
         assert sum(record.actions) == 2
         start = write(tmp_path, value).read_text()[record.offsets[1] :]
         assert start.startswith('{"event": "model"')
     unnamed = only(write(tmp_path, log(old)))
-    assert unnamed.rewards == {"score": 1.0, "team": 1.0}
+    assert unnamed.rewards == {"score": 1.0} and assemble([unnamed]).reward[0] == 1
     (problem,) = items(write(tmp_path, log(old | {"scores": {"match": {"value": "C"}}})))
     assert isinstance(problem, Problem) and (problem.kind, problem.field) == ("bad-value", "samples[0].score")
 

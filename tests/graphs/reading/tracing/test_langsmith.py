@@ -13,6 +13,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.langsmith import read as read_runs
 from graphs.logs import read
 from graphs.reading.source import Source
+from graphs.traces.assembling import assemble
 from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "langsmith_team.jsonl"
@@ -78,7 +79,7 @@ def test_the_recorded_team() -> None:
         (0, 6, "temporal"),
     }
     assert len(record.instances) == 2
-    assert record.rewards == {"correct": 1.0, "team": 1.0}
+    assert record.rewards == {"correct": 1.0} and assemble([record]).reward[0] == 1
     assert [t for t in record.columns["tokens"] if t is not None] == [5, 3, 4, 2]
 
 

@@ -104,6 +104,7 @@ def test_the_note_on_versions_counts_traces_that_are_compared(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:mgrpo compares by the parent")
 @pytest.mark.parametrize("of_all", [False, True])
 def test_a_key_of_versions_compares_as_groups_of_task_and_version_do(
     of_all: bool, of_each_kind: set[str], tmp_path: Path
@@ -203,6 +204,21 @@ def test_a_task_of_native_logs_of_steps_is_named_and_no_run_that_is_a_file(
         written(tmp_path, f"step{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     text = "'q1', in 2 files, and no step or policy_version is read"
     assert noted(tmp_path) == [("group-over-files", text)] * said
+
+
+@pytest.mark.parametrize(("systems", "said"), [(("v1", "v2"), False), (("v1", "v1"), True), (("", "v1"), False)])
+def test_files_of_one_system_each_are_no_steps_of_a_trainer(
+    tmp_path: Path, systems: tuple[str, str], said: bool
+) -> None:
+    """Two releases' files with `--group-by task` were told to state a step in each row."""
+    for step, system in enumerate(systems):
+        rows = [
+            {"trace_id": f"{step}.{k}", "task_id": "7", "events": [{"id": "e", "type": "message", "agent": "a"}]}
+            | {"rewards": {"team": k}, "system": system}
+            for k in (0, 1)
+        ]
+        written(tmp_path, f"{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert [kind for kind, _ in noted(tmp_path, group_by=["task"])] == ["group-over-files"] * said
 
 
 @pytest.mark.parametrize("kind", ["rollouts", "table"])

@@ -39,6 +39,7 @@ def numbers(traces: Traces) -> list[list[float]]:
     return [[float(of[place[f"e{row}"]]) for row in range(len(ACTS))] for of in given]
 
 
+@pytest.mark.filterwarnings("ignore:turn_baseline compares by the turn")
 @pytest.mark.parametrize("column", ["time", "turn"])
 @pytest.mark.parametrize("seed", range(4))
 def test_shuffled_rows_have_the_numbers_of_sorted_ones(column: str, seed: int, tmp_path: Path) -> None:

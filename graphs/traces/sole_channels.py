@@ -1,0 +1,29 @@
+"""The outcome of logs with one channel of reward alone: that channel, where no trace of the log has another one.
+
+Where traces differ in what was scored, the only channel of one is not that of the next: labels of people in some, and
+a judge's verdicts in others. The user chooses then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphs.traces.part import Heading
+
+__all__ = ["make_sole_outcomes"]
+
+
+def make_sole_outcomes(headings: Sequence[Heading]) -> None:
+    """Make the only channel of each log the outcome of the traces that say so and have it.
+
+    Args:
+      headings: of all traces of a batch; their `rewards` are written.
+    """
+    logs: dict[tuple[str, str], list[Heading]] = {}
+    for of in headings:
+        logs.setdefault((of.format, of.sole.log if of.sole else ""), []).append(of)
+    for members in logs.values():
+        channels = {name for of in members for name in (of.sole.channels if of.sole else of.rewards.keys() - {"team"})}
+        for of in members if len(channels) == 1 else ():
+            for name in channels & of.rewards.keys() if of.sole else ():
+                of.rewards.setdefault("team", of.rewards[name])
