@@ -40,8 +40,8 @@ class Handoff(NamedTuple):
       beside: of each trace, which runs of other tasks it is like but for an agent that most runs have and these lack,
         or these alone have: int [traces]. They have the same system and model, and the same agents of those that act in
         its place. None of other kinds of runs.
-      lengths: of each trace, how many actions all have, and others: an agent may be missing as failed runs are shorter.
-        It is to be tested beside each. Empty where these have no more or fewer.
+      lengths: of each trace, how many actions it has, and how many are of others: it is to be tested beside each. Empty
+        where failed runs have no more or fewer.
     """
 
     words: str
@@ -58,9 +58,10 @@ def handoffs(
 ) -> Iterator[Handoff]:
     """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
 
-    More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
-    counts only if it acts early: among the first actions, as many as each run of the task has. One that does not act
-    is compared beside runs of its length.
+    More agents act in longer runs. So where failed runs have more or fewer actions, who takes part is compared beside
+    runs of its length. Of an agent that acts or does not, this is so where they have so without its own actions and
+    those of agents in its place, too: a wrong agent may work longer, and a run that lacks one is shorter. What a wrong
+    agent makes longer in each run, by actions of others, too, cannot be told from what longer runs have.
 
     To look at is the event that handed the run to the agent: the cause of its first event, else the last event of the
     one that spawned it, else the last action before. A run without an agent has its last action; one that ended early
@@ -136,7 +137,9 @@ def handoffs(
     whom = ", ".join([f"{runs.sum()} {how} {name}" for how, name, runs in each[:WHOM]] + ["…"] * (len(each) > WHOM))
     words = f"runs with other agents than most runs of their task{f' ({whom})' * bool(whom)}"
     others_first = ~each[0][2][unlike] if each else rows[unlike]
-    yield Handoff(words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False, lengths=of_all)
+    yield Handoff(
+        words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False, lengths=of_all
+    )
 
 
 def without_agent(name: str) -> str:
