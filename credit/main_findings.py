@@ -1,4 +1,4 @@
-"""What logs say in at most five lines: with these a page and `credit summary` begin."""
+"""What logs say in at most six lines: with these a page and `credit summary` begin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
 
-MOST = 5
+MOST = 6
 """Lines."""
 MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
 AGENT, TEXT = 40, 100
@@ -56,7 +56,8 @@ def main_findings(
 ) -> list[MainFinding]:
     """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
 
-    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause.
+    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
+    causes that are beyond chance a third one, what was lost, which verdict says little.
 
     Args:
       traces: what was read.
@@ -70,11 +71,13 @@ def main_findings(
     """
     found = [(0, MainFinding("What failed", _failed(traces, differing, triaged, compared, of_kinds)))]
     if compared is not None and (change := compared.in_short()):
-        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", change)))
+        where = f" {_sentence(team)}" if (team := compared.by_team()) else ""
+        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", f"{change}{where}")))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
         name = "What else went wrong" if place else "What went wrong most"
-        found.append(((2, 5, 7)[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+        gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
+        found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
     if poor:
         others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from credit.bench.enumeration import DECISIONS
-from credit.methods.own_functions import load_named, place_and_text
+from credit.methods.own_functions import OwnName, function_of, is_own, load_named, own_name, place_and_text
 from graphs.errors import CreditError, expect
 from graphs.text import excerpt, near_names
 from graphs.worlds import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Decision, History, Micro
 
-__all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world"]
+__all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world", "shown_worlds"]
 
 HEAVY = "heavy"
 TEAMS = (*KINDS, HEAVY)
@@ -39,6 +40,33 @@ MOST_TRACES = 1000
 """Of a world of your own, at most; 47 already make more groups of three than are enumerated."""
 
 
+def shown_worlds(texts: Iterable[str], kind: type, known: Collection[str], noun: str = "world") -> list[str]:
+    """The names of worlds; of your own the NAME of "NAME=module:name", else the world's `name`, as an `OwnName`.
+
+    A `name` that the library, or another one of these, has is not shown: "module:name" is.
+
+    Args:
+      texts: as above, or names of the library's own.
+      kind: what the benchmark takes.
+      known: the library's own.
+      noun: what the option calls a world.
+
+    Raises:
+      CreditError: NAME is empty or one of the library's own; there is no such world.
+    """
+    names = [own_name(text, noun, known) for text in texts]
+    stated = {
+        name: getattr(load_named(name, noun, lambda value: isinstance(value, kind)), "name", None)
+        for name in names
+        if is_own(name) and not isinstance(name, OwnName)
+    }
+    taken = Counter([*stated.values(), *names, *known])
+    return [
+        own_name(f"{of}={name}", noun) if isinstance(of := stated.get(name), str) and taken[of] == 1 else name
+        for name in names
+    ]
+
+
 def own_world(name: str, kind: type[W], expected: str, known: Collection[str], noun: str = "world") -> W:
     """Your own world by "module:name", for each benchmark that takes one.
 
@@ -52,11 +80,11 @@ def own_world(name: str, kind: type[W], expected: str, known: Collection[str], n
     Raises:
       CreditError: there is none, or it is something else; where another benchmark takes it, that is named.
     """
-    if ":" not in name:
+    if not is_own(name):
         others = [option for option, names in _NAMES.items() if name in names and name not in known]
         taken = f" `{others[0]} {name}` takes it." if others else ""
         raise CreditError(f"No {noun} {name!r}.{taken} {near_names(name, known)} Yours is module:name: {expected}")
-    world = load_named(name, noun)
+    world = load_named(name, noun, lambda value: isinstance(value, kind))
     if isinstance(world, kind):
         parts = {} if isinstance(world, FunctionType) else vars(world)
         named: W = (
@@ -64,7 +92,7 @@ def own_world(name: str, kind: type[W], expected: str, known: Collection[str], n
         )
         return named
     option = _TAKES.get(type(world).__name__)
-    taken = f"; `{option} {name}` takes it" if option else ""
+    taken = f"; `{option} {function_of(name)}` takes it" if option else ""
     raise CreditError(f"{noun} {name!r} is {excerpt(world)}; expected {expected}, or one of {', '.join(known)}{taken}")
 
 

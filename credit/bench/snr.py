@@ -313,7 +313,7 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
     Raises:
       CreditError: no decision has a number, or noise of your own has no variance that settles.
     """
-    if ":" in w.world:
+    if is_own(w.world):
         sample_variance(w.world, seed)
     return _measured(scheme, length, w, effort, seed)[0]
 
@@ -476,7 +476,7 @@ def run(
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
     noise_of(world)
-    variance = sample_variance(world, seed) if ":" in world else None
+    variance = sample_variance(world, seed) if is_own(world) else None
     chosen, lacking = schemes_of(SCHEMES.values() if schemes is None else schemes)
     todo = [
         (scheme, length, Setting(group=group, world=world))
@@ -514,7 +514,7 @@ def run(
 def _point(
     scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None
 ) -> tuple[Point, np.ndarray]:
-    if folder is None or is_own(scheme.name) or ":" in w.world:  # what is your own may have changed
+    if folder is None or is_own(scheme.name) or is_own(w.world):  # what is your own may have changed
         return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = json.dumps([scheme.name, scheme.method, length, w, effort, seed, __version__])

@@ -29,6 +29,7 @@ import numpy as np
 
 from credit.bench.own_worlds import own_world
 from credit.bench.snr_theory import Setting
+from credit.methods.own_functions import function_of
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import Sizes, pad, pad_array
@@ -93,7 +94,7 @@ def sample_variance(world: str, seed: int) -> float:
       CreditError: it does not settle, as that of a Cauchy: a ratio to noise, and its band, would say nothing; or the
         noise does not come from the generator that it is given.
     """
-    key = [seed, zlib.crc32(world.encode())]
+    key = [seed, zlib.crc32(function_of(world).encode())]
     drawn = _drawn(world, np.random.default_rng(key), (BLOCKS, BLOCK))
     one, again, other = (_drawn(world, np.random.default_rng(of), (BLOCK,)) for of in (key, key, [*key, 1]))
     if not np.array_equal(one, again) or (np.array_equal(one, other) and np.ptp(one) > 0):

@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from graphs.errors import CreditError, MissingExtraError
@@ -32,19 +32,21 @@ __all__ = [
 
 
 class OwnName(str):
-    """A name that outputs show in place of the "module:function" behind it, its `function`."""
+    """A name that outputs show in place of the "module:function" behind it, its `function`, which may be a world."""
 
     function: str
 
 
-def own_name(text: str) -> str:
+def own_name(text: str, kind: str = "method", known: Collection[str] | None = None) -> str:
     """A name of a method; of "NAME=module:function" the NAME that outputs show, as an `OwnName`.
 
     Args:
       text: as above, or any other name of a method, which stays as it is.
+      kind: what it is of, such as "world".
+      known: the names of this library; default those of methods.
 
     Raises:
-      CreditError: NAME is empty, or a method of this library is called so.
+      CreditError: NAME is empty, or one of this library is called so.
 
     Examples:
       >>> shown = own_name("Q75 (ours)=mine:estimator")
@@ -56,18 +58,18 @@ def own_name(text: str) -> str:
         return text
     from credit.methods.registry import METHODS
 
-    if not shown.strip() or shown.strip() in METHODS:
-        raise CreditError(f"method {text!r}: expected a NAME before '=' which no method of the library has")
+    if not shown.strip() or shown.strip() in (METHODS if known is None else known):
+        raise CreditError(f"{kind} {text!r}: expected a NAME before '=' which no {kind} of the library has")
     name = OwnName(shown.strip())
     name.function = function.strip()
     return name
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a user's own function.
+    """Whether a name is that of a user's own function, world or task.
 
     Args:
-      name: of a method.
+      name: of a method, a world or a task.
 
     Examples:
       >>> is_own("mine:estimator"), is_own(own_name("Q75=mine:estimator")), is_own("rloo")
@@ -116,12 +118,13 @@ def load_function(name: str) -> Callable[..., Credit]:
     return function
 
 
-def load_named(name: str, kind: str) -> Any:
+def load_named(name: str, kind: str, fits: Callable[[Any], bool] = callable) -> Any:
     """What "module:name" names; modules of the working directory are found too.
 
     Args:
       name: as above.
       kind: what it is to be, for messages.
+      fits: whether something of the module may be meant, for messages.
 
     Raises:
       CreditError: the module or the name does not exist.
@@ -149,6 +152,8 @@ def load_named(name: str, kind: str) -> Any:
                     f"module itself: write `own_{kind} = {path}` in {module} and pass {module}:own_{kind}"
                 )
             near = near_names(attribute, listed)
+            if not near.startswith("Did you mean"):
+                near = near_names(attribute, [known for known in listed if fits(vars(within)[known])] or listed)
             raise CreditError(f"{kind} {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
         return getattr(within, attribute)
     except CreditError:

@@ -64,7 +64,7 @@ def read_words(
                 if not by_file and not kinds[key].is_told and word.position < 0:
                     del item.words[channel]  # a category, which is no channel
             if item.sole:
-                item.sole_channel(item.sole.log)
+                item.sole_channel(item.sole.log, of_file=item.sole.of_file)
     for key, rows in unknown.items():
         told[key] += _unknown(key[0], rows, is_sure=by_file or kinds[key].is_told)
     yield from waiting

@@ -33,11 +33,13 @@ class Sole(NamedTuple):
 
     Attributes:
       channels: which the log states, unsettled ones too.
-      log: names what was scored in one way among the traces of a format, such as the file of an evaluation.
+      log: names what was scored in one way among the traces of a format.
+      of_file: whether that are traces of one file, such as an evaluation.
     """
 
     channels: tuple[str, ...]
     log: str = ""
+    of_file: bool = False
 
 
 @dataclasses.dataclass(slots=True)

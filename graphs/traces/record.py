@@ -312,9 +312,9 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         if first != text:
             self.unsettle(channel, field, f"{channel!r} {text!r}", f"{first!r}, which the log states, too", place)
 
-    def sole_channel(self, log: str = "") -> None:
+    def sole_channel(self, log: str = "", *, of_file: bool = False) -> None:
         """Say that the log's only channel is the outcome; of several, the user chooses, also where one is unsettled."""
-        self.sole = Sole(tuple(self.channels), log)
+        self.sole = Sole(tuple(sorted(self.channels)), log, of_file)
 
     def unsettle(
         self, channel: str, field: str, value: str, expected: str, place: tuple[str, int, int] | None = None

@@ -19,9 +19,10 @@ def make_sole_outcomes(headings: Sequence[Heading]) -> None:
     Args:
       headings: of all traces of a batch; their `rewards` are written.
     """
-    logs: dict[tuple[str, str], list[Heading]] = {}
+    logs: dict[tuple[str, ...], list[Heading]] = {}
     for of in headings:
-        logs.setdefault((of.format, of.sole.log if of.sole else ""), []).append(of)
+        log, of_file = (of.sole.log, of.sole.of_file) if of.sole else ("", False)
+        logs.setdefault((of.format, log, of.file if of_file else ""), []).append(of)
     for members in logs.values():
         channels = {name for of in members for name in (of.sole.channels if of.sole else of.rewards.keys() - {"team"})}
         for of in members if len(channels) == 1 else ():

@@ -1,4 +1,4 @@
-"""A page and the terminal's summary begin with the same lines, at most five."""
+"""A page and the terminal's summary begin with the same lines, at most six."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sides", [False, True])
-def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, sides: bool) -> None:
+def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bool) -> None:
     """Of a team better at home, worse in travel and twice as dear, with a checker that passes all and an agent that
     loops, the page told the kinds, the checker and the loops in its last paragraphs, the summary others first."""
     prices = log.with_name("prices.csv")
@@ -66,10 +66,10 @@ def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, side
     traces, chosen = Sides.joined("system" if sides else None, credit.read(log))
     found = Findings.of(traces, {}, prices=read_prices(prices), sides=chosen)
     shown = overview(found)["findings"]
-    assert shown == told and len(told) == MOST
+    assert shown == told and len(told) <= MOST
     by = {one["name"]: one["told"] for one in told}
-    assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What a verdict is worth",
-                     "What was lost"]  # fmt: skip
+    assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What else went wrong",
+                     "What a verdict is worth", "What was lost"]  # fmt: skip
     assert by["What failed"] == (
         "128 of 256 traces with an outcome failed. v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
         "home 64 of 128 (50 %), travel 64 of 128 (50 %)."  # by side in the next line
@@ -88,7 +88,9 @@ def test_the_page_and_the_summary_begin_with_the_same_five_lines(log: Path, side
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
     where = [f" See event {one['event']} of trace {one['trace']}." if one["trace"] else "" for one in told]
-    assert printed[1 : 1 + MOST] == [f"{one['name']}: {one['told']}{at}" for one, at in zip(told, where, strict=True)]
+    assert printed[1 : 1 + len(told)] == [
+        f"{one['name']}: {one['told']}{at}" for one, at in zip(told, where, strict=True)
+    ]
     html = page(found)[0].replace("&#x27;", "'")
     places = [html.index(f"<b>{name}:</b> {text.removesuffix('.')}") for name, text in by.items()]
     assert places == sorted(places)

@@ -595,6 +595,7 @@ from credit.bench.training.learning_tasks import LearningTask
 from graphs.worlds.micro.examples import MICRO
 task = LearningTask("x", (0, 1), 2, (0, 1), np.array([[[0.1, 0.2], [0.3, {}]]]))
 small = MICRO["relay-and"]
+def helper(): ...
 """
 
 
@@ -618,7 +619,11 @@ def test_tasks_of_ones_own_and_published_names_are_trained(
         optima.append({row["optimum"] for row in rows})
     assert optima == [{0.9}, {0.6}]
     takes = "`credit bench bias --world task_of_mine:small` takes it"
-    for wrong, words in {"small": takes, "smal": "Did you mean small"}.items():
+    for wrong, words in {
+        "small": takes,
+        "smal": "Did you mean small",
+        "zzz": "has no 'zzz'. There are 1: task.",
+    }.items():
         refused = CliRunner().invoke(cli, [*call, "--tasks", f"task_of_mine:{wrong}"])
         assert refused.exit_code == 1 and words in refused.stderr
 

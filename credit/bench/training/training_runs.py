@@ -122,7 +122,7 @@ def run_training(
     for _, signal in pairs:
         training_signal(signal)
     with contextlib.nullcontext() if output is None else locked(output):
-        anew = {(task.name, signal) for task, signal in pairs if is_own(signal) or ":" in task.name}
+        anew = {(task.name, signal) for task, signal in pairs if is_own(signal) or is_own(task.name)}
         held = [] if output is None else kept_rows(output, about)
         kept = {row_key(row): row for row in held if (row["task"], row["signal"]) not in anew}
         rows: list[dict[str, Any]] = []

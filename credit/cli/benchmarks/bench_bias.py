@@ -16,7 +16,7 @@ from credit.cli.benchmarks.measured import LEFT_OUT, Measured, of_run, said, wit
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
+from credit.cli.shared.commands import Command, named_worlds, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from credit.methods.own_functions import is_own
@@ -54,8 +54,10 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The chosen worlds; what is none, or cannot be enumerated, is an error."""
     from credit.bench.own_worlds import micro_world
+    from graphs.worlds.micro.examples import MICRO
+    from graphs.worlds.micro.orchestration import Micro
 
-    chosen = by_commas(ctx, param, names)
+    chosen = named_worlds(ctx, param, names, Micro, MICRO)
     for name in chosen:
         micro_world(name)
     return chosen
@@ -80,7 +82,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "worlds",
     multiple=True,
     callback=_known,
-    help="World, as in docs/bias.md, or your own `Micro` as module:name. By commas or repeated.",
+    help="World, as in docs/bias.md, or your own `Micro` as [NAME=]module:name. By commas or repeated.",
 )
 @click.option(
     "--score",

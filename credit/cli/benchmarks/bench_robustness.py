@@ -13,6 +13,7 @@ from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
+from credit.methods.own_functions import own_name
 
 __all__ = ["robustness"]
 
@@ -36,7 +37,7 @@ NOTES = (
     default="additive",
     show_default=True,
     metavar="KIND",
-    help="Kind of outcome, as in `bench truth`, heavy for heavy tails, or your own `TeamWorld` as module:name.",
+    help="Kind of outcome, as in `bench truth`, heavy for heavy tails, or your own `TeamWorld` as [NAME=]module:name.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
@@ -44,6 +45,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
     import numpy as np
 
+    from credit.bench.own_worlds import TEAMS
     from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
     from credit.bench.robustness import EACH, TASKS
     from credit.bench.robustness import robustness as measure
@@ -51,7 +53,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     from credit.bench.signs import residue
     from credit.methods.published import find_method
 
-    names, left_out = methods or METHODS, LeftOut()
+    names, left_out, world = methods or METHODS, LeftOut(), own_name(world, "world", TEAMS)
     for name in names:
         find_method(name)  # before anything is drawn
     with working(stderr(), "inserting events"):

@@ -19,6 +19,7 @@ from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.methods.own_functions import own_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -85,7 +86,7 @@ FEW = "; without brackets: of fewer than 100 pairs, and without a band"
     default="normal",
     show_default=True,
     metavar="NAME",
-    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your own f(rng, shape) as module:name.",
+    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your f(rng, shape) as [NAME=]module:name.",
 )
 @click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(
@@ -119,10 +120,11 @@ def snr(
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
-    from credit.bench.snr_logs import noise_of
+    from credit.bench.snr_logs import WORLDS, noise_of
     from credit.bench.snr_schemes import needs_of
     from credit.plot import draw_snr_report
 
+    world = own_name(world, "world", WORLDS)
     noise_of(world)
     schemes, lacking = _schemes(names, all_)
     chosen = lengths or (QUICK_LENGTHS if quick else LENGTHS)

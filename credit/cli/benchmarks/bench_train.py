@@ -108,7 +108,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.option("--tasks", "--world", "tasks", multiple=True, callback=by_commas, metavar="NAMES",
               help="Tasks, by commas or repeated, or patterns as 'stopping*', heavy for heavy tails, or your own "
-                   "`LearningTask` as module:name; default: all but heavy.")  # fmt: skip
+                   "`LearningTask` as [NAME=]module:name; default: all but heavy.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
 @click.option("--steps", type=click.IntRange(1),
@@ -175,8 +175,9 @@ def train(
         return
     if optimizer == "natural":
         raise click.UsageError("--optimizer natural takes --lengths")
+    from credit.bench.own_worlds import HEAVY, shown_worlds
     from credit.bench.refusals import LeftOut, absent_lines
-    from credit.bench.training.learning_tasks import TASKS
+    from credit.bench.training.learning_tasks import TASKS, LearningTask
     from credit.bench.training.training_comparison import cells, plain
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, run_training
@@ -188,6 +189,7 @@ def train(
     tell_unchecked(methods)
     asked = methods or (QUICK_METHODS if quick else METHODS)
     signals = left_out.keep(asked, "every task", training_signal)
+    tasks = tuple(shown_worlds(tasks, LearningTask, (*TASKS, HEAVY), "task"))
     names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)
     settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy, optimizer=optimizer)

@@ -17,9 +17,10 @@ from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, wi
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, by_commas, several_methods
+from credit.cli.shared.commands import SEED, Command, named_worlds, several_methods
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.methods.own_functions import is_own
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +47,13 @@ LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOT
 WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
 
 
+def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    from credit.bench.own_worlds import TEAMS
+    from graphs.worlds import TeamWorld
+
+    return named_worlds(ctx, param, names, TeamWorld, TEAMS)
+
+
 @click.command(
     cls=Command,
     short_help="Compare advantages with true increments on drawn logs.",
@@ -62,10 +70,10 @@ WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
     "--world",
     "worlds",
     multiple=True,
-    callback=by_commas,
+    callback=_known,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as module:name. By "
-    "commas or repeated.",
+    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as [NAME=]module:name. "
+    "By commas or repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
@@ -106,8 +114,8 @@ def truth(
     of_team = [
         name for name in ("topology", "agents", "events") if stated(name) is not click.core.ParameterSource.DEFAULT
     ]
-    if of_team and (own := [name for name in worlds if ":" in name]):
-        raise click.UsageError(f"--{of_team[0]} does not go with the world {own[0]}: that states its team")
+    if of_team and worlds and all(map(is_own, worlds)):
+        raise click.UsageError(f"--{of_team[0]} does not go with the world {worlds[0]}: that states its team")
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
@@ -151,13 +159,13 @@ def truth(
     numbers = of_run(
         with_absent(_numbers(rows, less, group_size), left_out.absent),
         "truth",
-        lambda number: draws if ":" in (number.world or "") else form | draws,  # a world of your own states its team
+        lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
     )
     legends = _legends(rows, less, group_size)
     save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
     if as_json:
-        team: dict[str, Any] = {} if all(":" in world for world in todo) else form
+        team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces, "group_size": group_size}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}

@@ -100,7 +100,7 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show at most five findings, the events to look at first, and what failed traces have more of than succeeded ones.
+    """Show at most six findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
     The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
     wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
@@ -216,7 +216,7 @@ def summary(
         worst += left_untold(causes, differences.lacking_agents())
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
-        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told]
+        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)

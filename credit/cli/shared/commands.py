@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TextIO
 
 import click
@@ -135,6 +135,15 @@ def _methods(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     from credit.methods.own_functions import own_name
 
     return each_once(ctx, param, [own_name(name) for name in by_commas(ctx, param, values)])
+
+
+def named_worlds(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str], kind: type, known: Collection[str]
+) -> tuple[str, ...]:
+    """As `by_commas`, of worlds; your own are shown as `credit.bench.own_worlds.shown_worlds` says."""
+    from credit.bench.own_worlds import shown_worlds
+
+    return each_once(ctx, param, shown_worlds(by_commas(ctx, param, values), kind, known))
 
 
 def by_commas(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -232,7 +232,7 @@ def _set_rewards(record: TraceRecord, scores: dict[str, Score]) -> Iterator[tupl
                 yield channel, excerpt(score.value), "C, P, I, N, yes, no, true, false, or numbers"
             else:
                 record.rewards[channel] = amount
-    record.sole = Sole(tuple(scores), record.file)  # each evaluation has its own scorers
+    record.sole = Sole(tuple(sorted(scores)), of_file=True)  # each evaluation has its own scorers
 
 
 def _place_verdicts(record: TraceRecord, verdicts: list[Verdict], opened: dict[str, int], scorers: list[str]) -> None:

@@ -427,6 +427,10 @@ def test_a_team_of_ones_own_and_heavy_tails_are_drawn(tmp_path: Path, monkeypatc
     assert found.exit_code == 0 and json.loads(found.stdout)["rows"][0]["world"] == "team_of_mine:team", found.output
     refused = CliRunner().invoke(cli, [*call, "--agents", "5"])
     assert refused.exit_code and "--agents does not go with the world team_of_mine:team" in refused.stderr
+    both = CliRunner().invoke(cli, [*call, "--world", "additive", "--agents", "4", "--json"])  # those of its own team
+    assert both.exit_code == 0 and [row["decisions"] for row in json.loads(both.stdout)["rows"]][:1] == [
+        row["decisions"] for row in json.loads(found.stdout)["rows"]
+    ]
     other = CliRunner().invoke(cli, ["bench", "bias", "--world", "team_of_mine:team"])
     assert other.exit_code == 1 and "`credit bench truth --world team_of_mine:team` takes it" in other.stderr
     heavy, plain = (draw(world, events=40, traces=800) for world in ("heavy", "additive"))

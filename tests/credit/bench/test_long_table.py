@@ -18,6 +18,7 @@ from credit.bench.against_truth import Difference as OfTruth
 from credit.bench.bias import measure
 from credit.bench.doctor_trial import Trial
 from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.own_worlds import shown_worlds
 from credit.bench.refusals import MOST_TOLD, Absent, absent_caption
 from credit.bench.robustness import Robustness
 from credit.bench.snr import Difference, Point, Report
@@ -33,6 +34,7 @@ from credit.cli.benchmarks.long_table import latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
+from graphs.worlds.micro.orchestration import Micro
 
 
 @pytest.mark.slow
@@ -846,6 +848,50 @@ def test_one_name_of_a_function_of_ones_own_stands_in_all_outputs(tmp_path: Path
     CliRunner().invoke(cli, ["bench", "bias", "-m", own, "--world", "relay-and", "-o", file])
     of_files = CliRunner().invoke(cli, ["bench", "table", file, "-m", f"{name}={own}"])
     assert name in of_files.stdout, of_files.output
+
+
+WORLDS = """
+import dataclasses
+from credit.bench.training.learning_tasks import TASKS
+from graphs.worlds import TeamWorld
+from graphs.worlds.micro.examples import MICRO
+dig = dataclasses.replace(MICRO["relay-and"], name="of digging")
+hive = TeamWorld("hierarchical", agents=6, events=60, kind="free_rider")
+task = dataclasses.replace(TASKS["pivotal"](), name="of tasks")
+def noise(rng, shape): return rng.laplace(size=shape)
+"""
+
+
+@pytest.mark.slow
+def test_one_name_of_a_world_of_ones_own_stands_in_all_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--world Dig=worlds:dig` was no module, and a `Micro`'s name stood nowhere."""
+    (tmp_path / "of_worlds.py").write_text(WORLDS)
+    monkeypatch.chdir(tmp_path)
+    calls = {
+        "bias": ("--world", "dig", "of digging", "--group-size 2"),
+        "truth": ("--world", "hive", "", "--traces 80"),
+        "snr": ("--world", "noise", "", "--quick --lengths 10,30"),
+        "train": ("--tasks", "task", "of tasks", "--seeds 1 --steps 2 --learning-rates 0.2"),
+        "robustness": ("--world", "hive", "", ""),
+    }
+    for bench, (option, world, own, rest) in calls.items():
+        name, text = f"{world} (ours)", f"of_worlds:{world}"
+        files = [f"{bench}.csv", f"{bench}.svg"] if bench != "robustness" else []
+        more = [part for pair in zip(("--table", "--plot"), files, strict=False) for part in pair]
+        call = ["bench", bench, "-m", "rloo", option]
+        found = CliRunner().invoke(cli, [*call, f"{name}={text}", *rest.split(), *more, "--json"])
+        assert found.exit_code == 0, found.output
+        texts = [found.stdout, *(Path(file).read_text() for file in files)]
+        assert all((name in one or bench == "snr") and text not in one for one in texts), bench
+        if own:
+            shown = CliRunner().invoke(cli, [*call, text, *rest.split()]).stdout
+            assert f"Conditions: {own}, groups of " in shown and text not in shown
+    refused = CliRunner().invoke(cli, ["bench", "bias", "-m", "rloo", "--world", "relay-and=of_worlds:dig"])
+    assert refused.exit_code == 1 and "expected a NAME before '=' which no world of the library has" in refused.stderr
+    assert shown_worlds(["of_worlds:dig", "of_worlds:hive"], Micro, ["of digging"]) == [
+        "of_worlds:dig",
+        "of_worlds:hive",
+    ]
 
 
 def test_a_name_of_ones_own_is_none_of_the_library() -> None:

@@ -114,8 +114,8 @@ def test_every_help_has_examples() -> None:
 
 @pytest.mark.parametrize(
     ("name", "first"),
-    [("compose", ["--output", "--methods", "--advantages-to"]), ("assign", ["--output", "--method"]),
-     ("compare", ["--methods", "--output"]), ("show", ["--method"]), ("convert", ["--output"])],
+    [("compose", ["--output", "--method", "--advantages-to"]), ("assign", ["--output", "--method"]),
+     ("compare", ["--method", "--output"]), ("show", ["--method"]), ("convert", ["--output"])],
 )  # fmt: skip
 def test_help_begins_with_what_most_calls_name(name: str, first: list[str]) -> None:
     text = CliRunner().invoke(cli, [name, "--help"]).stdout.partition("\nOptions:\n")[2]
