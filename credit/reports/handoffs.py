@@ -40,8 +40,8 @@ class Handoff(NamedTuple):
       beside: of each trace, which runs of other tasks it is like but for an agent that most runs have and these lack,
         or these alone have: int [traces]. They have the same system and model, and the same agents of those that act in
         its place. None of other kinds of runs.
-      lengths: of each trace, how many actions all have, and others: an agent may be missing as failed runs are shorter.
-        It is to be tested beside each. Empty where these have no more or fewer.
+      lengths: of each trace, how many actions it has, and how many are of others: it is to be tested beside each. Empty
+        where failed runs have no more or fewer.
     """
 
     words: str
@@ -58,9 +58,10 @@ def handoffs(
 ) -> Iterator[Handoff]:
     """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
 
-    More agents act in longer runs. So where failed runs have more or fewer actions, also without those of the agent, it
-    counts only if it acts early: among the first actions, as many as each run of the task has. One that does not act
-    is compared beside runs of its length.
+    More agents act in longer runs. So where failed runs have more or fewer actions, who takes part is compared beside
+    runs of its length. Of an agent that acts or does not, this is so where they have so without its own actions and
+    those of agents in its place, too: a wrong agent may work longer, and a run that lacks one is shorter. What a wrong
+    agent makes longer in each run, by actions of others, too, cannot be told from what longer runs have.
 
     To look at is the event that handed the run to the agent: the cause of its first event, else the last event of the
     one that spawned it, else the last action before. A run without an agent has its last action; one that ended early
@@ -99,46 +100,46 @@ def handoffs(
     count, last = np.bincount(of, minlength=n.traces), np.full(n.traces, -1)
     last[of] = action
     whole = (last >= 0) & ~ended_early(traces, calls)[0] & ~lacking_traces(traces)
-    handed, linked, turn, own = _handed(traces, names, action)
+    handed, linked, own = _handed(traces, names, action)
     agent, called = np.asarray(graph.agent_ids), traces.agents["name"].to_pylist()
     _, task = np.unique(task_ids(traces), return_inverse=True)
-    least = np.full(task.max(initial=0) + 1, n.events)
-    np.minimum.at(least, task[whole], count[whole])
-    early = turn < least[task]
     looked = [i for i in np.argsort(-fewer, kind="stable").tolist() if fewer[i] >= LEAST_TASKS][:MOST]
-    any_longer = differs(count)
-    longer = {i: any_longer and differs(count - own[i]) for i in looked}
+    of_all = (count,) if differs(count) else ()
+    lengths: dict[int, tuple[np.ndarray, ...]] = {}
+    for i in looked:
+        others = count - own[i] - own[_instead(acts, acts[i], tells[i])].sum(axis=0)
+        lengths[i] = (count, others) if of_all and differs(others) else ()
     formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
     version = _coded(np.stack([models_and_systems(traces), formats]))
     usual = 2 * (acts & tells).sum(axis=1) >= tells.sum(axis=1)
     for i in looked:
-        having, name = tells[i] & acts[i] & (early[i] | (not longer[i])), printable(names[i], NAME)
+        having, name = tells[i] & acts[i], printable(names[i], NAME)
         by = {called[one] for one in agent[handed[i][having]].tolist()} if linked[i][having].all() else set()
         words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
-        tell = tells[i] & (having | whole | (not longer[i]))
-        beside = None if longer[i] or usual[i] else _alike(acts, acts[i], tell, version)
-        yield Handoff(f"runs {words}{' early' * longer[i]}", handed[i][having], tell, beside=beside)
+        tell = tells[i] & (having | whole | (not lengths[i]))
+        beside = None if lengths[i] or usual[i] else _alike(acts, acts[i], tell, version)
+        yield Handoff(f"runs {words}", handed[i][having], tell, beside=beside, lengths=lengths[i])
     for i in looked:
         of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
         tell = tells[i] & (acts[i] | whole) & of_version
-        beside = None if longer[i] or not usual[i] else _alike(acts, acts[i], tell, version)
-        lengths = (count, count - own[i]) if longer[i] else ()
-        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, beside=beside, lengths=lengths)
-    acting = acts & (early | (not any_longer))
-    unlike, fewest, others = _unlike(traces, formats, acting, whole, task)
+        beside = None if lengths[i] or not usual[i] else _alike(acts, acts[i], tell, version)
+        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, beside=beside, lengths=lengths[i])
+    unlike, fewest, others = _unlike(traces, formats, acts, whole, task)
     rows = last.copy()
     for i in range(len(names)):  # the first agent that most of the others lack
-        extra = acting[i] & fewest[i]
+        extra = acts[i] & fewest[i]
         rows[extra] = np.minimum(rows, handed[i])[extra]
     if not unlike.any():
         return
     each = [(how, printable(name, NAME), runs[i] & unlike) for i, name in enumerate(names)
-            for how, runs in (("with", acting & fewest), ("without", ~acts & ~fewest))]  # fmt: skip
+            for how, runs in (("with", acts & fewest), ("without", ~acts & ~fewest))]  # fmt: skip
     each = sorted((one for one in each if one[2].any()), key=lambda one: float((failed.mean() - failed)[one[2]].sum()))
     whom = ", ".join([f"{runs.sum()} {how} {name}" for how, name, runs in each[:WHOM]] + ["…"] * (len(each) > WHOM))
     words = f"runs with other agents than most runs of their task{f' ({whom})' * bool(whom)}"
     others_first = ~each[0][2][unlike] if each else rows[unlike]
-    yield Handoff(words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False)
+    yield Handoff(
+        words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False, lengths=of_all
+    )
 
 
 def without_agent(name: str) -> str:
@@ -151,13 +152,18 @@ def without_agent(name: str) -> str:
 
 
 def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.ndarray) -> np.ndarray | None:
-    """`Handoff.beside`: agents that surely act in more of the runs without an agent are in its place."""
+    """`Handoff.beside`."""
+    if not (tells & has).any() or not (tells & ~has).any():
+        return None
+    return _coded(np.vstack([version, *acts[_instead(acts, has, tells)]]))
+
+
+def _instead(acts: np.ndarray, has: np.ndarray, tells: np.ndarray) -> list[int]:
+    """Which agents are in the place of one: they surely act in more of the runs without it."""
     without, having = tells & ~has, tells & has
     none, some = int(without.sum()), int(having.sum())
-    if not none or not some:
-        return None
-    instead = [of for of in acts if surely_above((of & without).sum(), none, (of & having).sum(), some) > 0]
-    return _coded(np.vstack([version, *instead]))
+    with_none, with_some = ((acts & runs).sum(axis=1).tolist() for runs in (without, having))
+    return [i for i, (a, b) in enumerate(zip(with_none, with_some, strict=True)) if surely_above(a, none, b, some) > 0]
 
 
 def _unlike(
@@ -189,8 +195,8 @@ def _coded(columns: np.ndarray) -> np.ndarray:
 
 
 def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Where each name was handed each trace, -1 where it has no event, whether the log states who did it, how many
-    actions come before its first one, and how many it has: [names, traces] each."""
+    """Where each name was handed each trace, -1 where it has no event, whether the log states who did it, and how
+    many actions it has: [names, traces] each."""
     graph, n = traces.graph, traces.sizes
     agent, trace = (np.asarray(ids)[: n.events].astype(np.int64) for ids in (graph.agent_ids, graph.trace_ids))
     every = np.array(traces.agents["name"].to_pylist(), object).astype(str)
@@ -212,10 +218,5 @@ def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.nd
     at = np.where(stated, at, np.where((acted < first) & (trace[acted] == trace[first]), acted, first))
     handed, linked = np.full((len(names), n.traces), -1), np.zeros((len(names), n.traces), bool)
     handed[name[first], trace[first]], linked[name[first], trace[first]] = at, stated
-    turn, own = np.full((len(names), n.traces), n.events), np.zeros((len(names), n.traces), np.int64)
-    rank = np.arange(len(action)) - np.searchsorted(trace[action], trace[action])
-    acted = np.flatnonzero(name[action] >= 0)
-    code = (name * n.traces + trace)[action[acted]]
-    code, first, size = np.unique(code, return_index=True, return_counts=True)
-    turn.flat[code], own.flat[code] = rank[acted[first]], size
-    return handed, linked, turn, own
+    own = np.bincount((name * n.traces + trace)[np.intersect1d(action, mine)], minlength=handed.size)
+    return handed, linked, own.reshape(handed.shape)
