@@ -350,7 +350,7 @@ def _disagreeing(traces: Traces) -> Finding:
         of, known = (len(one.misled), one.failed), math.isfinite(one.high)
         least = 2 * (1 - one.high) if known else None
         ids = _ids(traces, one.misled)
-        return Finding(check, one.found, least, MOST_WRONG, part, *of, None, ids, one.told())
+        return Finding(check, one.found, least, MOST_WRONG, part, *of, None, ids, one.of_all())
     if not found:
         some = bool(verdict_channels(traces))
         return _unknown(check, "no task has outcomes of just two values, and both" if some else NO_VERDICT)

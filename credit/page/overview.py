@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from credit.doctor.idle_agents import idle_loss
-from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -37,6 +36,7 @@ from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
 from credit.sides.compare_sides import compare_sides, compare_systems
+from credit.sides.ranked_by_side import ranked_by_side
 from credit.sides.verdict_changes import verdicts_by_system
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
 from estimators.base import Credit
@@ -173,7 +173,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
-        ranked=ranked_verdicts(traces, findings.success_at, findings.sides),
+        ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:

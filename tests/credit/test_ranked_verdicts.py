@@ -69,7 +69,7 @@ def test_that_a_judge_became_kinder_is_told_by_side(tmp_path: Path) -> None:
     def said(*call: str) -> str:
         return " ".join(CliRunner().invoke(cli, [call[0], str(path), *call[1:]], catch_exceptions=False).stdout.split())
 
-    kinder = "From r1 to r2 it gave failed traces 0.4"
+    kinder = "it gave failed traces 0.4"
     for call in (("doctor",), ("summary",), ("metrics", "--sides", "system")):
         told = said(*call)
         assert kinder in told and ", beyond chance; succeeded ones 0." in told, (call, told)

@@ -68,7 +68,6 @@ def doctor(
     Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
     from credit.doctor.idle_agents import idle_agents
-    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.team_checks import examine
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
@@ -76,6 +75,7 @@ def doctor(
     from credit.reports.endings import ended_early, endings
     from credit.reports.missing_lines import lacking_traces
     from credit.reports.trace_numbers import UNREAD, TeamFacts
+    from credit.sides.ranked_by_side import ranked_by_side
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
@@ -85,18 +85,21 @@ def doctor(
         findings, early = examine(traces, credit, level=level), endings(traces)
         errors, idle = verdict_errors(traces), idle_agents(traces, prices)
         verdicts, systems = [one.as_json() for one in errors], verdicts_by_system(traces, errors)
-        ranked = [one.as_json() for one in ranked_verdicts(traces)]
+        ranked = ranked_by_side(traces)
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
         print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts,
-                    "ranked_verdicts": ranked, "verdicts_by_system": systems,
+                    "ranked_verdicts": [one.as_json() for one in ranked], "verdicts_by_system": systems,
                     "idle_agents": [*map(dataclasses.asdict, idle)]})  # fmt: skip
     else:
         _print(stdout(), findings, level, idle)
         said = {each.words for each in findings if each.found is not False}
-        for one in verdicts + ranked:
+        for one in verdicts:
             if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
+        of_ranked = [one.by_side() if one.of_all() in said else one.told() for one in ranked]
+        for told in filter(None, of_ranked):
+            stdout().print(words(f"{told}."), soft_wrap=True)
         if systems:
             stdout().print(words(f"{systems[0].upper()}{systems[1:]}."), soft_wrap=True)
         if lacking := int(lacking_traces(traces).sum()):

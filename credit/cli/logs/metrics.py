@@ -122,7 +122,6 @@ def metrics(
         raise click.UsageError(message, ctx)
     import numpy as np
 
-    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
@@ -137,6 +136,7 @@ def metrics(
     from credit.sides.asked_metrics import same_in_all
     from credit.sides.compare_sides import compare_sides
     from credit.sides.other_outcomes import other_outcomes
+    from credit.sides.ranked_by_side import ranked_by_side
 
     options = parse_options(method, option_texts)
     traces, chosen = read_sides(sides, paths, **reading)
@@ -154,7 +154,7 @@ def metrics(
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
         by_side = () if chosen is None else (chosen.side, chosen.heads)
         verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
-        ranked = [one.as_json() for one in ranked_verdicts(traces, success_at, chosen)]
+        ranked = [one.as_json() for one in ranked_by_side(traces, success_at, chosen)]
         others = other_outcomes(traces, chosen)
     if output is not None:
         save_table(_table(traces, found), output)

@@ -110,7 +110,6 @@ def summary(
     import numpy as np
 
     from credit.doctor.idle_agents import idle_loss
-    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -131,6 +130,7 @@ def summary(
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
     from credit.sides.compare_sides import compare_costs, compare_systems
+    from credit.sides.ranked_by_side import ranked_by_side
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
@@ -175,7 +175,7 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    ranked, systems = ranked_verdicts(traces, success_at, chosen), verdicts_by_system(traces, verdicts)
+    ranked, systems = ranked_by_side(traces, success_at, chosen), verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
