@@ -727,7 +727,8 @@ def _why(one: AgentDifference, cost: str) -> str:
         first, second = one.cached or (0.0, 0.0)
         cached = f"{percent(first)} to {percent(second)} of reads cached"
         why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
-        return ", ".join(filter(None, (why, swapped if one.stands_out and cost not in TOKENS else "")))
+        named = f"{swapped}{' at the same prices' * (one.of_models is not None)}"
+        return ", ".join(filter(None, (why, named if swapped and one.stands_out and cost not in TOKENS else "")))
     models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
     parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
     if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
@@ -748,7 +749,8 @@ def _times(one: AgentDifference) -> float:
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
     """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
-    of a price, too, and has the tokens read: those generated have a sentence of their own."""
+    of a price, too, and has the tokens read: those generated have a sentence of their own, which is not enough where
+    other models may seem the reason."""
     calls = _times(one)
     times = {"calls": calls}
     for name, both in (("read", one.read), ("generated", one.generated)):
@@ -756,6 +758,6 @@ def _by_calls(one: AgentDifference, cost: str) -> str:
     moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
     if calls and not moved and _swapped(one):
         return "calls and tokens as before"
-    asked = "generated" if cost == "tokens" else "read"
+    asked = "generated" if cost == "tokens" else "" if _swapped(one) else "read"
     told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
     return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])
