@@ -44,6 +44,8 @@ LEAST_CACHED = 0.1
 """By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+AGAINST = 1 / 3
+"""Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 MOST_HIDDEN = 2
 """Agents that are named as those of one side alone."""
 
@@ -222,16 +224,18 @@ class SideComparison:
 
     def in_short(self) -> str:
         """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
-        faster; "" where none of these is told."""
+        faster, and what kinds beside one did the other way; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        told, certain = [], judged is not None and judged.worth_telling
+        certain = judged is not None and judged.worth_telling
+        told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
+                  for row in of_kinds if row.rises == rises]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
+        against = self._against(of_kinds) if len(told) == 1 else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
@@ -257,8 +261,19 @@ class SideComparison:
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
-        told = [*filter(None, [said]), *changes]
+        told = [*filter(None, [said]), *changes, *against]
         return f"{'; '.join(told)}." if told else ""
+
+    def _against(self, told: Sequence[SideDifference]) -> list[str]:
+        """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
+        most = told[0].difference
+        rows = (row for row in self.kinds if row.metric == self.judged and row.difference * most < 0)
+        much = [row for row in rows if abs(row.difference) >= AGAINST * abs(most)]
+        return [
+            f"{row.metric} of {printable(row.kind, 40)} {first_to_second(row.first, row.second)}, "
+            f"{row.why().partition(' (')[0]}"
+            for row in sorted(much, key=lambda row: -abs(row.difference))[:MOST_HIDDEN]
+        ]
 
     def _agent_of_most(self, row: SideDifference) -> str:
         """The agent that more than half of a difference comes from, beyond chance; "" without one."""

@@ -91,6 +91,20 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert star.startswith("* beyond chance: p < 0.05, corrected for the tests of its part: success 1, kinds of task 2")
 
 
+def test_a_kind_that_moves_the_other_way_is_told_beside_the_one_that_is_told() -> None:
+    """ "r2 is worse for property" left out that travel rose from 0.317 to 0.625."""
+    up, down, same = ([0.0], [1.0]), ([1.0], [0.0]), ([1.0], [1.0])
+    kinds = {"auto": [WORSE] * 10, "travel": [up] * 6 + [down] * 2 + [same] * 2, "water": [up] + [same] * 9}
+    found = compared(traces_of(kinds))
+    assert {row.kind: row.is_told for row in found.kinds} == {"auto": True, "travel": False, "water": False}
+    told, *others = found.in_short().removesuffix(".").split("; ")
+    assert told.startswith("v2 is worse for auto (success 1 to 0)")
+    assert [one for one in others if "travel" in one] == ["success of travel 0.4 to 0.8, undecided"]
+    assert "water" not in found.in_short()  # 0.1 is little
+    rising = compared(traces_of(kinds | {"auto": [BETTER] * 10}))
+    assert "travel" not in rising.in_short(), "the same way"
+
+
 def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
     found = compared(traces_of(ALIKE))
     assert found.by_kind().endswith("; water 1 to 1 in 3 tasks, the same")
