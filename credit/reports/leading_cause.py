@@ -103,9 +103,8 @@ class LeadingCause:
             chance = "beyond chance across systems and models, just short of it within each" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
-            option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = "; ".join(filter(None, (chance, option)))
-            chance = chance and f" ({chance})"
+            option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
+            chance = f" ({'; '.join(filter(None, (chance, option)))})"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"

@@ -85,7 +85,7 @@ def test_a_task_that_is_handed_to_the_wrong_agent_is_named_with_the_event_that_d
     words = "runs in which tech acts" if table else "runs that desk hands to tech"
     assert cause.told() == (
         f"{words} (such as: to tech) in {having[0]} of {cause.of_failed} failed traces and {having[1]} of "
-        f"{cause.of_succeeded} succeeded ones (what went wrong before may be why)"
+        f"{cause.of_succeeded} succeeded ones (beyond chance; what went wrong before may be why)"
     )
 
 
