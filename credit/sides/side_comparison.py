@@ -240,7 +240,8 @@ class SideComparison:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
                 here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
+                most = self._kind_of_most(judged)
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}{most}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
@@ -280,6 +281,14 @@ class SideComparison:
         own = (one for one in self.agents.get(row.metric, ()) if one.stands_out)
         most = (one.agent for one in own if row.difference and one.difference / row.difference > 0.5)
         return printable(next(most, ""), 40)
+
+    def _kind_of_most(self, judged: SideDifference) -> str:
+        """The one kind of tasks that changed as all did, where more than half of that comes from it; "" elsewhere."""
+        of = [row for row in self._kinds() if row.rises == judged.rises]
+        if len(of) != 1 or of[0].difference * of[0].tasks / (judged.difference * judged.tasks) <= 0.5:
+            return ""
+        where = "in these tasks " * of[0].in_these
+        return f", most of all for {printable(of[0].kind, 40)} ({where}{first_to_second(of[0].first, of[0].second)})"
 
     def _kinds(self) -> list[SideDifference]:
         """The kinds of tasks in which the outcome changed, those in which it did so most first."""

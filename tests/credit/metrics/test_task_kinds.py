@@ -70,6 +70,17 @@ def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
     assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
 
 
+def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> None:
+    """ "24.10 is better than 24.9 (success 0.447 to 0.66)" was all, where only one kind of task had changed."""
+    same = [([1.0, 1.0], [1.0, 1.0])] * 8
+    one = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 2 + same}))
+    assert one.rows[0].mark == "*" and {row.kind: row.mark for row in one.kinds} == {"refund": "°", "login": ""}
+    told = "v2 is better than v1 (success 0.65 to 1), most of all for refund (in these tasks 0.5 to 1)"
+    assert one.in_short().startswith(told)
+    both = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 5 + same[:5]}))
+    assert both.in_short().startswith("v2 is better than v1 (success 0.5 to 1).")
+
+
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
     """Over all tasks nothing could be told, and no row was of a kind."""
     found = compared(traces_of(MIXED))
