@@ -108,9 +108,7 @@ class LeadingCause:
             option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
             chance = "; ".join(filter(None, (chance, option)))
             chance = chance and f" ({chance})"
-        if (
-            self.where_varied is not None
-        ):  # over all tasks an agent that is wrong in some may be as common in both kinds
+        if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good
             within = f"within {counted(tasks, 'task')} with such runs and others"
