@@ -14,6 +14,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import TOKENS, Triage
+from credit.sides.other_outcomes import other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
@@ -69,10 +70,14 @@ def main_findings(
       lost: what failed traces, repeated calls and idle agents cost, in sentences.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
-    found = [(0, MainFinding("What failed", _failed(traces, differing, triaged, compared, of_kinds)))]
-    if compared is not None and (change := compared.in_short()):
+    others = other_outcomes(traces, None if compared is None else compared.sides)
+    change = "" if compared is None else compared.in_short()
+    failed = _failed(traces, differing, triaged, compared, of_kinds)
+    found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    if compared is not None and change:
         where = f" {_sentence(team)}" if (team := compared.by_team()) else ""
-        found.append((1, MainFinding(f"What changed from {' to '.join(compared.sides.heads)}", f"{change}{where}")))
+        name = f"What changed from {' to '.join(compared.sides.heads)}"
+        found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
         name = "What else went wrong" if place else "What went wrong most"
@@ -80,8 +85,8 @@ def main_findings(
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
     if poor:
-        others = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        found.append((3, MainFinding("What a verdict is worth", f"{poor[0].in_short()}{others}")))
+        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
+        found.append((3, MainFinding("What a verdict is worth", f"{poor[0].in_short()}{more}")))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if look := _look_first(differing, causes, triaged, compared):

@@ -326,11 +326,10 @@ def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMet
     words = f"{shown} of {counted(tasks, 'task')} above {limit:g}, {mean:.3g} on average{some}"
     judged, shows = judged_traces(traces), np.isin(np.arange(len(known)), rows)
     if judged.both and shows.any():
-        having, others = (
-            f"{(judged.failed & of).sum()} of {((judged.failed | judged.succeeded) & of).sum()}"
-            for of in (shows, known & ~shows)
-        )
-        words += f"; {having} traces that show it failed, and {others} others"
+        of_kinds = ((judged.failed | judged.succeeded) & of for of in (shows, known & ~shows))
+        counts = [f"{(judged.failed & of).sum()} of {of.sum()}" for of in of_kinds if of.any()]
+        if len(counts) == 2:
+            words += f"; {counts[0]} traces that show it failed, and {counts[1]} others"
     return Finding(check, None, shown / tasks, None, mean, shown, tasks, p, _ids(traces, rows), words, len(rows))
 
 

@@ -21,6 +21,7 @@ NO_CONTENT = "the log has no content that can be compared"
 SERIAL = "looks like a pipeline, serial by design: no sub-agent starts before the one before it has ended"
 NO_PAIR = "no agent started two others that act"
 NO_TWO = "no two agents that one agent started, with two or more actions each, could run at once"
+ROUNDED = 0.01  # of a span: times since 1970 are rounded, and a call that ends starts the next at that time
 MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 
 
@@ -77,9 +78,10 @@ class TeamWork:
         """Neighbours that were to run at once and did not, by their times / those that were.
 
         An instance runs from its first event to the end of its last one; one with a single action has no such span. Two
-        were to run at once if both were started, by the events that caused their first, before either had ended, or if
-        two of their names ran beside each other, for half of the shorter span, in any trace. Clocks that differ make a
-        little of that. Others, one always started when the other had ended, are a pipeline.
+        were to run at once if both were started, by the events that caused their first, before either had ended by more
+        than `ROUNDED` of the shorter span, or if two of their names ran beside each other, for half of it, in any
+        trace. Clocks that differ make a little of that. Others, one always started when the other had ended, are a
+        pipeline.
         """
         (trace, earlier, later, *_), ordered = self._neighbours[1]
         time = self.facts.durations.time
@@ -90,10 +92,12 @@ class TeamWork:
         free = ~ordered & spans[earlier] & spans[later]
         a, b, of = earlier[free], later[free], trace[free]
         shared = np.minimum(end[a], end[b]) - np.maximum(begin[a], begin[b])
-        apart, beside = shared <= 0, 2 * shared >= np.minimum(end[a] - begin[a], end[b] - begin[b])
+        shorter = np.minimum(end[a] - begin[a], end[b] - begin[b])
+        apart, beside = shared <= 0, 2 * shared >= shorter
         start, names = self._started(begin, time), text_ids(self.traces.agents["name"])
         both = np.sort([names[a], names[b]], axis=0).T @ [len(names) + 1, 1]
-        meant = (np.maximum(start[a], start[b]) < np.minimum(end[a], end[b])) | np.isin(both, both[beside])
+        asked_before = np.minimum(end[a], end[b]) - np.maximum(start[a], start[b])
+        meant = (asked_before > ROUNDED * shorter) | np.isin(both, both[beside])
         pairs = np.bincount(of[meant], minlength=self.count)
         value = divided(np.bincount(of[meant], apart[meant], self.count), pairs)
         seconds = np.array(self.facts.durations.reasons, object)

@@ -105,9 +105,8 @@ class LeadingCause:
             chance = "beyond chance across systems and models, just short of it within each" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
-            option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = "; ".join(filter(None, (chance, option)))
-            chance = chance and f" ({chance})"
+            option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
+            chance = f" ({'; '.join(filter(None, (chance, option)))})"
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good

@@ -398,8 +398,11 @@ class SideComparison:
         )
         sure = max((place for place in range(named) if parts[place].stands_out), default=0)
         for place in told:
-            for fewer in range(named, max(place, *split, sure), -1):  # what another model does, before the least agents
-                if len(f"{head}{self._named(row.metric, parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+            needed = parts[place].stands_out and row.metric not in TOKENS and _swapped(parts[place])
+            least = max(place, *split, sure) + 1
+            for fewer in range(named, least - 1, -1):  # what another model does, before the least agents
+                words = f"{head}{self._named(row.metric, parts, fewer, {*split, place})}".split()
+                if len(words) <= MOST_WORDS or (needed and fewer == least):
                     named, split = fewer, {*split, place}
                     break
         return head + self._named(row.metric, parts, named, split)
@@ -709,32 +712,50 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
     return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
+def _swapped(one: AgentDifference) -> str:
+    """The models of an agent on both sides; "" where they are the same, or a side has none."""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    return f"{before} to {after}" if before and after and before != after else ""
+
+
 def _why(one: AgentDifference, cost: str) -> str:
-    """What models, tokens and tools add to the difference of an agent; else what part of its tokens read came from a
-    cache; else how its calls and their tokens changed, where it differs beyond chance; "" where nothing did it."""
+    """What models, calls, tokens and tools add to the difference of an agent, the largest part first, without those
+    below `LEAST_SHARE` of it; else what part of its tokens read came from a cache; else how its calls and their tokens
+    changed, where it differs beyond chance; "" where nothing did it. Other models are named in any case."""
+    swapped = _swapped(one)
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
-        if abs(second - first) >= LEAST_CACHED:
-            return f"{percent(first)} to {percent(second)} of reads cached"
-        return _by_calls(one, cost) if one.stands_out else ""
-    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
-    parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
-    most = max(parts.values(), key=abs)
-    return ", ".join(f"{name} {signed(part, most)}" for name, part in parts.items() if not rounds_away(part, most))
+        cached = f"{percent(first)} to {percent(second)} of reads cached"
+        why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
+        return ", ".join(filter(None, (why, swapped if one.stands_out and cost not in TOKENS else "")))
+    models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
+    parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
+    if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
+        parts |= {f"calls ×{short(calls)}": one.of_calls, "tokens per call": one.of_tokens - one.of_calls}
+    else:
+        parts["tokens"] = one.of_tokens or 0.0
+    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    most = told[0][1]
+    return ", ".join(
+        f"{name} {signed(part, most)}" for name, part in told if abs(part) >= LEAST_SHARE * abs(most) or name == swapped
+    )
+
+
+def _times(one: AgentDifference) -> float:
+    """By what an agent's calls were multiplied; 0 where a side has none."""
+    return one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
 
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
     """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
     of a price, too, and has the tokens read: those generated have a sentence of their own."""
-    calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
+    calls = _times(one)
     times = {"calls": calls}
     for name, both in (("read", one.read), ("generated", one.generated)):
         times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
     moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
-    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    if calls and not moved and before != after:
-        return f"calls and tokens as before, {before} to {after}"
+    if calls and not moved and _swapped(one):
+        return "calls and tokens as before"
     asked = "generated" if cost == "tokens" else "read"
     told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
     return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

@@ -118,8 +118,11 @@ def test_a_crew_whose_agents_are_started_one_after_another_is_no_runtime_at_faul
     in_turn = [crew(i, 3, 3) for i in range(8)]
     pipeline = found(read(tmp_path, *in_turn))["pseudo_parallelism"]
     assert (pipeline.found, pipeline.p) == (None, None) and pipeline.words.startswith("looks like a pipeline")
+    rounded = found(read(tmp_path, *(crew(i, 3, 3 - 2e-7) for i in range(8))))["pseudo_parallelism"]
+    assert (rounded.found, rounded.p) == (None, None)  # times since 1970: it was found at p 2e-23
     asked_at_once = found(read(tmp_path, *(crew(i, 3, 0) for i in range(8))))["pseudo_parallelism"]
     assert asked_at_once.found and asked_at_once.mean == 1
+    assert not asked_at_once.words.endswith("others")  # none is left: "0 of 0 others" stood there
     skewed = found(read(tmp_path, *in_turn, crew(8, 2.9, 2.9)))["pseudo_parallelism"]
     assert skewed.mean == 0 and skewed.tasks == 1  # of clocks that differ by a tenth of a second
     now_and_then = found(read(tmp_path, *in_turn, crew(8, 2, 2)))["pseudo_parallelism"]

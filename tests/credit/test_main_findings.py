@@ -144,3 +144,26 @@ def test_a_number_that_differs_is_told_where_no_cause_is_known(tmp_path: Path) -
         r"no loop\. Actions of (coder|writer): \d+ in this failed trace, on average [\d.]+ in failed", said
     )
     assert "Most tokens" not in said
+
+
+def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(log: Path) -> None:
+    """With the judge as the outcome the verdict on two releases turned, and nothing named what people had said."""
+    judged = (
+        json.loads(line) | {"rewards": {"judge": (number % 7 + 3 * ("v2" in line)) / 9} | (
+            {"accepted": json.loads(line)["rewards"]["checker"]} if number % 5 else {})}
+        for number, line in enumerate(log.read_text().splitlines())
+    )  # fmt: skip
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in judged))
+
+    def said(*call: str) -> str:
+        return " ".join(CliRunner().invoke(cli, [call[0], str(log), *call[1:]], catch_exceptions=False).stdout.split())
+
+    chosen = "--reward-channel", "judge", "--sides", "system"
+    success = json.loads(said("metrics", "--sides", "system", "--reward-channel", "accepted", "--json"))["changed"]
+    before_to_after = success.split("success ")[1].split(",")[0]
+    told = f"Also in the log, by `--reward-channel`: accepted of 204 traces, {before_to_after}."
+    assert told in said("summary", *chosen) and told in said("metrics", *chosen)
+    assert "accepted of 204 traces, mean 0.9" in said("metrics", "--reward-channel", "judge")
+    traces, sides = Sides.joined("system", credit.read(log, reward="judge"))
+    assert any(told in one["told"] for one in overview(Findings.of(traces, {}, sides=sides))["findings"])
+    assert "Also in the log" not in said("summary")  # nothing was chosen

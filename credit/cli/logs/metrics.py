@@ -135,6 +135,7 @@ def metrics(
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
     from credit.sides.asked_metrics import same_in_all
     from credit.sides.compare_sides import compare_sides
+    from credit.sides.other_outcomes import other_outcomes
 
     options = parse_options(method, option_texts)
     traces, chosen = read_sides(sides, paths, **reading)
@@ -152,23 +153,25 @@ def metrics(
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
         by_side = () if chosen is None else (chosen.side, chosen.heads)
         verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
+        others = other_outcomes(traces, chosen)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
         lost = {"unread": [*map(dataclasses.asdict, unread)], "unscored": [*map(dataclasses.asdict, unscored)]}
         shown: Any = lost if compared is None else compared.as_json()
         shown["success_costs"], shown["verdicts"] = [*map(dataclasses.asdict, paid)], verdicts
+        shown["other_outcomes"] = others
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
             _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
         else:
-            print_lines(stdout(), "", compared.story())
+            print_lines(stdout(), "", compared.story() + [others] * bool(others))
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
-            lines = [*filter(None, [alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
+            lines = [*filter(None, [others, alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
