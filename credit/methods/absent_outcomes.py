@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.reports.own_outcomes import of_agents
-from graphs.errors import CreditError, Problem
+from graphs.errors import QUOTES, CreditError, Problem
+from graphs.reading.tables.outcome_words import MEANING_OPTION
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "left_out",
     "no_outcome",
     "other_channels",
+    "refused_reward",
     "spoilt_rows",
 ]
 
@@ -78,6 +80,23 @@ def spoilt_rows(problems: Iterable[Problem]) -> str:
     spoilt = spoilt or [p for p in of_reward if p.kind in ("unread-columns", "retyped-rewards")]
     more = sum(problem.count for problem in spoilt) - 1
     return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
+
+
+def refused_reward(channel: str, problems: Iterable[Problem]) -> str:
+    """Why a channel has no number: words without a meaning, else its first bad row; "" where nothing states it."""
+    of_it = [
+        p
+        for p in problems
+        if p.about in ("reward", f"rewards.{channel}")
+        or (p.kind == "category-score" and p.value.endswith(f" {channel}'"))
+    ]
+    quoted = [p.value for p in of_it if MEANING_OPTION in p.expected and p.value[:1] in QUOTES]
+    words = [*dict.fromkeys(text[1:-1].partition(", of the score ")[0] for text in quoted)]
+    if not words:
+        return spoilt_rows(of_it)
+    meant = ",".join(f"{word}=NUMBER" for text in words[:SHOWN] for word in text.split(", "))
+    known = ", ".join(words[:SHOWN] + ["…"] * (len(words) > SHOWN))
+    return f"its words are not known ({known}): say what they mean by --outcomes {shlex.quote(meant)}"
 
 
 def found_instead(traces: Traces) -> str:

@@ -59,7 +59,7 @@ class CauseEvidence:
         return self.high is not None and self.high < LARGE
 
     def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
-        """What was compared, how many have it, and the verdict; "" of what is beyond chance within tasks.
+        """What was compared, how many have it, and the verdict; that alone of what is beyond chance within tasks.
 
         Args:
           kinds: what failed and succeeded traces are called.
@@ -72,27 +72,28 @@ class CauseEvidence:
         bad, good = kinds
         harder = f"harder tasks{there} may be why"
         undecided = "just short of beyond chance" if close else "undecided"
+        apart = self.between_p is not None and self.between_p < LEVEL
         if sure and self.within:
-            return ""
-        if not self.differing[0]:
-            alike = f"in no task do a {bad} and a {good} trace{side} differ in it" if self.pairs[0] else ""
-            beyond = sure if not self.within else self.between_p is not None and self.between_p < LEVEL
+            return "beyond chance"
+        if sure or not self.differing[0]:
+            alike = f"in no task do a {bad} and a {good} trace{side} differ in it"
+            alike *= bool(self.pairs[0]) and not self.differing[0] and not self.once
             found = self._between("did worse" if bad == "worse" else bad)
-            verdict = "beyond chance between tasks" if beyond else undecided
-            found = found and f"{found}{',' if self.once else ':'} {verdict}"
-            return "; ".join(filter(None, ("" if self.once else alike, found, harder)))
+            verdict = "beyond chance between tasks" if sure or apart else undecided
+            found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
+            return "; ".join(filter(None, (alike, found, harder)))
         (differ, tasks), failed = self.differing, self.failed_alone
         found = f"within {counted(tasks, 'task')}{side} the {bad} trace has it and the {good} one not"
         found += f" in {failed} of {counted(differ, 'differing pair')}"
+        why = [harder] * bool(there or apart or self.low is None)  # without a test within tasks it is between them
         if self.low is None or self.high is None:
             undecided = "too few tasks to tell"
         else:
             found += f" (by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)})"
             if self.small:
-                return f"{found}: no large effect"
+                return "; ".join([f"{found}: no large effect", *why * apart])
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "",
-                harder if there else "")  # fmt: skip
+        tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "", *why)
         return "; ".join(filter(None, (f"{found}: {undecided}", *tell)))
 
     def _between(self, did: str) -> str:

@@ -49,6 +49,19 @@ class UnitCounts(NamedTuple):
         )
 
     @property
+    def varied(self) -> np.ndarray:
+        """Whether some traces of the unit have it, and others do not: bool [units]."""
+        some = self.failed_with + self.succeeded_with
+        return np.asarray((some > 0) & (some < self.failed + self.succeeded))
+
+    def where_varied(self) -> tuple[int, int, int, int, int]:
+        """Of units that are `varied`: how many traces with it succeeded, of how many, the same without it, and of how
+        many tasks."""
+        bad, good, bad_has, good_has = (int(of[self.varied].sum()) for of in self[:4])
+        tasks = len(np.unique(self.task[self.varied]))
+        return good_has, bad_has + good_has, good - good_has, bad + good - bad_has - good_has, tasks
+
+    @property
     def turned(self) -> bool:
         """Whether the succeeded one alone has it more often, in enough pairs to say so."""
         failed_alone, other = (int(pairs.sum()) for pairs in self.alone)
@@ -119,6 +132,17 @@ class ComparedKinds(NamedTuple):
         kinds = (failed, ~failed, failed & yes, ~failed & yes)
         bad, good, bad_has, good_has = (np.bincount(unit, of, len(first)).astype(np.int64) for of in kinds)
         return UnitCounts(bad, good, bad_has, good_has, self.task[known][first])
+
+    def of_traces(self, has: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """What `counts` says of the unit of each of these traces, 0 where the log does not tell: [n].
+
+        Args:
+          has: as of `counts`.
+          of: of each unit of these counts.
+        """
+        known, found = np.isfinite(has) & self.told, np.zeros(len(has), of.dtype)
+        found[known] = of[np.unique(self.unit[known], return_inverse=True)[1]]
+        return found
 
     def test(
         self, value: np.ndarray, length: np.ndarray | None = None

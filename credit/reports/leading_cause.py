@@ -24,7 +24,7 @@ class LeadingCause:
         its empty results, its loops of other calls, a loop of messages, its cut answers, how runs end, who takes part,
         or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
-        the agent that decided it, "" where several did.
+        that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
       failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
@@ -46,6 +46,7 @@ class LeadingCause:
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       of_team: whether it is who takes part, which may follow from what went wrong before.
+      where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -76,6 +77,7 @@ class LeadingCause:
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
     of_team: bool = False
+    where_varied: tuple[int, int, int, int, int] | None = None
     sides: str = ""
 
     def told(self) -> str:
@@ -103,9 +105,14 @@ class LeadingCause:
             chance = "beyond chance across systems and models, just short of it within each" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
-            option = f"beyond chance; `--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = "; ".join(filter(None, (chance, option)))
-            chance = chance and f" ({chance})"
+            option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
+            chance = f" ({'; '.join(filter(None, (chance, option)))})"
+        if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
+            won, some, rest, others, tasks = self.where_varied
+            did = "did better" if good == "better" else good
+            within = f"within {counted(tasks, 'task')} with such runs and others"
+            told = f"{within}, {won} of {some} such runs {did} and {rest} of {others} others"
+            return f"{self.words}{said}: {told}{chance}{beside}"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"

@@ -106,7 +106,7 @@ def leading_causes(
         across = {i for i, test in enumerate(tests) if test.close and decided[i].sure}
         tests = [decided[i] if i in across else test for i, test in enumerate(tests)]
     named = _named(found, _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace), tests)
-    rows, said = _examples(traces, calls, judged, [found[i] for i in named], side, texts)
+    rows, said = _examples(traces, calls, judged, kinds, [found[i] for i in named], side, texts)
     compared = [kinds if every[i].test is None else within for i in named]
     evidence = [by and cause_evidence(by, values[i], len(every), _known(tests[i].p))
                 for i, by in zip(named, compared, strict=True)]  # fmt: skip
@@ -145,6 +145,9 @@ def leading_causes(
             across=i in across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
+            where_varied=kinds.counts(found[i].value).where_varied()
+            if kinds is not None and kinds.within and one.of_team and tests[i].sure
+            else None,
             sides=one.sides,
         )
 
@@ -219,17 +222,27 @@ def _examples(
     traces: Traces,
     calls: ToolCalls,
     judged: JudgedTraces,
+    kinds: ComparedKinds | None,
     named: list[_Counted],
     side: np.ndarray | None,
     texts: Callable[[np.ndarray, int], list[str]] | None,
 ) -> tuple[list[int], list[str]]:
-    """The event of each that is to be looked at, and what it says."""
+    """The event of each that is to be looked at, and what it says.
+
+    An agent that is wrong in some tasks is right in others, which have it in all runs: of who takes part, a failed run
+    is shown of a task, and side, where some runs have it, others do not, and it goes with failure.
+    """
     serious = {row: place for place, row in enumerate(serious_events(traces, calls, judged) if named else [])}
     trace, kind = np.asarray(traces.graph.trace_ids), example_kinds(traces, side)
     first = []
     for one in named:
         rows = one.one.rows[one.having[trace[one.one.rows]]].tolist()
         rows.sort(key=lambda row: serious.get(row, len(serious)))
+        if one.one.of_team and kinds is not None and kinds.within:
+            more, (bad, good) = np.zeros(traces.sizes.traces, np.int64), kinds.counts(one.value).alone
+            more[kinds.rows] = kinds.of_traces(one.value, bad - good)
+            clear = [row for row in rows if judged.failed[trace[row]] and more[trace[row]] > 0] or rows
+            rows = sorted(clear, key=lambda row: -int(more[trace[row]])) if one.one.of_agent else clear
         first.append(rows[shown_example(rows, trace, judged.failed, kind)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
     if any(one.one.of_run for one in named):  # the log may say itself why a run ended

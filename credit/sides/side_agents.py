@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.metrics.logged_prices import logged_prices
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
@@ -38,8 +39,10 @@ class AgentDifference:
       first, second: means over the tasks compared, of means over their traces; 0 of a trace without the agent.
       difference: second − first. Those of all agents add up to that of the cost.
       models: of each side, those of its actions, in the order of names.
-      of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens and tools add to the
-        difference, which is their sum; None of another cost, and where a number of tokens is not known.
+      of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens, and tools and all else add
+        to the difference, which is their sum; None of another cost, and where a number of tokens or a price is not
+        known: money that the log states has those of `logged_prices`.
+      of_calls: of of_tokens, what other numbers of calls add; the tokens of a call add the rest.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0
         where one is not known.
@@ -56,6 +59,7 @@ class AgentDifference:
     of_models: float | None = None
     of_tokens: float | None = None
     of_tools: float | None = None
+    of_calls: float | None = None
     cached: tuple[float, float] | None = None
     calls: tuple[float, float] = (0.0, 0.0)
     read: tuple[float, float] = (0.0, 0.0)
@@ -78,7 +82,7 @@ def agent_differences(
     An agent's money is a sum over kinds of tokens, of their number n times their mean price p, which its models make.
     A kind adds (p₂ − p₁) (n₁ + n₂) / 2 by other models and (n₂ − n₁) (p₁ + p₂) / 2 by other numbers: the mean of both
     orders in which prices and numbers might have changed, so that no side comes first. A kind that one side has none
-    of has no price there, and keeps that of the other.
+    of has no price there, and keeps that of the other. Numbers are calls times tokens of a call, and are split alike.
 
     Args:
       traces: what was read.
@@ -123,7 +127,8 @@ def agent_differences(
         acting = acts[events]
         for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
-    parts = _parts(*sums) if sums else [()] * len(names)
+    calls = np.nan_to_num([of[0] for of in counted])
+    parts = _parts(sums[0], sums[1], calls) if sums else [()] * len(names)
     of_calls = np.nan_to_num(np.stack(counted, axis=2)).transpose(1, 0, 2).tolist()  # [agents, counts, sides]
     found = zip(
         names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls, strict=True
@@ -157,9 +162,10 @@ def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.nd
     return weights
 
 
-def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
-    """What models, tokens and tools add for each agent, and what part it read from a cache, in the order of the fields,
-    from numbers and money of each kind, the tools' last: float [10, agents] of each side."""
+def _parts(first: np.ndarray, second: np.ndarray, calls: np.ndarray) -> list[tuple[Any, ...]]:
+    """What models, tokens, tools and calls add for each agent, and what part it read from a cache, in the order of the
+    fields, from numbers and money of each kind, the tools' last: float [10, agents] of each side; and from calls:
+    float [2, agents]."""
     (n1, m1), (n2, m2) = (side.reshape(2, 5, -1)[:, :4] for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
         p1, p2 = m1 / n1, m2 / n2
@@ -169,12 +175,16 @@ def _parts(first: np.ndarray, second: np.ndarray) -> list[tuple[Any, ...]]:
     of_models = np.where(none | alike, 0.0, (p2 - p1) * (n1 + n2) / 2).sum(axis=0)
     of_kinds = np.where(none, 0.0, np.where(alike, m2 - m1, (n2 - n1) * (p1 + p2) / 2))
     of_tokens, of_tools = of_kinds.sum(axis=0), second[9] - first[9]
+    at_means = [np.where(none, 0.0, n * (p1 + p2) / 2).sum(axis=0) for n in (n1, n2)]
     with np.errstate(divide="ignore", invalid="ignore"):
         cached = np.stack([n[2] / n[[0, 2, 3]].sum(axis=0) for n in (n1, n2)], axis=1)
+        of_a_call = np.sum(at_means / calls, axis=0) / 2
+    of_calls = np.where(calls.all(axis=0), (calls[1] - calls[0]) * of_a_call, of_tokens)
     found: list[tuple[Any, ...]] = []
-    for *of, part in zip(*(each.tolist() for each in (of_models, of_tokens, of_tools, cached)), strict=True):
+    added = (of_models, of_tokens, of_tools, of_calls)
+    for *of, part in zip(*(each.tolist() for each in (*added, cached)), strict=True):
         cache = None if math.isnan(sum(part)) else tuple(part)
-        found.append((None, None, None, cache) if math.isnan(sum(of[:2])) else (*of, cache))
+        found.append((*[None] * len(of), cache) if math.isnan(sum(of)) else (*of, cache))
     return found
 
 
@@ -197,8 +207,11 @@ def agents_of_costs(
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
             costs = event_costs(traces, prices)
-            cost = token_counts(traces, "money") if name == "logged_money" else getattr(costs, name)
-            kinds = costs.kinds if name == "money" else None
+            cost, kinds = getattr(costs, name, None), costs.kinds if name == "money" else None
+            if cost is None:  # the log states it
+                cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces)).kinds
+                if kinds is not None:
+                    kinds[1, 4] = cost - kinds[1, :4].sum(axis=0)
             found = agent_differences(traces, cost, measured[name].value, sides.side, task, kinds)
             if len(found) > 1 or (found and found[0].of_models):
                 agents[name] = tuple(found)

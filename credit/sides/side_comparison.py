@@ -44,6 +44,8 @@ LEAST_CACHED = 0.1
 """By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+AGAINST = 1 / 3
+"""Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 MOST_HIDDEN = 2
 """Agents that are named as those of one side alone."""
 
@@ -222,21 +224,24 @@ class SideComparison:
 
     def in_short(self) -> str:
         """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
-        faster; "" where none of these is told."""
+        faster, and what kinds beside one did the other way; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        told, certain = [], judged is not None and judged.worth_telling
+        certain = judged is not None and judged.worth_telling
+        told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
+                  for row in of_kinds if row.rises == rises]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
+        against = self._against(of_kinds) if len(told) == 1 else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
                 here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
+                most = self._kind_of_most(judged)
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}{most}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
@@ -257,14 +262,33 @@ class SideComparison:
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
-        told = [*filter(None, [said]), *changes]
+        told = [*filter(None, [said]), *changes, *against]
         return f"{'; '.join(told)}." if told else ""
+
+    def _against(self, told: Sequence[SideDifference]) -> list[str]:
+        """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
+        most = told[0].difference
+        rows = (row for row in self.kinds if row.metric == self.judged and row.difference * most < 0)
+        much = [row for row in rows if abs(row.difference) >= AGAINST * abs(most)]
+        return [
+            f"{row.metric} of {printable(row.kind, 40)} {first_to_second(row.first, row.second)}, "
+            f"{row.why().partition(' (')[0]}"
+            for row in sorted(much, key=lambda row: -abs(row.difference))[:MOST_HIDDEN]
+        ]
 
     def _agent_of_most(self, row: SideDifference) -> str:
         """The agent that more than half of a difference comes from, beyond chance; "" without one."""
         own = (one for one in self.agents.get(row.metric, ()) if one.stands_out)
         most = (one.agent for one in own if row.difference and one.difference / row.difference > 0.5)
         return printable(next(most, ""), 40)
+
+    def _kind_of_most(self, judged: SideDifference) -> str:
+        """The one kind of tasks that changed as all did, where more than half of that comes from it; "" elsewhere."""
+        of = [row for row in self._kinds() if row.rises == judged.rises]
+        if len(of) != 1 or of[0].difference * of[0].tasks / (judged.difference * judged.tasks) <= 0.5:
+            return ""
+        where = "in these tasks " * of[0].in_these
+        return f", most of all for {printable(of[0].kind, 40)} ({where}{first_to_second(of[0].first, of[0].second)})"
 
     def _kinds(self) -> list[SideDifference]:
         """The kinds of tasks in which the outcome changed, those in which it did so most first."""
@@ -398,8 +422,11 @@ class SideComparison:
         )
         sure = max((place for place in range(named) if parts[place].stands_out), default=0)
         for place in told:
-            for fewer in range(named, max(place, *split, sure), -1):  # what another model does, before the least agents
-                if len(f"{head}{self._named(row.metric, parts, fewer, {*split, place})}".split()) <= MOST_WORDS:
+            needed = parts[place].stands_out and row.metric not in TOKENS and _swapped(parts[place])
+            least = max(place, *split, sure) + 1
+            for fewer in range(named, least - 1, -1):  # what another model does, before the least agents
+                words = f"{head}{self._named(row.metric, parts, fewer, {*split, place})}".split()
+                if len(words) <= MOST_WORDS or (needed and fewer == least):
                     named, split = fewer, {*split, place}
                     break
         return head + self._named(row.metric, parts, named, split)
@@ -709,32 +736,52 @@ def _by_reason(metrics: dict[str, list[str]]) -> str:
     return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
+def _swapped(one: AgentDifference) -> str:
+    """The models of an agent on both sides; "" where they are the same, or a side has none."""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    return f"{before} to {after}" if before and after and before != after else ""
+
+
 def _why(one: AgentDifference, cost: str) -> str:
-    """What models, tokens and tools add to the difference of an agent; else what part of its tokens read came from a
-    cache; else how its calls and their tokens changed, where it differs beyond chance; "" where nothing did it."""
+    """What models, calls, tokens and tools add to the difference of an agent, the largest part first, without those
+    below `LEAST_SHARE` of it; else what part of its tokens read came from a cache; else how its calls and their tokens
+    changed, where it differs beyond chance; "" where nothing did it. Other models are named in any case."""
+    swapped = _swapped(one)
     if not one.of_models:
         first, second = one.cached or (0.0, 0.0)
-        if abs(second - first) >= LEAST_CACHED:
-            return f"{percent(first)} to {percent(second)} of reads cached"
-        return _by_calls(one, cost) if one.stands_out else ""
-    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    parts = {f"{before} to {after}" if before != after else f"other parts of {before}": one.of_models}
-    parts |= {"tokens": one.of_tokens or 0.0, "tools": one.of_tools or 0.0}
-    most = max(parts.values(), key=abs)
-    return ", ".join(f"{name} {signed(part, most)}" for name, part in parts.items() if not rounds_away(part, most))
+        cached = f"{percent(first)} to {percent(second)} of reads cached"
+        why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
+        named = f"{swapped}{' at the same prices' * (one.of_models is not None)}"
+        return ", ".join(filter(None, (why, named if swapped and one.stands_out and cost not in TOKENS else "")))
+    models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
+    parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
+    if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
+        parts |= {f"calls ×{short(calls)}": one.of_calls, "tokens per call": one.of_tokens - one.of_calls}
+    else:
+        parts["tokens"] = one.of_tokens or 0.0
+    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    most = told[0][1]
+    return ", ".join(
+        f"{name} {signed(part, most)}" for name, part in told if abs(part) >= LEAST_SHARE * abs(most) or name == swapped
+    )
+
+
+def _times(one: AgentDifference) -> float:
+    """By what an agent's calls were multiplied; 0 where a side has none."""
+    return one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
 
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
     """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
-    of a price, too, and has the tokens read: those generated have a sentence of their own."""
-    calls = one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
+    of a price, too, and has the tokens read: those generated have a sentence of their own, which is not enough where
+    other models may seem the reason."""
+    calls = _times(one)
     times = {"calls": calls}
     for name, both in (("read", one.read), ("generated", one.generated)):
         times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
     moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
-    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
-    if calls and not moved and before != after:
-        return f"calls and tokens as before, {before} to {after}"
-    asked = "generated" if cost == "tokens" else "read"
+    if calls and not moved and _swapped(one):
+        return "calls and tokens as before"
+    asked = "generated" if cost == "tokens" else "" if _swapped(one) else "read"
     told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
     return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

@@ -155,7 +155,7 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
         chunks, lambda numbers: map(int, steps(stderr(), map(str, numbers), "counting part"))
     )
     tell_sources(chunks.sources)
-    check_channel(reading["reward_channel"], corpus.reward_channels)
+    check_channel(reading["reward_channel"], corpus.reward_channels, corpus.problems)
     if len(corpus.unscored) == corpus.traces:
         tell_channels(other_channels(corpus.reward_channels, corpus.traces))
     return corpus, instead

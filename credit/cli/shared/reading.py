@@ -68,7 +68,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--rewards",
             type=_FILE,
             metavar="FILE",
-            help="Table of outcomes with columns `trace` and `reward`: numbers, or words as pass and fail.",
+            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass.",
         ),
         click.option(
             "--outcomes",
@@ -314,7 +314,7 @@ def read_traces(
             watch=bar.reading,
         )
     tell_sources(sources)
-    check_channel(reward_channel, traces.reward_channels)
+    check_channel(reward_channel, traces.reward_channels, traces.problems)
     tell_channels(channels_instead(traces))
     return traces
 
@@ -325,11 +325,16 @@ def tell_sources(sources: RewardSources) -> None:
         stderr().print(words(sources), soft_wrap=True)
 
 
-def check_channel(channel: str, logged: Iterable[str]) -> None:
-    """Refuse a reward that was asked for by name and that no trace has."""
+def check_channel(channel: str, logged: Iterable[str], problems: Iterable[Problem]) -> None:
+    """Refuse a reward that was asked for by name and that no trace has, with the words that were refused as one."""
     names = list(logged)
-    if channel != CHANNEL and channel not in names:
-        raise CreditError(f"no trace has a reward {channel!r}; the logs have: {', '.join(names) or 'none'}")
+    if channel == CHANNEL or channel in names:
+        return
+    from credit.methods.absent_outcomes import refused_reward
+
+    why = refused_reward(channel, problems)
+    logs_have = f"the logs have: {', '.join(names) or 'none'}"
+    raise CreditError(f"no trace has a reward {channel!r}; {why or logs_have}")
 
 
 def tell_channels(others: str) -> None:

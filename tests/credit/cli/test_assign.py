@@ -136,6 +136,18 @@ def test_a_reward_that_no_trace_has_is_refused(good: Path, tmp_path: Path) -> No
     assert not (tmp_path / "x.csv").exists()
 
 
+@pytest.mark.parametrize("is_column", [False, True], ids=["table", "column"])
+def test_a_channel_whose_words_are_not_known_names_them(is_column: bool, good: Path, tmp_path: Path) -> None:
+    """It said that the logs have no such reward, and gave no reason."""
+    rows = ["trace,reward,rewards.judge,agent,content", "a,1,approved,x,hi", "b,0,rejected,x,hi"]
+    words = "trace,reward\na,approved\nb,rejected\n"
+    (tmp_path / "words.csv").write_text("\n".join(rows) + "\n" if is_column else words)
+    log = [tmp_path / "words.csv"] if is_column else [good, "--rewards", tmp_path / "words.csv"]
+    result = run("convert", *log, "-o", tmp_path / "x.jsonl", "--reward-channel", "judge")
+    said = "no trace has a reward 'judge'; its words are not known (approved, rejected): say what they mean by "
+    assert result.exit_code == 1 and f"{said}--outcomes approved=NUMBER,rejected=NUMBER" in result.stderr, result.output
+
+
 def test_evidence_reaches_the_method(tmp_path: Path) -> None:
     greedy = [trace("a", "q", 1.0, evidence={"greedy_reward": 0.25}), trace("b", "q", 0.0)]
     out = tmp_path / "out.jsonl"

@@ -314,6 +314,71 @@ def test_an_agent_that_calls_more_is_told_from_one_that_reads_more_a_call(tmp_pa
         assert re.search(rf"{'money' if priced else 'tokens read'} of a trace [^;]*policy \S+\* \({told}\)", by_agent)
 
 
+@pytest.mark.parametrize("follows", [True, False])
+@pytest.mark.parametrize("swapped", [1, 3])
+def test_models_of_an_agent_whose_logged_money_changed_are_told(tmp_path: Path, follows: bool, swapped: int) -> None:
+    """`calculator +0.019*` had no reason where it generated a little more, too, and three had no room for theirs."""
+    rng, price = np.random.default_rng(5), {"small": (1e-6, 8e-6), "large": (3e-6, 15e-6), "mid": (1e-6, 4e-6)}
+    team, lines = [f"agent{k}" for k in range(swapped)], []
+    for i in range(40):
+        events = []
+        for k, name in enumerate([*team, "lead", "lead"]):
+            model = "mid" if name == "lead" else ("small", "large")[i % 2]
+            read, wrote = int(rng.integers(1400, 1600)), int(rng.integers(380, 420) * (1 + 0.09 * (i % 2)))
+            money = (price[model][0] * read + price[model][1] * wrote) * (1 if follows else rng.uniform(0.9, 1.1))
+            events.append({"id": f"e{k}", "type": "message", "agent": name, "model": model, "tokens": wrote,
+                           "input_tokens": read, "money": money})  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=[], system="12"[i % 2]) | {"costs": {}})
+    told = json.loads(run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", "system=1,2", "--json").stdout)
+    of = {one["agent"]: one for one in told["agents"]["logged_money"]}
+    for name in team:
+        parts = [of[name][part] for part in ("of_models", "of_tokens", "of_tools")]
+        if follows:
+            mean = [np.mean([line["events"][team.index(name)][count] for line in lines[one::2]])
+                    for count in ("input_tokens", "tokens") for one in (0, 1)]  # fmt: skip
+            assert parts[0] == pytest.approx(2e-6 * sum(mean[:2]) / 2 + 7e-6 * sum(mean[2:]) / 2)
+            assert sum(parts) == pytest.approx(of[name]["difference"]) and parts[2] == pytest.approx(0, abs=1e-9)
+            assert abs(of[name]["of_calls"]) < 1e-12
+        else:
+            assert parts == [None] * 3
+        as_logged = r"calls as before, tokens generated per call ×1\.\d+"
+        why = r"small to large \+(\S+), tokens \+\S+" if follows else f"{as_logged}, small to large"
+        found = re.search(rf"{name} \+\S+\* \({why}\)", told["by_agent"])
+        assert found and (not follows or float(found[1]) == pytest.approx(parts[0], rel=0.01)), told["by_agent"]
+
+
+def test_another_model_at_the_same_prices_is_not_told_as_what_moved_money(tmp_path: Path) -> None:
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nold,1,8\nnew,1,8\n")
+    lines = []
+    for i in range(40):
+        events = [{"id": name, "type": "message", "agent": name, "model": ("old", "new")[i % 2 * (name == "policy")],
+                   "tokens": 100 * (1 + i % 2 * (name == "policy")), "input_tokens": 200}
+                  for name in ("lead", "policy")]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=[], system="12"[i % 2]))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)["by_agent"]
+    why = "calls as before, tokens generated per call ×2, old to new at the same prices"
+    assert told.startswith(f"money of a trace +0.0008, by agent: policy +0.0008* ({why}); tokens")
+
+
+def test_calls_are_told_of_money_where_models_changed_it_too(tmp_path: Path) -> None:
+    """`researcher +447* (calls ×1.7)` stood for tokens, and for money `tokens +0.00177` alone, of the same calls."""
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\nsmall,1,4\n")
+    lines = []
+    for i in range(40):
+        models = ["big", "small", "small"] if i % 2 == 0 else ["big", "big", "small", "small", "small"]
+        events = [{"id": f"e{k}", "type": "message", "agent": "lead" if k == 0 else "policy", "model": model,
+                   "tokens": 100, "input_tokens": 900} for k, model in enumerate(["big", *models])]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=[], system="12"[i % 2]))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)
+    one = told["agents"]["money"][0]
+    price = 0.0013 * (4 / 3 + 7 / 5)  # of a call: 900 + 4 · 100, twice as dear where it is big
+    assert one["of_calls"] == pytest.approx(price) == one["of_tokens"]
+    assert one["of_models"] == pytest.approx(0.0013 * (7 / 5 - 4 / 3) * 4)
+    assert "policy +0.0039* (calls ×1.67 +0.00355, other parts of big + small +0.00035)" in told["by_agent"]
+
+
 def test_why_an_agent_s_money_changed_beyond_chance_is_told_before_that_of_others() -> None:
     """`coordinator +0.158*` had no reason, as a model of another that hardly moved money took the room."""
     amounts = {"lead": 0.158, "extractor": -0.017, "analyst": -0.003, "redliner": -0.002, "qa": -0.001}
@@ -1518,7 +1583,7 @@ def test_a_difference_of_money_is_split_into_models_tokens_and_tools(tmp_path: P
     line = told["by_agent"]
     models, signs = ("large to small", "-+-") if turned else ("small to large", "+-+")
     assert (
-        f"coder {signs[0]}0.0495* ({models} {signs[0]}0.0405, tokens {signs[1]}0.011, tools {signs[2]}0.02), " in line
+        f"coder {signs[0]}0.0495* ({models} {signs[0]}0.0405, tools {signs[2]}0.02, tokens {signs[1]}0.011), " in line
     )
     assert len(line.partition(";")[0].split()) <= MOST_WORDS
 

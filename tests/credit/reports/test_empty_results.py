@@ -54,7 +54,8 @@ def test_empty_results_of_failed_runs_are_what_went_wrong_most(tmp_path: Path) -
     assert (cause.words, cause.tool, cause.agent) == ("empty results of search by searcher", "search", "searcher")
     assert (cause.failed, cause.of_failed, cause.succeeded, cause.beyond_chance) == (22, 22, 2, True)
     assert told_causes((cause,))[0].startswith(
-        "Empty results of search by searcher (such as: []) in 22 of 22 failed traces and 2 of 26 succeeded ones, quoted"
+        "Empty results of search by searcher (such as: []) in 22 of 22 failed traces and 2 of 26 succeeded ones "
+        "(beyond chance), quoted"
     )
     assert [(row.tool, row.empty, row.lacks_empty) for row in triage(traces).tools] == [
         ("search", 24, False), ("write", 0, False)

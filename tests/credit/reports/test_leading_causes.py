@@ -73,8 +73,8 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     (said,) = told_causes((cause,))
     assert said == (
         f"Failed calls of index by coder that did not succeed later (such as: index is down) in {cause.failed} of "
-        f"{cause.of_failed} failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones, quoted is "
-        f"event {cause.event} of trace {cause.trace}."
+        f"{cause.of_failed} failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones "
+        f"(beyond chance), quoted is event {cause.event} of trace {cause.trace}."
     )
     told, _, where = said.partition(", quoted is ")
     assert f"\nWhat went wrong most: {told}. See {where}\n" in printed
@@ -212,7 +212,9 @@ def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (8, 8, 0, 8)
     assert (cause.traces, cause.of_traces) == (8, 16)
-    assert cause.told().endswith("in 8 of 8 failed traces and 0 of 8 succeeded ones (4 more lack lines)")
+    assert cause.told().endswith(
+        "in 8 of 8 failed traces and 0 of 8 succeeded ones (beyond chance) (4 more lack lines)"
+    )
     for row in rows:
         row["rewards"] = {}
     (cause,) = leading_causes(logs(tmp_path, [*rows[:1], *rows[5:9]]))
@@ -262,7 +264,8 @@ def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_pa
     rows = [*(corrected(i) for i in range(9)), run(9, ["shell"]), *(run(i, []) for i in range(10, 20))]
     judged = [row | {"task_id": "q", "rewards": {"team": float(i > 9)}} for i, row in enumerate(rows)]
     (one,) = leading_causes(logs(tmp_path, judged))
-    assert "10 of 10 failed traces and 0 of 10 succeeded ones; in 9 of these 10 the tool worked later" in one.told()
+    (of_these,) = re.findall("10 of 10 failed traces and 0 of 10 succeeded ones (.*) the tool", one.told())
+    assert of_these == "(beyond chance); in 9 of these 10"
 
 
 def test_without_arguments_the_last_calls_of_the_tool_are_counted_and_named_so(tmp_path: Path) -> None:
@@ -357,7 +360,8 @@ def test_one_breakage_is_named_once_whether_its_calls_were_repeated(tmp_path: Pa
     traces = logs(tmp_path, rows)
     (cause,) = leading_causes(traces)
     words = "failed calls of index by coder, the same 3 times or more in a row (such as: index is down) in 20 of "
-    assert cause.told() == words + ("30 failed traces and 0 of 30 succeeded ones" if judged else "60 traces")
+    of_both = "30 failed traces and 0 of 30 succeeded ones (beyond chance)"
+    assert cause.told() == words + (of_both if judged else "60 traces")
     assert traces.events["status"][traces.events["event"].to_pylist().index(cause.event)].as_py() == "error"
 
 
@@ -419,7 +423,9 @@ def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> 
 def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_path: Path) -> None:
     rows = [run(i, ["index"] * (i % 4 < 2), rewards={"team": i // 4 + i % 4 / 10}) for i in range(48)]
     (cause,) = leading_causes(logs(tmp_path, rows))
-    assert cause.told().endswith("(such as: index is down) in 24 of 24 worse traces and 0 of 24 better ones")
+    assert cause.told().endswith(
+        "(such as: index is down) in 24 of 24 worse traces and 0 of 24 better ones (beyond chance)"
+    )
 
 
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
@@ -523,7 +529,7 @@ def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) 
     of_one = drawn([8] * 7 + [2] + [0] * 8, [7] * 7 + [2] + [1] * 8)
     (one,) = leading_causes(logs(tmp_path, of_one))
     few = "(within 1 task the failed trace has it and the succeeded one not in 12 of 12 differing pairs"
-    assert one.told().endswith(f"{few}: too few tasks to tell)")
+    assert one.told().endswith(f"{few}: too few tasks to tell; harder tasks may be why)"), "more of 7 whole tasks fail"
     undecided = drawn([4] * 9 + [8] * 6 + [0] * 6, [4] * 9 + [7] * 6 + [1] * 6, [0, 1, 4, 1, 3, 1, 3, 1, 0] + [0] * 12)
     (one,) = leading_causes(logs(tmp_path, undecided))
     assert one.evidence is not None and one.evidence.low is not None and one.evidence.high is not None
@@ -557,3 +563,33 @@ def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
     assert sum(low <= truth <= high for low, high in known) >= 0.92 * len(known)  # of 95 %: 1 in 20 such tests is lower
     large = sum(high < LARGE for _, high in known)
     assert large > 0.3 * worlds if truth == 0.5 else large < 0.03 * worlds
+
+
+def test_every_cause_says_whether_it_is_beyond_chance(tmp_path: Path) -> None:
+    """Silence was of what passed the test, beside others "(beyond chance; …)": it was read as unproven."""
+    worlds = [
+        drawn([4] * 12, [4] * 12),
+        drawn([8] * 8 + [0] * 8, [7] * 8 + [1] * 8),
+        drawn([8] * 16, [7] * 16),
+        drawn([8] * 7 + [2] + [0] * 8, [7] * 7 + [2] + [1] * 8),
+        drawn([4] * 9 + [8] * 6 + [0] * 6, [4] * 9 + [7] * 6 + [1] * 6, [0, 1, 4, 1, 3, 1, 3, 1, 0] + [0] * 12),
+        drawn([4] * 40 + [8] * 40, [4] * 40 + [7] * 40, [1, 3] * 20 + [0] * 40),
+    ]
+    met = set()
+    for rows in worlds:
+        for one in leading_causes(logs(tmp_path, rows)):
+            assert not one.beyond_chance or one.told().count("beyond chance") == 1, one.told()
+            assert one.beyond_chance or re.search(
+                "undecided|too few tasks to tell|no large effect|beyond chance between tasks", one.told()
+            ), one.told()
+            met.add(one.beyond_chance)
+    assert met == {True, False}
+
+
+def test_what_goes_with_the_task_is_said_to_where_tasks_are_given(tmp_path: Path) -> None:
+    """A tool failed in 40 of 84 failed traces and 10 of 61 succeeded ones, and mostly in tasks that fail."""
+    having, failing = [8] * 10 + [4] * 9 + [0] * 10, [7] * 10 + [4] * 9 + [1] * 10
+    (one,) = leading_causes(logs(tmp_path, drawn(having, failing, [0] * 10 + [0, 1, 4, 1, 3, 1, 3, 1, 0] + [0] * 10)))
+    assert one.evidence is not None and one.evidence.between_p is not None and one.evidence.between_p < 0.05
+    assert one.evidence.differing[0] and one.beyond_chance is False
+    assert "; harder tasks may be why)" in one.told(), one.told()

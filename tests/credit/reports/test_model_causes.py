@@ -55,7 +55,8 @@ def test_a_model_of_an_agent_that_makes_runs_fail_is_what_went_wrong_most(
             continue
         found, cause = found + 1, causes[0]
         assert cause.words == "runs in which coder has small" and cause.agent == "coder" and cause.event == "e1"
-        assert cause.told().endswith("beyond chance; `--sides model:coder` compares them)"), cause.told()
+        assert cause.told().count("beyond chance") == 1, cause.told()
+        assert cause.told().endswith("; `--sides model:coder` compares them)"), cause.told()
         assert ("harder tasks may be why" in cause.told()) == (runs == 1)
         row = traces.traces["trace"].to_pylist().index(cause.trace)
         assert traces.reward[row] == 0
