@@ -389,3 +389,13 @@ def test_a_table_without_turns_is_told_what_depends_on_them(tmp_path: Path) -> N
         assert (f"\nFor methods by the turn {said}\n" in run("validate", path).stdout) == is_told
         assigned = run("assign", path, "-m", "mt_grpo", "-o", tmp_path / "advantages.csv")
         assert (said in " ".join(assigned.output.split())) == is_told
+
+
+def test_rows_of_no_trace_are_one_line_with_a_count(good: Path, tmp_path: Path) -> None:
+    """Those of 70 took 20 lines, and "50 more"."""
+    (tmp_path / "rewards.csv").write_text("trace,reward\na,1\n" + "".join(f"gone{i},0\n" for i in range(70)))
+    said = run("validate", good, "--rewards", tmp_path / "rewards.csv").stdout
+    assert said.count("[unmatched-row]") == 1 and "[unmatched-row], and 69 more like it" in said, said
+    assert "rewards.csv:3: trace is 'gone0'; expected the id of a trace that was read" in said
+    listed = run("validate", good, "--rewards", tmp_path / "rewards.csv", "--all").stdout
+    assert listed.count("[unmatched-row]") == 70
