@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from credit.doctor.ranked_verdicts import RankedVerdict
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
 from credit.reports.leading_cause import LeadingCause
@@ -52,6 +53,7 @@ def main_findings(
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
+    ranked: Sequence[RankedVerdict],
     lost: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
@@ -67,6 +69,7 @@ def main_findings(
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
+      ranked: `ranked_verdicts` of these.
       lost: what failed traces, repeated calls and idle agents cost, in sentences.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
@@ -84,9 +87,12 @@ def main_findings(
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     poor = [one for one in verdicts if one.found]
+    worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
     if poor:
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        found.append((3, MainFinding("What a verdict is worth", f"{poor[0].in_short()}{more}")))
+        worth.insert(0, f"{poor[0].in_short()}{more}")
+    if worth:
+        found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if look := _look_first(differing, causes, triaged, compared):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdict_errors import MOST_WRONG, verdict_channels, verdict_errors
 from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
@@ -344,9 +345,15 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 def _disagreeing(traces: Traces) -> Finding:
     """The verdict that is surely wrong most often, of all traces or of a system."""
     check, found = "verdict_disagreement", verdict_errors(traces)
+    if not found and (ranked := ranked_verdicts(traces)):
+        one, part = ranked[0], 2 * (1 - ranked[0].chance)
+        of, known = (len(one.misled), one.failed), math.isfinite(one.high)
+        least = 2 * (1 - one.high) if known else None
+        ids = _ids(traces, one.misled)
+        return Finding(check, one.found, least, MOST_WRONG, part, *of, None, ids, one.told())
     if not found:
         some = bool(verdict_channels(traces))
-        return _unknown(check, "verdicts and outcomes have not two values each" if some else NO_VERDICT)
+        return _unknown(check, "no task has outcomes of just two values, and both" if some else NO_VERDICT)
     worst = found[0].worst
     both, wrong = worst.both, worst.rows[worst.wrong]
     share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))

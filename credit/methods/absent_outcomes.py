@@ -85,7 +85,10 @@ def spoilt_rows(problems: Iterable[Problem]) -> str:
 def refused_reward(channel: str, problems: Iterable[Problem]) -> str:
     """Why a channel has no number: words without a meaning, else its first bad row; "" where nothing states it."""
     of_it = [
-        p for p in problems if p.about == "reward" or (p.kind == "category-score" and p.value.endswith(f" {channel}'"))
+        p
+        for p in problems
+        if p.about in ("reward", f"rewards.{channel}")
+        or (p.kind == "category-score" and p.value.endswith(f" {channel}'"))
     ]
     quoted = [p.value for p in of_it if MEANING_OPTION in p.expected and p.value[:1] in QUOTES]
     words = [*dict.fromkeys(text[1:-1].partition(", of the score ")[0] for text in quoted)]

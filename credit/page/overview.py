@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.doctor.idle_agents import idle_loss
+from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -172,6 +173,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
+        ranked=ranked_verdicts(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:

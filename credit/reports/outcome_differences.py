@@ -443,18 +443,20 @@ class OutcomeDifferences:
         ]
 
     def _by_agent(self, most: int = 5) -> list[str]:
-        """How often traces with an agent succeeded, and traces without it."""
+        """How often traces with an agent succeeded, and traces without it, and whether that is beyond chance."""
         shown, apart = [], []
+        sure = {row.what for row in self.rows if row.stands_out}
         for name, good, every, rest, others in self.agents[:most]:
             shown.append(f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}")
             one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
             apart.append((one - other) * (good * others - rest * every) > 0)
             within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} with both, beyond chance"
-            beside = [within] * bool(tasks)
+            undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
+            beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
                 *ends, tasks = self.agents_alike[name]
                 points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
-                both = f"within {counted(tasks, 'task')} with both"
+                both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
                 beside = [f"{points} percentage points, {low} to {high}, {both}"]
             part = self.agents_paid.get(name)
             beside += [] if part is None else [f"{percent(part, 1)} of the {self.paid_in}"]

@@ -44,6 +44,8 @@ LEAST_CACHED = 0.1
 """By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+AGAINST = 1 / 3
+"""Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 MOST_HIDDEN = 2
 """Agents that are named as those of one side alone."""
 
@@ -222,21 +224,24 @@ class SideComparison:
 
     def in_short(self) -> str:
         """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
-        faster; "" where none of these is told."""
+        faster, and what kinds beside one did the other way; "" where none of these is told."""
         first, second = self.sides.heads
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        told, certain = [], judged is not None and judged.worth_telling
+        certain = judged is not None and judged.worth_telling
+        told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in self._kinds() if row.rises == rises and (row.worth_telling or not certain)]  # fmt: skip
+                  for row in of_kinds if row.rises == rises]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
             told += [f"{word} for {kinds}"] if of else []
+        against = self._against(of_kinds) if len(told) == 1 else []
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
                 here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}"]
+                most = self._kind_of_most(judged)
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}{most}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         said = f"{second} is {' and '.join(told)}" if told else ""
@@ -257,14 +262,33 @@ class SideComparison:
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
-        told = [*filter(None, [said]), *changes]
+        told = [*filter(None, [said]), *changes, *against]
         return f"{'; '.join(told)}." if told else ""
+
+    def _against(self, told: Sequence[SideDifference]) -> list[str]:
+        """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
+        most = told[0].difference
+        rows = (row for row in self.kinds if row.metric == self.judged and row.difference * most < 0)
+        much = [row for row in rows if abs(row.difference) >= AGAINST * abs(most)]
+        return [
+            f"{row.metric} of {printable(row.kind, 40)} {first_to_second(row.first, row.second)}, "
+            f"{row.why().partition(' (')[0]}"
+            for row in sorted(much, key=lambda row: -abs(row.difference))[:MOST_HIDDEN]
+        ]
 
     def _agent_of_most(self, row: SideDifference) -> str:
         """The agent that more than half of a difference comes from, beyond chance; "" without one."""
         own = (one for one in self.agents.get(row.metric, ()) if one.stands_out)
         most = (one.agent for one in own if row.difference and one.difference / row.difference > 0.5)
         return printable(next(most, ""), 40)
+
+    def _kind_of_most(self, judged: SideDifference) -> str:
+        """The one kind of tasks that changed as all did, where more than half of that comes from it; "" elsewhere."""
+        of = [row for row in self._kinds() if row.rises == judged.rises]
+        if len(of) != 1 or of[0].difference * of[0].tasks / (judged.difference * judged.tasks) <= 0.5:
+            return ""
+        where = "in these tasks " * of[0].in_these
+        return f", most of all for {printable(of[0].kind, 40)} ({where}{first_to_second(of[0].first, of[0].second)})"
 
     def _kinds(self) -> list[SideDifference]:
         """The kinds of tasks in which the outcome changed, those in which it did so most first."""
@@ -727,7 +751,8 @@ def _why(one: AgentDifference, cost: str) -> str:
         first, second = one.cached or (0.0, 0.0)
         cached = f"{percent(first)} to {percent(second)} of reads cached"
         why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
-        return ", ".join(filter(None, (why, swapped if one.stands_out and cost not in TOKENS else "")))
+        named = f"{swapped}{' at the same prices' * (one.of_models is not None)}"
+        return ", ".join(filter(None, (why, named if swapped and one.stands_out and cost not in TOKENS else "")))
     models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
     parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
     if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
@@ -748,7 +773,8 @@ def _times(one: AgentDifference) -> float:
 
 def _by_calls(one: AgentDifference, cost: str) -> str:
     """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
-    of a price, too, and has the tokens read: those generated have a sentence of their own."""
+    of a price, too, and has the tokens read: those generated have a sentence of their own, which is not enough where
+    other models may seem the reason."""
     calls = _times(one)
     times = {"calls": calls}
     for name, both in (("read", one.read), ("generated", one.generated)):
@@ -756,6 +782,6 @@ def _by_calls(one: AgentDifference, cost: str) -> str:
     moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
     if calls and not moved and _swapped(one):
         return "calls and tokens as before"
-    asked = "generated" if cost == "tokens" else "read"
+    asked = "generated" if cost == "tokens" else "" if _swapped(one) else "read"
     told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
     return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

@@ -143,9 +143,9 @@ class Chunks:
           unread: what `unread` returned for all batches, int64.
         """
         read = set(self._index.name.tolist()).difference(unread.tolist())
-        tables: tuple[Iterable[str], ...] = (
-            self._join.rewards, self._join.groups, *self._join.lost.values(), *self._join.spoilt.values()
-        )  # fmt: skip
+        joins = self._join, *self._join.others
+        tables: list[Iterable[str]] = [self._join.groups, *(join.rewards for join in joins)]
+        tables += [of for join in joins for both in (join.lost, join.spoilt) for of in both.values()]
         self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
         return ProblemLog([*self._before, *self._join.unmatched(len(read))])
 
@@ -168,7 +168,8 @@ class Chunks:
         spoilt = sorted((field, trace) for field, traces in self._join.spoilt.items() for trace in traces)
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
         unnamed = sorted(self._join.unnamed)
-        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed)
+        others = [(of.channel, sorted(of.rewards.items()), sorted(of.spoilt["reward"])) for of in self._join.others]
+        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed, others)
         kinds = (sorted(of.items()) for of in (self._join.kinds, self._join.tasks.of_group))
         return hashlib.blake2b(repr((tables, *kinds)).encode()).digest()
 
@@ -206,7 +207,7 @@ def read_chunks(
       events: how many events a batch may have; a group that has more makes a batch of its own.
       reward: the reward channel that is the outcome.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
-        columns `trace` and `reward`. They replace the log's own.
+        columns `trace` and `reward`, also `rewards.NAME` of other channels. They replace the log's own.
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`.
       group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
         where the log states model and system; ("task",) compares all traces of a task.

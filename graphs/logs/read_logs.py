@@ -67,10 +67,10 @@ def read(
       reward: the reward channel that is the outcome. One other than "team" that no trace has is a problem, which names
         those that the logs have.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
-        columns `trace` and `reward`. They replace the log's own. A file may state outcomes as words of one pair, such
-        as pass and fail; a problem of kind "worded-outcomes" says which is read as 1. A row is a problem if it matches
-        no trace, if its reward is missing or not finite, or if its trace occurs twice. In the last two cases the trace
-        has no outcome; the log's outcome is not used.
+        columns `trace` and `reward`, also `rewards.NAME` of other channels. They replace the log's own. A file may
+        state outcomes as words of one pair, such as pass and fail; a problem of kind "worded-outcomes" says which is
+        read as 1. A row is a problem if it matches no trace, if its reward is missing or not finite, or if its trace
+        occurs twice. In the last two cases the trace has no outcome; the log's outcome is not used.
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
         left out, because its group is unknown. A file may state the `task_kind` beside them, or of each `group` alone.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.

@@ -68,6 +68,7 @@ def doctor(
     Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
     from credit.doctor.idle_agents import idle_agents
+    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.team_checks import examine
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
@@ -84,14 +85,16 @@ def doctor(
         findings, early = examine(traces, credit, level=level), endings(traces)
         errors, idle = verdict_errors(traces), idle_agents(traces, prices)
         verdicts, systems = [one.as_json() for one in errors], verdicts_by_system(traces, errors)
+        ranked = [one.as_json() for one in ranked_verdicts(traces)]
     if as_json:
         checks, left = [finding.as_json() for finding in findings], [dataclasses.asdict(end) for end in early]
         print_json({"method": method, "level": level, "checks": checks, "endings": left, "verdicts": verdicts,
-                    "verdicts_by_system": systems, "idle_agents": [*map(dataclasses.asdict, idle)]})  # fmt: skip
+                    "ranked_verdicts": ranked, "verdicts_by_system": systems,
+                    "idle_agents": [*map(dataclasses.asdict, idle)]})  # fmt: skip
     else:
         _print(stdout(), findings, level, idle)
         said = {each.words for each in findings if each.found is not False}
-        for one in verdicts:
+        for one in verdicts + ranked:
             if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
         if systems:

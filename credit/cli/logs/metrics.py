@@ -122,6 +122,7 @@ def metrics(
         raise click.UsageError(message, ctx)
     import numpy as np
 
+    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
@@ -153,6 +154,7 @@ def metrics(
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
         by_side = () if chosen is None else (chosen.side, chosen.heads)
         verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
+        ranked = [one.as_json() for one in ranked_verdicts(traces, success_at, chosen)]
         others = other_outcomes(traces, chosen)
     if output is not None:
         save_table(_table(traces, found), output)
@@ -160,7 +162,7 @@ def metrics(
         lost = {"unread": [*map(dataclasses.asdict, unread)], "unscored": [*map(dataclasses.asdict, unscored)]}
         shown: Any = lost if compared is None else compared.as_json()
         shown["success_costs"], shown["verdicts"] = [*map(dataclasses.asdict, paid)], verdicts
-        shown["other_outcomes"] = others
+        shown["ranked_verdicts"], shown["other_outcomes"] = ranked, others
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
     else:
         if compared is None:
@@ -175,6 +177,7 @@ def metrics(
         else:
             lines = compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
+        lines += [f"{one['told']}." for one in ranked] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):
             stdout().print(words(line), soft_wrap=True)

@@ -110,6 +110,7 @@ def summary(
     import numpy as np
 
     from credit.doctor.idle_agents import idle_loss
+    from credit.doctor.ranked_verdicts import ranked_verdicts
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -174,7 +175,7 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    systems = verdicts_by_system(traces, verdicts)
+    ranked, systems = ranked_verdicts(traces, success_at, chosen), verdicts_by_system(traces, verdicts)
     if chosen is None:
         compared = compare_systems(traces, prices, success_at)
     else:
@@ -184,7 +185,7 @@ def summary(
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
+        ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
               idle_loss(traces, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
@@ -202,6 +203,7 @@ def summary(
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
+        left["ranked_verdicts"] = [one.as_json() for one in ranked]
         left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, of_kinds
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]

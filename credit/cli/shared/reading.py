@@ -68,7 +68,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--rewards",
             type=_FILE,
             metavar="FILE",
-            help="Table of outcomes with columns `trace` and `reward`: numbers, or words as pass and fail.",
+            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass.",
         ),
         click.option(
             "--outcomes",

@@ -18,10 +18,12 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
+    "REWARDS",
     "TASK_KIND",
     "TRACE",
     "ambiguous",
     "check_columns",
+    "columns_of_rewards",
     "contradictory",
     "ids_of",
     "near_columns",
@@ -38,6 +40,9 @@ TRACE = ("trace", "trace_id")
 TASK_KIND = "task_kind"
 """The column of kinds of tasks, beside groups."""
 
+REWARDS = "rewards."
+"""What the columns of several rewards begin with, in a table of them as in one of events."""
+
 OF_LABELS = ("rater", "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
 
@@ -51,10 +56,29 @@ def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
     ids = [name for name in columns if name in TRACE]
     ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
-    values = [field] if field in columns else likely_columns(field, columns, (*ids, TASK_KIND))
+    values = [field] if _states(field, columns) else likely_columns(field, columns, (*ids, TASK_KIND))
     if len(ids) != 1 or len(values) != 1:
         return {}
     return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
+
+
+def columns_of_rewards(channel: str, name: str, columns: Iterable[str]) -> tuple[str, list[str]]:
+    """The column of the outcome, "" without one, and those of other rewards.
+
+    Raises:
+      TraceError: "bad-header", of two columns of the outcome.
+    """
+    names = list(dict.fromkeys(columns))
+    own, several = f"{REWARDS}{channel}", [column for column in names if column.startswith(REWARDS)]
+    if own in several and "reward" in names:
+        expected = f"one column of the reward {channel!r}, `reward` or `{own}`"
+        raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(names)), expected))
+    main = own if own in several else "reward" if "reward" in names or not several else ""
+    return main, [column for column in several if column != own]
+
+
+def _states(field: str, columns: Iterable[str]) -> bool:
+    return any(column == field or (field == "reward" and column.startswith(REWARDS)) for column in columns)
 
 
 def check_columns(field: str, name: str, columns: Collection[str]) -> None:
@@ -63,7 +87,7 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     Raises:
       TraceError: "bad-header".
     """
-    lacks = [*([] if set(TRACE) & set(columns) else ["trace"]), *([] if field in columns else [field])]
+    lacks = [*([] if set(TRACE) & set(columns) else ["trace"]), *([] if _states(field, columns) else [field])]
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
@@ -72,7 +96,8 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     for ours, theirs in likely.items():
         found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
         which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
-        named += [f"{which} to `{ours}`"] if found else []
+        rest_too = f", others to `{REWARDS}NAME`" * (ours == "reward" and len(found) > 1)
+        named += [f"{which} to `{ours}`{rest_too}"] if found else []
     alone = f", or `group` and `{TASK_KIND}` alone" * (field == "group")
     expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
     expected += f": rename {' and '.join(named)}" if named else ""
@@ -86,12 +111,10 @@ def unread_names(columns: Iterable[str], read: Collection[str]) -> list[str]:
 
 def unread_columns(name: str, columns: Collection[str]) -> Iterator[Problem]:
     """Information: columns of a table of rewards that nothing reads, as a judge's. Those of an index have no name."""
-    unread = unread_names(columns, (*TRACE, *OF_LABELS, "reward", "group"))
+    own = [column for column in columns if column.startswith(REWARDS)]
+    unread = unread_names(columns, (*TRACE, *OF_LABELS, "reward", "group", *own))
     if unread:
-        expected = (
-            "`trace` and `reward`: the others are not read. A table of a judge's verdicts as `reward` joins them by"
-        )
-        expected += " `credit convert --rewards FILE --reward-channel NAME`, or reward=NAME"
+        expected = "`trace`, `reward` and, as for a judge's verdicts, `rewards.NAME`: the others are not read"
         yield Problem("unread-columns", name, 1, "columns", excerpt(", ".join(unread)), expected, about="reward")
 
 

@@ -17,10 +17,12 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
+    REWARDS,
     TASK_KIND,
     TRACE,
     ambiguous,
     check_columns,
+    columns_of_rewards,
     contradictory,
     ids_of,
     near_columns,
@@ -80,6 +82,7 @@ class Join:
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
     tasks: KindsOfTasks = dataclasses.field(default_factory=KindsOfTasks)
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
+    others: list[Join] = dataclasses.field(default_factory=list)  # of further columns of rewards, each of a channel
 
     @classmethod
     def load(
@@ -104,12 +107,25 @@ class Join:
         files = [Path(table) for table in (rewards, groups) if isinstance(table, (str, os.PathLike))]
         join.of_both = len(files) == 2 and files[0].absolute() == files[1].absolute()
         join._fill("reward", rewards, join.rewards, limits)
+        for other in join.others:
+            said = {*join.problems}
+            found = (problem for problem in other.problems if problem not in said)
+            join.problems.extend(
+                dataclasses.replace(problem, about=problem.field) if problem.field.startswith(REWARDS) else problem
+                for problem in found
+            )
         join._fill("group", groups, join.groups, limits)
         return join
 
     def _fill(
-        self, field: str, table: str | Path | Mapping[str, Any] | None, into: dict[str, Any], limits: Limits
+        self,
+        field: str,
+        table: str | Path | Mapping[str, Any] | None,
+        into: dict[str, Any],
+        limits: Limits,
+        key: str = "",
     ) -> None:
+        """Read a field from the column `key`; "" for its own, and for those of other rewards, into `others`."""
         if table is None:
             return
         expect(f"{field}s", table, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
@@ -135,6 +151,16 @@ class Join:
                 if self.tasks.is_empty:
                     raise _without_rows(name, field)
                 return
+            if field == "reward" and not key:
+                key, further = columns_of_rewards(self.channel, name, names)
+                for column in further:
+                    channel = column.removeprefix(REWARDS)
+                    other = Join(channel, {}, {}, ProblemLog(), {}, met=self.met, refused=self.refused)
+                    other.declared, other.of_both = self.declared, self.of_both
+                    other._fill(field, table, other.rewards, limits, column)
+                    self.others.append(other)
+                if not key:
+                    return
             if near := near_columns(field, dict.fromkeys(names)):
                 read = " and ".join(f"`{printable(theirs, 60)}` is read as `{ours}`" for theirs, ours in near.items())
                 expected = f"columns `trace` and `{field}`: {read}"
@@ -144,13 +170,14 @@ class Join:
             elif is_headed:
                 check_columns(field, name, names)  # which a table has that has no row
             rows = read_rows(source, ids=(*TRACE, *(theirs for theirs, ours in near.items() if ours in TRACE)))
+        key = key or field
         if field == "reward":
             self.table = name
         else:
             self.table_of_groups = name
         spoilt = self.spoilt[field]
         outcomes = OutcomeWords("row", self.declared) if field == "reward" and not isinstance(table, Mapping) else None
-        texts = NumberTexts([field] if field == "reward" and has_types else ())
+        texts = NumberTexts([key] if field == "reward" and has_types else ())
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(table, Mapping)
         for line, row in rows:
@@ -170,7 +197,9 @@ class Join:
             columns |= dict.fromkeys(row)
             texts.add(line, row)
             trace: Any = row.get("trace", row.get("trace_id"))
-            value: Any = row.get(field)
+            value: Any = row.get(key)
+            if value is None and key.startswith(REWARDS):
+                continue  # it states nothing
             if trace is None:
                 absent = "empty" if row.keys() & {"trace", "trace_id"} else "missing"
                 expected = f"the id of the trace whose {field} the row states"
@@ -186,7 +215,7 @@ class Join:
             if problem is None and trace in untold:
                 self.untold.add(trace)
                 continue
-            problem = problem or (unusable(field, value) if outcomes is None else unusable(field, value, OUTCOME_CELL))
+            problem = problem or (unusable(key, value) if outcomes is None else unusable(key, value, OUTCOME_CELL))
             kind_of_task = row.get(TASK_KIND) if field == "group" else None
             problem = problem or odd_kind(kind_of_task)
             is_typed = field == "group" and has_types
@@ -210,7 +239,7 @@ class Join:
             others = [column for column in columns if column not in groups]
             self.problems.extend(unread_columns(name, others) if field == "reward" else ())
         self.words |= outcomes.kept if outcomes is not None else {}
-        for mixed in outcomes.problems() if outcomes is not None else ():
+        for mixed in outcomes.problems(key) if outcomes is not None else ():
             self.problems.append(mixed)
             if mixed.is_failure:
                 into.pop(mixed.trace, None)
@@ -235,6 +264,7 @@ class Join:
             self.unnamed,
             *self.spoilt.values(),
             *self.lost.values(),
+            *(other._is_stated for other in self.others),
         )
         return any(tables)
 
@@ -308,6 +338,14 @@ class Join:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
         name = trace.trace_id
         self.met.add(name)
+        for join in (self, *self.others):
+            join._fill_in_reward(trace)
+        trace.group_id = self.groups.get(name, trace.group_id)
+        trace.task_kind = self.tasks.of(trace.group_id, self.kinds.get(name, trace.task_kind))
+        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
+
+    def _fill_in_reward(self, trace: TraceRecord | Heading) -> None:
+        name = trace.trace_id
         if name in self.spoilt["reward"] or name in self.lost["reward"] or self._unknown("reward", name):
             trace.rewards.pop(self.channel, None)
             trace.sole = None
@@ -317,9 +355,6 @@ class Join:
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
-        trace.group_id = self.groups.get(name, trace.group_id)
-        trace.task_kind = self.tasks.of(trace.group_id, self.kinds.get(name, trace.task_kind))
-        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
         """The problem of a trace whose group in the log has the text of one of the table, but is another kind of id."""
@@ -349,6 +384,17 @@ class Join:
         Args:
           read: how many traces were read, where these are not the traces that passed here.
         """
+        found: dict[tuple[str, str, int], Problem] = {}  # once, whatever the columns of the row
+        for other in self.others:
+            of_rows = (problem for problem in other.unmatched(read) if problem.kind != REFUSED_ROW)
+            found |= {(problem.kind, problem.trace, problem.line): problem for problem in of_rows}
+        for problem in self._unmatched(read):
+            found.pop((problem.kind, problem.trace, problem.line), None)
+            yield problem
+        yield from found.values()
+
+    def _unmatched(self, read: int | None) -> Iterator[Problem]:
+        """As `unmatched`, without other rewards of the table."""
         for field, mentions in self.lost.items():
             for trace_id, problem in mentions.items():
                 if trace_id in self.met and trace_id not in self.spoilt[field]:

@@ -125,7 +125,7 @@ def test_the_page_and_metrics_tell_it_with_the_tasks_that_fell_most(tmp_path: Pa
     assert fell == sorted(fell) and fell[0] < fell[-1] < 0
     assert f"; fell most: {told['tasks']['fell'][0]} 0.75 to 0, " in told["of_tasks"]
     told_plainly = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert f"\nS{told['by_team'][1:]}.\n" in told_plainly
+    assert f" S{told['by_team'][1:]}.\n" in told_plainly
     page = tmp_path / "page.html"
     said = CliRunner().invoke(cli, ["report", str(tmp_path), "--sides", "system=v0,v1", "-o", str(page)])
     assert said.exit_code == 0, said.output

@@ -341,8 +341,24 @@ def test_models_of_an_agent_whose_logged_money_changed_are_told(tmp_path: Path, 
             assert abs(of[name]["of_calls"]) < 1e-12
         else:
             assert parts == [None] * 3
-        why = rf"small to large \+{parts[0]:.3f}\d*, tokens \+\S+" if follows else "small to large"
-        assert re.search(rf"{name} \+\S+\* \({why}\)", told["by_agent"]), told["by_agent"]
+        as_logged = r"calls as before, tokens generated per call ×1\.\d+"
+        why = r"small to large \+(\S+), tokens \+\S+" if follows else f"{as_logged}, small to large"
+        found = re.search(rf"{name} \+\S+\* \({why}\)", told["by_agent"])
+        assert found and (not follows or float(found[1]) == pytest.approx(parts[0], rel=0.01)), told["by_agent"]
+
+
+def test_another_model_at_the_same_prices_is_not_told_as_what_moved_money(tmp_path: Path) -> None:
+    (prices := tmp_path / "prices.csv").write_text("model,input,output\nold,1,8\nnew,1,8\n")
+    lines = []
+    for i in range(40):
+        events = [{"id": name, "type": "message", "agent": name, "model": ("old", "new")[i % 2 * (name == "policy")],
+                   "tokens": 100 * (1 + i % 2 * (name == "policy")), "input_tokens": 200}
+                  for name in ("lead", "policy")]  # fmt: skip
+        lines.append(trace(f"t{i}", f"q{i // 4}", 1.0, events=events, edges=[], system="12"[i % 2]))
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("metrics", log, "--sides", "system=1,2", "--prices", prices, "--json").stdout)["by_agent"]
+    why = "calls as before, tokens generated per call ×2, old to new at the same prices"
+    assert told.startswith(f"money of a trace +0.0008, by agent: policy +0.0008* ({why}); tokens")
 
 
 def test_calls_are_told_of_money_where_models_changed_it_too(tmp_path: Path) -> None:

@@ -70,6 +70,17 @@ def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
     assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
 
 
+def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> None:
+    """ "24.10 is better than 24.9 (success 0.447 to 0.66)" was all, where only one kind of task had changed."""
+    same = [([1.0, 1.0], [1.0, 1.0])] * 8
+    one = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 2 + same}))
+    assert one.rows[0].mark == "*" and {row.kind: row.mark for row in one.kinds} == {"refund": "°", "login": ""}
+    told = "v2 is better than v1 (success 0.65 to 1), most of all for refund (in these tasks 0.5 to 1)"
+    assert one.in_short().startswith(told)
+    both = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 5 + same[:5]}))
+    assert both.in_short().startswith("v2 is better than v1 (success 0.5 to 1).")
+
+
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
     """Over all tasks nothing could be told, and no row was of a kind."""
     found = compared(traces_of(MIXED))
@@ -89,6 +100,20 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert [row["metric"] for row in told["differences"]].count("success") == 1
     star = dict(found.terms())["*"]  # it said "the rows of its part", one of which has no test
     assert star.startswith("* beyond chance: p < 0.05, corrected for the tests of its part: success 1, kinds of task 2")
+
+
+def test_a_kind_that_moves_the_other_way_is_told_beside_the_one_that_is_told() -> None:
+    """ "r2 is worse for property" left out that travel rose from 0.317 to 0.625."""
+    up, down, same = ([0.0], [1.0]), ([1.0], [0.0]), ([1.0], [1.0])
+    kinds = {"auto": [WORSE] * 10, "travel": [up] * 6 + [down] * 2 + [same] * 2, "water": [up] + [same] * 9}
+    found = compared(traces_of(kinds))
+    assert {row.kind: row.is_told for row in found.kinds} == {"auto": True, "travel": False, "water": False}
+    told, *others = found.in_short().removesuffix(".").split("; ")
+    assert told.startswith("v2 is worse for auto (success 1 to 0)")
+    assert [one for one in others if "travel" in one] == ["success of travel 0.4 to 0.8, undecided"]
+    assert "water" not in found.in_short()  # 0.1 is little
+    rising = compared(traces_of(kinds | {"auto": [BETTER] * 10}))
+    assert "travel" not in rising.in_short(), "the same way"
 
 
 def test_a_kind_in_which_no_task_differs_is_the_same() -> None:

@@ -387,8 +387,8 @@ def test_how_often_traces_with_an_agent_succeeded_is_said(tmp_path: Path) -> Non
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
     assert found.agents == (("rare", 1, 5, 15, 15),)  # ann is in every trace
     assert (
-        "Traces that succeeded: with rare 1 of 5, without it 15 of 15 (an agent may be called where a task is hard)."
-        in found.comparison()
+        "Traces that succeeded: with rare 1 of 5, without it 15 of 15 (undecided) "
+        "(an agent may be called where a task is hard)." in found.comparison()
     )
 
 
@@ -450,10 +450,8 @@ def test_an_agent_that_does_nothing_has_an_interval_and_its_part_of_what_is_paid
     told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
     ends = f"{100 * points:+.0f} percentage points, {100 * low:+.0f} to {100 * high:+.0f}"
     paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens"
-    assert (
-        f"narrator {won} of {of}, without it {rest} of {others} ({ends}, within {tasks} tasks with both; {paid})"
-        in told
-    )
+    within = f"undecided within {tasks} tasks with both"
+    assert f"narrator {won} of {of}, without it {rest} of {others} ({ends}, {within}; {paid})" in told
 
 
 @pytest.mark.slow

@@ -100,17 +100,17 @@ def test_the_command_prints_what_one_process_prints(logs: Path) -> None:
     assert many_json == one_json
 
 
-def test_a_note_on_the_batch_is_one_on_each_part(tmp_path: Path) -> None:
-    """The groups of a part are whole, so that each group over files is in the note of one part."""
+def test_a_note_on_the_batch_is_one_for_all_parts(tmp_path: Path) -> None:
+    """It shows what the first part has, and counts the parts that have it."""
     for file in range(2):
         rows = [trace(f"{group}-{file}-{i}", group, float(i), 2) for group in ("q", "r") for i in range(2)]
         (tmp_path / f"{file}.jsonl").write_text("".join(rows).replace("policy_version", "cost"))
     said = {
-        events: sorted(problem.value for problem in credit.ray.validate(tmp_path, events=events).problems)
+        events: [(problem.value, problem.count) for problem in credit.ray.validate(tmp_path, events=events).problems]
         for events in (1, 1_000_000)
     }
     end = ", in 2 files, and no step or policy_version is read"
-    assert said == {1: [f"'q'{end}", f"'r'{end}"], 1_000_000: [f"'q' and 1 other group{end}"]}
+    assert said == {1: [(f"'q'{end}", 2)], 1_000_000: [(f"'q' and 1 other group{end}", 1)]}
 
 
 def test_what_stands_in_the_place_of_outcomes_is_said_alike(tmp_path: Path) -> None:

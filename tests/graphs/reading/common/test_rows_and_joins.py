@@ -17,6 +17,7 @@ import zstandard
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.logs import read
+from graphs.logs.chunks import read_chunks
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.rows import column_names, number, read_rows
 
@@ -249,6 +250,34 @@ def test_what_a_row_of_an_unknown_trace_may_have_meant_is_counted_as_what_it_is(
     assert problem.expected.endswith("that was read, whose reward the row states. Traces without a row (2): b, c.")
 
 
+def test_one_table_states_several_rewards(log: Path, tmp_path: Path) -> None:
+    """A table of a person's and a judge's verdicts had to be split: one channel was read of each."""
+    file = tmp_path / "verdicts.csv"
+    file.write_text(
+        "run_id,rewards.human,rewards.judge,rewards.critic\na,no,approved,pass\nb,yes,,1\nzzz,yes,approved,\n"
+    )
+    traces = read(log, rewards=file, reward="human", outcomes={"approved": 0.5})
+    np.testing.assert_array_equal(traces.reward[:3], np.array([0, 1, np.nan], np.float32))
+    stated = {name: traces.evidence[f"rewards.{name}"] for name in ("human", "judge")}
+    assert {name: (one.rows.tolist(), one.amounts.tolist()) for name, one in stated.items()} == {
+        "human": ([0, 1], [0.0, 1.0]), "judge": ([0], [0.5])
+    }  # fmt: skip
+    assert [(p.kind, p.line, p.about) for p in traces.problems if p.is_failure] == [
+        ("mixed-outcomes", 2, "rewards.critic"), ("unmatched-row", 4, "reward")
+    ]  # fmt: skip
+    file.write_text("trace,reward,rewards.judge\na,0,1\n")
+    beside = read(log, rewards=file)
+    chunks = read_chunks(log, events=1, rewards=file)
+    assert beside.reward[0] == 0 and beside.reward_channels == ["team", "judge"] and not beside.problems
+    assert {name for part in chunks for name in part.reward_channels} == {"team", "judge"} and not list(chunks.problems)
+    file.write_text("trace,human_says,judge_says\na,0,1\n")
+    with pytest.raises(TraceError, match=r"one of `human_says`, `judge_says` to `reward`, others to `rewards\.NAME`"):
+        read(log, rewards=file)
+    file.write_text("trace,reward,rewards.team\na,0,1\n")
+    with pytest.raises(TraceError, match=r"expected one column of the reward 'team', `reward` or `rewards\.team`"):
+        read(log, rewards=file)
+
+
 @pytest.mark.parametrize(
     ("one", "zero"),
     [("True", "False"), ("pass", "fail"), ("PASSED", "failed"), ("Yes", "no"), ("success", "Failure"), (True, False),
@@ -395,7 +424,8 @@ def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: P
         ("id,score", ": rename `id` to `trace` and `score` to `reward`"), ("id,reward", ": rename `id` to `trace`"),
         ("trace,points,note", ": rename `points` to `reward`"), ("trace,note", ""),
         ("run_key,resolution", ": rename `run_key` to `trace` and `resolution` to `reward`"),
-        ("run_key,state,review", ": rename `run_key` to `trace` and one of `state`, `review` to `reward`"),
+        ("run_key,state,review", ": rename `run_key` to `trace` and one of `state`, `review` to `reward`, others to "
+         "`rewards.NAME`"),
         ("trace,score,passed", ": rename `score` to `reward`"),
         ("run_7,score", ": rename `run_7` to `trace` and `score` to `reward`"),
         ("run,passed,outcome", ": rename `run` to `trace` and `outcome` to `reward`"),
