@@ -35,9 +35,10 @@ class Candidate(NamedTuple):
     """Events of one cause, which traces tell whether they have it, bool [traces], and events that are `passed_over`.
 
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
-    `of_team`: it is who takes part; `of_agent`: whether one agent does. `quotes`: what its event says shows it.
-    `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace has it, its p
-    in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of `LeadingCause`.
+    `of_team`: it is who takes part; `of_agent`: which one does, or does not, "" of several. `quotes`: what its event
+    says shows it. `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace
+    has it, its p in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of
+    `LeadingCause`.
     """
 
     kind: str
@@ -49,7 +50,7 @@ class Candidate(NamedTuple):
     passed_over: np.ndarray | tuple[()] = ()
     of_run: bool = False
     of_team: bool = False
-    of_agent: bool = False
+    of_agent: str = ""
     quotes: bool = True
     beside: np.ndarray | None = None
     lengths: tuple[np.ndarray, ...] = ()

@@ -59,7 +59,9 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
     for i, (chance, p, _) in own.items():
         found[i] = CauseTest(chance if chance > 0.5 and p < LEVEL else 0.0, p=p)
     others = [i for i in vary if i not in own]
-    families = [[i for i in others if every[i].of_agent == family] for family in {every[i].of_agent for i in others}]
+    families = [
+        [i for i in others if bool(every[i].of_agent) == family] for family in {bool(every[i].of_agent) for i in others}
+    ]
     parts = len(families) + any(not settled for *_, settled in own.values())
     facts = {i: fact_of(values[i]) for i in vary}
     for asked in families:

@@ -19,7 +19,7 @@ from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Handoff", "handoffs", "without_agent"]
+__all__ = ["Handoff", "handoffs", "instead_of", "without_agent"]
 
 MOST, OF_TEAM = 10, 100
 """Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
@@ -36,7 +36,7 @@ class Handoff(NamedTuple):
       rows: of each of these runs the event to look at: int [n].
       tells: of which traces the log tells whether they are among these: bool [traces].
       quotes: whether the event handed the run over; the last one of a run says nothing of an agent that did not act.
-      of_agent: whether that is one agent, which acts or does not.
+      of_agent: the one agent that acts or does not; "" of several.
       beside: of each trace, which runs of other tasks it is like but for an agent that most runs have and these lack,
         or these alone have: int [traces]. They have the same system and model, and the same agents of those that act in
         its place. None of other kinds of runs.
@@ -48,7 +48,7 @@ class Handoff(NamedTuple):
     rows: np.ndarray
     tells: np.ndarray
     quotes: bool = True
-    of_agent: bool = True
+    of_agent: str = ""
     beside: np.ndarray | None = None
     lengths: tuple[np.ndarray, ...] = ()
 
@@ -119,12 +119,12 @@ def handoffs(
         words = f"that {printable(by.pop(), NAME)} hands to {name}" if len(by) == 1 else f"in which {name} acts"
         tell = tells[i] & (having | whole | (not lengths[i]))
         beside = None if lengths[i] or usual[i] else _alike(acts, acts[i], tell, version)
-        yield Handoff(f"runs {words}", handed[i][having], tell, beside=beside, lengths=lengths[i])
+        yield Handoff(f"runs {words}", handed[i][having], tell, True, names[i], beside, lengths[i])
     for i in looked:
         of_version = np.isin(version, version[acts[i]])  # another version's team may have no such agent
         tell = tells[i] & (acts[i] | whole) & of_version
         beside = None if lengths[i] or not usual[i] else _alike(acts, acts[i], tell, version)
-        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, beside=beside, lengths=lengths[i])
+        yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, names[i], beside, lengths[i])
     unlike, fewest, others = _unlike(traces, formats, acts, whole, task)
     rows = last.copy()
     for i in range(len(names)):  # the first agent that most of the others lack
@@ -139,7 +139,7 @@ def handoffs(
     words = f"runs with other agents than most runs of their task{f' ({whom})' * bool(whom)}"
     others_first = ~each[0][2][unlike] if each else rows[unlike]
     yield Handoff(
-        words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, False, lengths=of_all
+        words, rows[unlike][np.argsort(others_first, kind="stable")], whole & (others > 0), False, lengths=of_all
     )
 
 
@@ -150,6 +150,15 @@ def without_agent(name: str) -> str:
       name: its name.
     """
     return f"runs in which {printable(name, NAME)} does not act"
+
+
+def instead_of(name: str) -> str:
+    """What ends the words of `Handoff` for runs in which another agent acts in the place of one.
+
+    Args:
+      name: its name.
+    """
+    return f" instead of {printable(name, NAME)}"
 
 
 def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.ndarray) -> np.ndarray | None:

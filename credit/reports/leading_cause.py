@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 
 from credit.reports.cause_evidence import CauseEvidence
-from credit.reports.handoffs import without_agent
+from credit.reports.handoffs import instead_of, without_agent
 from graphs.text import begin_of, counted, printable
 
 __all__ = ["NAME", "LeadingCause", "left_untold", "told_causes"]
@@ -47,6 +47,7 @@ class LeadingCause:
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       of_team: whether it is who takes part, which may follow from what went wrong before.
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
+      of_kind: the kind of these tasks, where all are of one of several; "" elsewhere.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -78,6 +79,7 @@ class LeadingCause:
     more_often: str = ""
     of_team: bool = False
     where_varied: tuple[int, int, int, int, int] | None = None
+    of_kind: str = ""
     sides: str = ""
 
     def told(self) -> str:
@@ -110,7 +112,8 @@ class LeadingCause:
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good
-            within = f"within {counted(tasks, 'task')} with such runs and others"
+            of_kind = f" of kind {printable(self.of_kind, NAME)}" if self.of_kind else ""
+            within = f"within {counted(tasks, 'task')}{of_kind} with such runs and others"
             told = f"{within}, {won} of {some} such runs {did} and {rest} of {others} others"
             return f"{self.words}{said}: {told}{chance}{beside}"
         return (
@@ -135,7 +138,8 @@ def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str
       causes: what went wrong most.
       acting: names of agents that fewer failed traces have, beyond chance.
     """
-    told = {one.words for one in causes}
-    left = [printable(name, NAME) for name in acting if without_agent(name) not in told]
+    told = [one.words for one in causes]
+    left = [printable(name, NAME) for name in acting if without_agent(name) not in told
+            and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

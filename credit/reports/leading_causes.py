@@ -15,11 +15,13 @@ from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_o
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
+from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.leading_cause import NAME, LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
+from credit.reports.task_kinds import only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
@@ -28,8 +30,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["leading_causes"]
 
-MOST = 2
-"""Causes that are named, and one more beside those that are beyond chance."""
+MOST, ALMOST = 2, 0.8
+"""Causes that are named, and one more beside those that are beyond chance; and the part of runs that is almost all."""
 
 
 class _Counted(NamedTuple):
@@ -105,7 +107,11 @@ def leading_causes(
         decided = tested(of_tasks, values, every)
         across = {i for i, test in enumerate(tests) if test.close and decided[i].sure}
         tests = [decided[i] if i in across else test for i, test in enumerate(tests)]
-    named = _named(found, _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace), tests)
+    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
+    named = _named(found, size, tests, kinds if kinds is not None and kinds.within else None)
+    if kinds is not None and kinds.within:
+        named = [_replacing(kinds, found, tests, i) for i in named]
+        named.sort(key=lambda i: tests[i].p if tests[i].sure else math.inf)
     rows, said = _examples(traces, calls, judged, kinds, [found[i] for i in named], side, texts)
     compared = [kinds if every[i].test is None else within for i in named]
     evidence = [by and cause_evidence(by, values[i], len(every), _known(tests[i].p))
@@ -117,7 +123,8 @@ def leading_causes(
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
-        one, having, lasting, _, has, of = found[i]
+        one, having, lasting, value, has, of = found[i]
+        varied = kinds is not None and kinds.within and one.of_team and tests[i].sure and kinds.counts(value)
         return LeadingCause(
             words=one.words,
             agent=one.agent,
@@ -145,9 +152,8 @@ def leading_causes(
             across=i in across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
-            where_varied=kinds.counts(found[i].value).where_varied()
-            if kinds is not None and kinds.within and one.of_team and tests[i].sure
-            else None,
+            where_varied=varied.where_varied() if varied else None,
+            of_kind=only_kind(traces, kinds.rows[kinds.of_traces(value, varied.varied)]) if kinds and varied else "",
             sides=one.sides,
         )
 
@@ -199,23 +205,60 @@ def _plain_sizes(found: list[_Counted]) -> list[tuple[float, ...]]:
     ]
 
 
-def _named(found: list[_Counted], size: list[tuple[float, ...]], tests: list[CauseTest]) -> list[int]:
+def _named(
+    found: list[_Counted], size: list[tuple[float, ...]], tests: list[CauseTest], within: ComparedKinds | None
+) -> list[int]:
     """Which candidates are named, in this order.
 
     Of one kind the first, which is of one agent where all are. Loops that end at a limit are one cause, not two. A
-    cause apart that is common, too, shares many traces, but not most of what either has.
+    cause apart that is common, too, shares many traces, but not most of what either has. Of who takes part, these are
+    traces of the tasks that tell of it, where traces are compared `within` these.
     """
     named: list[int] = []
     for i in sorted((i for i in range(len(found)) if size[i]), key=lambda i: size[i], reverse=True):
         having, kind = found[i].having, found[i].one.kind
         again = any(
-            kind == other.one.kind or 2 * (having & other.having).sum() > (having | other.having).sum()
+            kind == other.one.kind
+            or 2 * (having & other.having).sum() > (having | other.having).sum()
+            or (
+                within is not None
+                and found[i].one.of_team
+                and other.one.of_team
+                and _shared(within, found[i], other) > 0.5
+            )
             for other in (found[j] for j in named)
         )
         beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
         if not again and len(named) < MOST + beside:
             named.append(i)
     return named
+
+
+def _shared(kinds: ComparedKinds, one: _Counted, other: _Counted) -> float:
+    """The part of the traces with one of two causes that have both, in the tasks where some have one, others not."""
+    tells = np.any([kinds.of_traces(of.value, kinds.counts(of.value).varied) for of in (one, other)], axis=0)
+    some, its = ((of.value > 0) & tells for of in (one, other))
+    return float((some & its).sum() / max((some | its).sum(), 1))
+
+
+def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTest], i: int) -> int:
+    """The candidate that is named for one: of an agent that acts where another is left out, its words say of whom.
+
+    An agent that is left out where several others act is named alone, unless one of these is in almost all such runs.
+    """
+    agent, acts = found[i].one.of_agent, found[i].one.quotes
+    others = [j for j, other in enumerate(found) if other.one.of_agent not in ("", agent) and other.one.quotes != acts]
+    if not agent or not tests[i].sure or not others:
+        return i
+    shared = {j: _shared(kinds, found[i], found[j]) for j in others}
+    most = max(others, key=lambda j: shared[j])
+    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure):
+        return i
+    its, left_out = (i, most) if acts else (most, i)
+    one = found[its].one
+    words = f"{one.words}{instead_of(found[left_out].one.of_agent)}"
+    found[its] = found[its]._replace(one=one._replace(words=words))
+    return its
 
 
 def _examples(

@@ -12,7 +12,7 @@ from credit.reports.tasks import task_ids
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_KINDS", "failed_by_kind", "task_kinds"]
+__all__ = ["MOST_KINDS", "failed_by_kind", "only_kind", "task_kinds"]
 
 MOST_KINDS = 8
 """Kinds that are shown, those of most tasks."""
@@ -45,6 +45,24 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
         place = {kind: min(i, MOST_KINDS) for kind, i in place.items()}
         names = [*names[:MOST_KINDS], OTHERS]
     return names, np.array([place.get(of_task.get(task, ""), -1) for task in tasks], int)
+
+
+def only_kind(traces: Traces, rows: np.ndarray) -> str:
+    """The kind of which all tasks of some traces are; "" where these are of several, or no kinds are told.
+
+    Args:
+      traces: what was read.
+      rows: the places of the traces.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> only_kind(rows.traces, np.array([0]))
+      ''
+    """
+    names, kind = task_kinds(traces)
+    its = {names[i] if i >= 0 else "" for i in np.unique(kind[rows]).tolist()}
+    return "".join(its - {OTHERS, SEVERAL}) if len(its) == 1 else ""
 
 
 def failed_by_kind(
