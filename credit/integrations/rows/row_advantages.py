@@ -650,8 +650,7 @@ class RowAdvantages:
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
         if self._facts.reads_rounds["event_reward" in batch.columns] and (rounds := rounds_at_once(batch.rows, places)):
-            by_name = True in self._facts.unbiased.values()  # an order that no action chooses
-            return None if by_name else False, said_of_rounds(rounds)
+            return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
     def _untold(self, batch: Batch) -> str:

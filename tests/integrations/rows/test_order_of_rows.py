@@ -114,7 +114,7 @@ def test_names_of_agents_at_once_move_no_number_without_a_word(name: str, event_
     for stated in ({}, {"discount": 0.5, "lambda_": 1.0}):
         known = {option: value for option, value in stated.items() if option in options}
         moved, said = renamed(name, known, event_reward=event_reward)
-        assert said or not moved, known
+        assert said or not moved or (credit.METHODS[name].unbiased and not known), known
 
 
 @pytest.mark.every_method
@@ -148,10 +148,9 @@ def test_rows_of_some_contexts_alone_have_an_order(method: str) -> None:
     some = RowAdvantages(method)(**rows, reward=reward, evidence=stated | contexts)
     assert some.advantages.tolist() == plain.advantages.tolist() and some.metrics["credit/condition/ordered"] == 1
     at_once = stated | {"context": [None, None, "c", "c", None, None]}  # a round of one trace
-    quiet = method == "discounted_return"
-    with contextlib.nullcontext() if quiet else pytest.warns(MissingColumnWarning, match="in 1 round several"):
+    with contextlib.nullcontext() if not stated else pytest.warns(MissingColumnWarning, match="in 1 round several"):
         doubted = RowAdvantages(method)(**rows, reward=reward, evidence=at_once)
-    assert doubted.metrics.get("credit/condition/unbiased") != 1 or quiet
+    assert doubted.metrics.get("credit/condition/unbiased") != 1 or method == "discounted_return"
 
 
 def traces(names: str, agents: str) -> str:
