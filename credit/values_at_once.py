@@ -1,4 +1,4 @@
-"""Rounds in which agents act at once, where a method compares each action with the value of the trace's next one."""
+"""Rounds in which agents act at once, where the order of their rows moves the numbers of a method."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def rounds_of_agents(trace: np.ndarray, agent: np.ndarray, at: np.ndarray) -> in
 
 
 def rounds_of_log(traces: Traces, method: Method, options: Mapping[str, Any]) -> int:
-    """The rounds by the contexts of a log; 0 for a method that compares no action with the value of the next."""
-    if "context" not in traces.evidence or not method.chains_values(options):
+    """The rounds by the contexts of a log; 0 for a method whose numbers their order does not move."""
+    if "context" not in traces.evidence or not method.reads_rounds(options, traces.evidence):
         return 0
     graph, at = traces.graph, np.asarray(traces.evidence["context"].array)
     acts = np.flatnonzero(np.asarray(graph.action_mask) & np.asarray(graph.event_mask))
@@ -42,7 +42,7 @@ def rounds_of_log(traces: Traces, method: Method, options: Mapping[str, Any]) ->
 def said_of_rounds(rounds: int) -> str:
     """What follows the method's name where there are some."""
     return (
-        f"compares each action with the value of the next, and in {counted(rounds, 'round')} several agents act at "
-        "once: all but the last there are compared with the value beside them; expected one action a round, or gae "
-        "with lambda_=1 or along='agent'"
+        f"reads which action comes next, and in {counted(rounds, 'round')} several agents act at once: the order of "
+        "their rows, by their names or as logged, changes the numbers; expected one action a round, or options that do "
+        "not read it, as gae with lambda_=1 and discount=1, or along='agent'"
     )

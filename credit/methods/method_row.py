@@ -115,8 +115,9 @@ class Method:
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       outcome_alone: whether rewards at events change none of its numbers, as in the code of some papers.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
-      order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; "own" is
-        that of an agent's rows, whatever others do between them. See `reads_order`.
+      order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; "row_reward"
+        with such that count at their row alone; "own" is the order of an agent's rows, whatever others
+        do between them. See `reads_order`.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
@@ -150,7 +151,7 @@ class Method:
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     outcome_alone: bool = False
     reads_types: bool = False
-    order: Literal["", "event_reward", "own", "always"] = ""
+    order: Literal["", "event_reward", "row_reward", "own", "always"] = ""
     state: Callable[..., Any] | None = None
     unbiased_at: Mapping[str, float] = dataclasses.field(default_factory=dict)
     valued: Literal["", "trace", "agent"] = ""
@@ -220,7 +221,7 @@ class Method:
         """
         options = {**self.bound, **options}
         sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
-        order = "event_reward" if sums else self.order
+        order = "event_reward" if sums or self.order == "row_reward" else self.order
         chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("own", "always") or order in given
         own = options.get("along", self.valued) == "agent" or (order == "own" and self.scope_of(options)[0] != "trace")
         if chained and not (of_agents and own):
@@ -245,22 +246,24 @@ class Method:
         of_turns = options.get("mode", "turn") not in ("design", "question", "last")
         return tuple(name for name in self.columns if "by" not in options and (of_turns or name != "turn"))
 
-    def chains_values(self, options: Mapping[str, Any]) -> bool:
-        """Whether it compares an action's value with that of the trace's next one, of any agent.
+    def reads_rounds(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
+        """Whether the order moves numbers in which rows of agents that act at once stand, as of `reads_order`.
 
-        An increment of `value` does, and λ below 1 along the trace.
+        Rewards at events count for the whole round, but for the order "row_reward". An unbiased method only numbers by
+        the order what it compares, which no action chooses where rows stand by names.
 
         Examples:
           >>> import credit
           >>> gae = credit.METHODS["gae"]
-          >>> gae.chains_values({}), gae.chains_values({"lambda_": 1.0}), gae.chains_values({"along": "agent"})
-          (True, False, False)
+          >>> gae.reads_rounds({}, []), gae.reads_rounds({"lambda_": 1}, ["event_reward"])
+          (True, False)
+          >>> gae.reads_rounds({"lambda_": 1, "discount": 0.9}, []), gae.reads_rounds({"along": "agent"}, [])
+          (True, False)
         """
-        stated = inspect.signature(getattr(self.fn, "func", self.fn)).parameters
-        if "lambda_" not in stated:
-            return self.estimand == "increment" and "value" in self.needs
-        given = {name: option.default for name, option in stated.items()} | {**self.bound, **options}
-        return given.get("along", "trace") == "trace" and not _alike(given["lambda_"], 1.0)
+        if self.unbiased and str(options.get("discount", 1)) in ("1", "1.0"):
+            return False
+        of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
+        return self.reads_order(options, of_rows, of_agents=True)
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is not, or why None: nobody can say. Only True has no reason.

@@ -234,7 +234,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="Luo et al. 2025, arXiv:2508.03680; Agent Lightning v1 compute_rollout_level_advantage",
-        order="event_reward",
+        order="row_reward",
     ),
     "agent_lightning_rows": Method(
         named("estimators:agent_lightning_rows"),
@@ -394,7 +394,7 @@ METHODS: dict[str, Method] = {
         scope="batch",
         status="released",
         reference="Hu 2025, arXiv:2501.03262; Dr. MAS compute_reinforce_plus_plus_baseline_outcome_advantage",
-        order="event_reward",
+        order="row_reward",
     ),
     "c3": Method(
         named("estimators:c3"),
@@ -505,7 +505,7 @@ METHODS: dict[str, Method] = {
         reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
         columns=("turn",),
-        order="event_reward",
+        order="row_reward",
     ),
     "gigpo": Method(
         named("estimators:gigpo"),
@@ -718,7 +718,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="AgentEvolver, arXiv:2511.10395; ADCA-GRPO: AgentEvolver adv_processor/adca_grpo.py",
         cost="O(E log E)",
-        order="event_reward",
+        order="row_reward",
     ),
     "ccpo": Method(
         named("estimators:ccpo"),

@@ -17,7 +17,7 @@ from credit.methods.published import find_method
 from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
-from credit.tables.batch_rows import Rows, as_traces
+from credit.tables.batch_rows import RowNames, Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
 from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
@@ -126,7 +126,7 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
-    for words in _what_is_missing(traces, method, arguments, "" if rows is None else rows.names.untold):
+    for words in _what_is_missing(traces, method, arguments, None if rows is None else rows.names):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
@@ -135,19 +135,25 @@ def run(
 
 
 def _what_is_missing(
-    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], untold: str
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], names: RowNames | None
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
+    from credit.values_at_once import rounds_of_log, said_of_rounds
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):
         return []
     alike = alike_in_log(traces, known.columns_with(options))
-    reads = untold and known.reads_order(options, traces.evidence)
+    untold = "" if names is None or not known.reads_order(options, traces.evidence) else names.untold
+    if names is None:
+        rounds = rounds_of_log(traces, known, options)
+    else:
+        rounds = names.at_once if known.reads_rounds(options, traces.evidence) else 0
     return [
         *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
-        *([f"{name} reads {untold}"] if reads else []),
+        *([f"{name} reads {untold}"] if untold else []),
+        *([f"{name} {said_of_rounds(rounds)}"] if rounds else []),
     ]
 
 

@@ -47,6 +47,7 @@ class RowNames:
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
       sampled: the tokens of the rows, None where they were not given.
       untold: in words, where nothing tells the order of rows that are scattered, of `untold_order`; else "".
+      at_once: how many rounds have rows of several agents, of `rounds_at_once`.
     """
 
     graph: EventGraph
@@ -62,6 +63,7 @@ class RowNames:
     exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     sampled: Tokens | None = None
     untold: str = ""
+    at_once: int = 0
 
     def labels_alike(self) -> str:
         """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.

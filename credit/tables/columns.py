@@ -35,7 +35,7 @@ from credit.tables.column_values import (
     truths,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_of_places, rows_in_order, untold_order
+from credit.tables.row_order import order_of_turns, rounds_at_once, rounds_of_places, rows_in_order, untold_order
 from credit.tables.row_segments import Segments
 from credit.tables.row_tokens import SAMPLED, tokens_of_rows
 from graphs.argument_kinds import checked_kinds
@@ -168,6 +168,9 @@ def from_columns(
         if turn is not None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))
+    places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
+    if at_once := rounds_at_once(rows, places):
+        rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, at_once=at_once))
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)

@@ -81,9 +81,10 @@ def copied_rows(
     trace = np.asarray(graph.trace_ids)[rows.event]
     group = np.asarray(graph.group_ids)[trace]
     place = np.arange(count) if places is None else places[order]
-    has_turns = len(distinct(turn)) > len(distinct(agent))
+    has_turns = "order" in beside or len(distinct(turn)) > len(distinct(agent))
     peer = _peers(graph, trace, agent)
-    columns = (of[order] for of in (turn, peer, content, _real_numbers(measured, count)))
+    cell = contents(turn, beside["order"]) if "order" in beside else turn
+    columns = (of[order] for of in (cell, peer, content, _real_numbers(measured, count)))
     found, original = told_apart(*columns, has_turns=has_turns)
     if len(found):
         said = "where numbers tell others apart, and count twice if they are no calls of their own"

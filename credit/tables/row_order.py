@@ -171,7 +171,7 @@ def rounds_at_once(rows: Rows, places: np.ndarray | None) -> int:
     trace, agent = (np.asarray(ids)[:entered] for ids in (rows.names.graph.trace_ids, rows.names.graph.agent_ids))
     at_place = None if places is None else places[rows.names.rows]
     stated = at_place, _contexts(rows)
-    return sum(rounds_of_agents(trace, agent, at) for at in stated if at is not None)
+    return max((rounds_of_agents(trace, agent, at) for at in stated if at is not None), default=0)
 
 
 def _contexts(rows: Rows) -> np.ndarray | None:

@@ -641,14 +641,15 @@ class RowAdvantages:
     def _order(self, batch: Batch, *, stated: bool, places: np.ndarray | None) -> tuple[bool | None, str]:
         """`order_of_turns` where the method reads the order of rows, with what is wrong in words.
 
-        Rows of one place stand in no order. Rewards count for all agents of it; what else is read may move.
+        Rows of one place stand in no order. Rewards count for all agents of it, where the method has it so; what else
+        is read moves.
         """
         tied = places is not None and ties(batch.rows, places)
         reads = self._facts.reads_order["event_reward" in batch.columns]
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        if self._facts.chained and (rounds := rounds_at_once(batch.rows, places)):
+        if self._facts.reads_rounds["event_reward" in batch.columns] and (rounds := rounds_at_once(batch.rows, places)):
             return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
@@ -946,11 +947,16 @@ def _resolve(
     of_method = entry.needs, entry.columns_with(options), entry.scope == "group", tuple(key) if of_graph else ()
     reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
+    of_rounds = [entry.reads_rounds(options, given) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
-    chained = entry.chains_values(options)
     facts = Facts(
-        unbiased, *of_method, tuple(reads), chained=chained, population=population, reads_agents=tuple(of_agents)
+        unbiased,
+        *of_method,
+        tuple(reads),
+        population=population,
+        reads_agents=tuple(of_agents),
+        reads_rounds=tuple(of_rounds),
     )
     return method, entry.fn, facts, entry.state
 

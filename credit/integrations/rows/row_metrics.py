@@ -59,10 +59,10 @@ class Facts(NamedTuple):
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
       key: with whom it compares a row, where that is finer than the task and the graph has it.
-      chained: whether the value at an action is compared with that at the trace's next action, of any agent.
       across: whether the call names a key by which it compares traces of a batch.
       reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
         where evidence may make it so.
+      reads_agents, reads_rounds: whether that of rows of several agents does, and of those that act at once.
     """
 
     unbiased: Mapping[Seen, bool | None]
@@ -72,9 +72,9 @@ class Facts(NamedTuple):
     key: tuple[str, ...] = ()
     reads_order: tuple[bool | None, ...] = (None, True)
     across: bool = False
-    chained: bool = False
     population: str = "trace"
     reads_agents: tuple[bool, ...] = (False, False)
+    reads_rounds: tuple[bool, ...] = (False, False)
 
 
 def batch_metrics(

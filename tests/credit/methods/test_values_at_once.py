@@ -1,4 +1,4 @@
-"""`credit assign` says where agents act at once and a method compares each action with the value of the next."""
+"""`credit assign` says where agents act at once and the order of their rows moves the numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ ROWS = [
 @pytest.mark.parametrize(
     ("method", "options", "named"),
     [("critic", [], True), ("gae", [], True), ("gae", ["lambda_=1"], False), ("gae", ["along=agent"], False),
-     ("rloo", [], False)],
+     ("gae", ["lambda_=1", "discount=0.5"], True), ("discounted_return", [], False),
+     ("discounted_return", ["discount=0.5"], True), ("igrpo", [], True), ("rloo", [], False)],
 )  # fmt: skip
 def test_rounds_in_which_values_beside_one_another_are_compared_are_counted(
     method: str, options: list[str], named: bool, tmp_path: Path
@@ -35,5 +36,5 @@ def test_rounds_in_which_values_beside_one_another_are_compared_are_counted(
         arguments = ["assign", str(path), "--method", method, *words, "-o", str(tmp_path / "out.parquet")]
         found = CliRunner().invoke(cli, arguments)
         assert found.exit_code == 0, found.output
-        said = f"look: {method} compares each action with the value of the next, and in {rounds} several agents act"
+        said = f"look: {method} reads which action comes next, and in {rounds} several agents act at once"
         assert (said in " ".join(found.output.split())) == (named and rounds is not None)

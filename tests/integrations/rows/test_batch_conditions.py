@@ -353,6 +353,7 @@ def test_a_batch_that_was_warned_of_is_not_resolved() -> None:
         ("critic", {}, True),
         pytest.param("gae", {}, True, marks=SLOW),
         ("gae", {"lambda_": 1.0}, False),
+        ("gae", {"lambda_": 1.0, "discount": 0.5}, True),
         pytest.param("gae", {"along": "agent"}, False, marks=SLOW),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import warnings
 from typing import Any
 
@@ -84,6 +85,36 @@ def test_options_that_make_a_method_read_the_order_are_known(
         method = RowAdvantages(name, rows=len(TRACE), **options)
         moved = any([moves(method, seed, evidence, event_reward=False) for seed in range(3)])
     assert moved == credit.METHODS[name].reads_order(options, evidence)
+
+
+def renamed(name: str, options: dict[str, Any], *, event_reward: bool) -> tuple[bool, bool]:
+    """Whether other names of agents that act at once move an advantage, and whether a warning names the rounds."""
+    columns, draw = drawn(0, credit.METHODS[name].needs), np.random.default_rng(1)
+    place = np.concatenate([*map(np.arange, LENGTHS)])
+    of_round = np.arange(0, len(TRACE), 2)
+    pair = np.concatenate([draw.permutation(["p", "w", "v"])[:2] for _ in of_round])[: len(TRACE)]
+    columns |= {"event_reward": draw.normal(size=len(TRACE))} if event_reward else {}
+    got, said = [], False
+    for names in ({}, {"w": "b", "v": "a"}):
+        stated = columns | {"agent": [names.get(one, one) for one in pair], "order": place // 2, "parent": None}
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            got.append(RowAdvantages(name, rows=len(TRACE), **options)(**stated))
+        said |= any("several agents act at once" in str(one.message) for one in found)
+        assert not said or got[-1].metrics.get("credit/condition/ordered", 0) == 0
+    return not np.allclose(got[0].advantages, got[1].advantages, atol=1e-5), said
+
+
+@pytest.mark.every_method
+@pytest.mark.parametrize("event_reward", [False, True], ids=["outcomes", "rewards at events"])
+@pytest.mark.parametrize("name", [name for name in ON_ROWS if not {"node", "block"} & {*credit.METHODS[name].needs}])
+def test_names_of_agents_at_once_move_no_number_without_a_word(name: str, event_reward: bool) -> None:
+    """`discounted_return` with a discount gave ann half of what bob got in one round, and zed as much as bob."""
+    options = inspect.signature(getattr(credit.METHODS[name].fn, "func", credit.METHODS[name].fn)).parameters
+    for stated in ({}, {"discount": 0.5, "lambda_": 1.0}):
+        known = {option: value for option, value in stated.items() if option in options}
+        moved, said = renamed(name, known, event_reward=event_reward)
+        assert said or not moved or (credit.METHODS[name].unbiased and not known), known
 
 
 @pytest.mark.every_method
