@@ -510,3 +510,17 @@ def test_no_outcomes_of_few_kinds_are_taken_for_copies(kinds: int) -> None:
         assert not copied_rows(built_from_columns(columns)[2]).twice
         columns["reward"] = draw.normal(size=3)[group]  # one reward model's number for a whole group
         assert not copied_rows(built_from_columns(columns)[2]).twice
+
+
+@pytest.mark.parametrize("stated", ["turn", "order"])
+def test_one_row_again_at_a_place_is_named_as_in_a_turn(stated: str) -> None:
+    """With `order=` in the place of `turn=` a row that stood twice counted twice, under `strict`, too."""
+    draw, trace = np.random.default_rng(0), np.append(np.repeat(np.arange(16), 4), 1)
+    again = np.append(np.arange(64), 5)
+    rows: dict[str, Any] = {"group": trace // 4, "trace": trace, "agent": np.array(["a", "b"])[again % 2],
+                            "reward": trace % 3 / 2, "event_reward": draw.normal(size=64)[again],
+                            stated: again % 4}  # fmt: skip
+    with pytest.raises(credit.CreditError, match="row 64 is row 5 again"):
+        RowAdvantages("rloo", strict=True)(**rows)
+    whole = {name: column[:64] for name, column in rows.items()}
+    assert RowAdvantages("rloo", strict=True)(**whole).metrics["credit/copied"] == 0
