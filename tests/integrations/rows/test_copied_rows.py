@@ -524,3 +524,19 @@ def test_one_row_again_at_a_place_is_named_as_in_a_turn(stated: str) -> None:
         RowAdvantages("rloo", strict=True)(**rows)
     whole = {name: column[:64] for name, column in rows.items()}
     assert RowAdvantages("rloo", strict=True)(**whole).metrics["credit/copied"] == 0
+
+
+def test_sampled_tokens_tell_a_copied_row() -> None:
+    """`token_ids` in evidence was refused, though `credit.from_columns` finds the copy by it."""
+    draw, trace = np.random.default_rng(0), np.repeat(np.arange(8), 4)
+    tokens = [draw.integers(0, 5000, 12).tolist() for _ in trace]
+    chances = [draw.normal(-2, 1, 12).tolist() for _ in trace]
+    again = np.append(np.arange(32), 5)
+    sampled = {"token_ids": [tokens[row] for row in again], "token_log_probs": [chances[row] for row in again]}
+    rows = {"group": trace[again] // 4, "trace": trace[again], "reward": trace[again] % 3 / 2}
+    with pytest.raises(credit.CreditError, match="row 32 is row 5 again"):
+        RowAdvantages("rloo", strict=True)(**rows, evidence=sampled)
+    advantages = RowAdvantages("rloo", strict=True)
+    arrays = {name: np.array(lists) for name, lists in sampled.items()}
+    found = advantages(**rows, evidence=arrays, where=np.arange(33) < 32)
+    assert found.valid.tolist() == [True] * 32 + [False] and advantages.compilations == 1
