@@ -156,19 +156,19 @@ def from_columns(
         warnings.warn(words, PrecisionWarning, stacklevel=3)
     if alike := result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
-    copied = copied_rows(result[2])
+    graph, outcome, rows = result
+    places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
+    copied = copied_rows(rows, beside=None if places is None else {"order": places})
     if copied.twice:
         warnings.warn(f"the batch has {copied.twice}: leave them out", stacklevel=3)
     if copied.filling:
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
-    graph, outcome, rows = result
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
     elif order is None and (untold := untold_order(rows, turn, of_agents=False)):
         if turn is not None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))
-    places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
     if at_once := rounds_at_once(rows, places):
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, at_once=at_once))
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()

@@ -65,6 +65,7 @@ from credit.tables.row_order import (
     untold_order,
     untold_rounds,
 )
+from credit.tables.row_tokens import SAMPLED
 from credit.values_at_once import said_of_rounds
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning
@@ -345,7 +346,8 @@ class RowAdvantages:
           event_type: refused. A row that no trained policy decided, such as a tool's, has `trainable` 0 in `evidence`.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
-            `reward` plus its `agent_reward`; who lacks one has none.
+            `reward` plus its `agent_reward`; who lacks one has none. `token_ids`, `token_log_probs` and
+            `token_mask` serve the check of copies.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
@@ -372,6 +374,7 @@ class RowAdvantages:
         begin = time.perf_counter()
         compiled = self.compilations
         evidence = dict(evidence or {})
+        lists = {name: _listed(evidence.pop(name)) for name in SAMPLED if name in evidence}  # of the check of copies
         stated = {"event_reward": event_reward, "policy_version": policy_version, "event_type": event_type}
         self._check_evidence(evidence, {name for name, column in stated.items() if column is not None})
         n = length_of("reward", reward)
@@ -395,7 +398,7 @@ class RowAdvantages:
         if "event_reward" in amounts:
             unpaid = nulls(evidence["event_reward"] if event_reward is None else event_reward, n)
             amounts["event_reward"] = np.where(unpaid, 0, amounts["event_reward"])
-        check_lengths(labels, n)
+        check_lengths(labels | lists, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         if "policy_version" in amounts:
             with rows_named(np.flatnonzero(ran)):
@@ -411,7 +414,7 @@ class RowAdvantages:
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
             withheld = rows_in_order(ran, *named) if links else None
-            self.last = batch = self._run(score, labels, amounts, take, withheld, order)
+            self.last = batch = self._run(score, labels, amounts, lists, take, withheld, order)
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
@@ -485,6 +488,7 @@ class RowAdvantages:
         score: np.ndarray,
         labels: Mapping[str, Any],
         amounts: Mapping[str, np.ndarray],
+        lists: Mapping[str, list[Any]],
         take: np.ndarray | None,
         ran: np.ndarray | None,
         order: Any,
@@ -507,7 +511,8 @@ class RowAdvantages:
         size = self._room
         with rows_named(take):
             sizes = dict.fromkeys(("events", "traces", "agents"), size)
-            given = {**columns, **sizes, "evidence": evidence}
+            kept = lists if take is None else {name: [rows[row] for row in take] for name, rows in lists.items()}
+            given = {**columns, **sizes, "evidence": evidence | kept}
             if order is not None and take is not None and "event_reward" in columns:  # agents of one place are a round
                 given["order"] = taken("order", order, take)
             graph, outcome, rows = built_from_columns(given)
@@ -919,6 +924,11 @@ def _beside(batch: Batch, n: int, order: Any, wrote: Any, log_ratio: Any, places
 def _words(names: Any) -> list[str]:
     """Names by commas, or in a list."""
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else [str(name) for name in names]
+
+
+def _listed(column: Any) -> list[Any]:
+    """A list a row, of lists or of an array [N, L]."""
+    return [*(np.asarray(on_host(column)) if getattr(column, "ndim", 1) == 2 else column)]
 
 
 def _is_label(name: str) -> bool:

@@ -510,3 +510,33 @@ def test_no_outcomes_of_few_kinds_are_taken_for_copies(kinds: int) -> None:
         assert not copied_rows(built_from_columns(columns)[2]).twice
         columns["reward"] = draw.normal(size=3)[group]  # one reward model's number for a whole group
         assert not copied_rows(built_from_columns(columns)[2]).twice
+
+
+@pytest.mark.parametrize("stated", ["turn", "order"])
+def test_one_row_again_at_a_place_is_named_as_in_a_turn(stated: str) -> None:
+    """With `order=` in the place of `turn=` a row that stood twice counted twice, under `strict`, too."""
+    draw, trace = np.random.default_rng(0), np.append(np.repeat(np.arange(16), 4), 1)
+    again = np.append(np.arange(64), 5)
+    rows: dict[str, Any] = {"group": trace // 4, "trace": trace, "agent": np.array(["a", "b"])[again % 2],
+                            "reward": trace % 3 / 2, "event_reward": draw.normal(size=64)[again],
+                            stated: again % 4}  # fmt: skip
+    with pytest.raises(credit.CreditError, match="row 64 is row 5 again"):
+        RowAdvantages("rloo", strict=True)(**rows)
+    whole = {name: column[:64] for name, column in rows.items()}
+    assert RowAdvantages("rloo", strict=True)(**whole).metrics["credit/copied"] == 0
+
+
+def test_sampled_tokens_tell_a_copied_row() -> None:
+    """`token_ids` in evidence was refused, though `credit.from_columns` finds the copy by it."""
+    draw, trace = np.random.default_rng(0), np.repeat(np.arange(8), 4)
+    tokens = [draw.integers(0, 5000, 12).tolist() for _ in trace]
+    chances = [draw.normal(-2, 1, 12).tolist() for _ in trace]
+    again = np.append(np.arange(32), 5)
+    sampled = {"token_ids": [tokens[row] for row in again], "token_log_probs": [chances[row] for row in again]}
+    rows = {"group": trace[again] // 4, "trace": trace[again], "reward": trace[again] % 3 / 2}
+    with pytest.raises(credit.CreditError, match="row 32 is row 5 again"):
+        RowAdvantages("rloo", strict=True)(**rows, evidence=sampled)
+    advantages = RowAdvantages("rloo", strict=True)
+    arrays = {name: np.array(lists) for name, lists in sampled.items()}
+    found = advantages(**rows, evidence=arrays, where=np.arange(33) < 32)
+    assert found.valid.tolist() == [True] * 32 + [False] and advantages.compilations == 1
