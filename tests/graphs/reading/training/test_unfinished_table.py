@@ -41,9 +41,9 @@ def test_columns_of_a_table_of_rewards_that_nothing_reads_are_named(tmp_path: Pa
     (tmp_path / "r.csv").write_text("trace,reward,group,judge\na,2,q,.5\nb,3,q,.1\n")
     (problem,) = read(tmp_path / "t.csv", rewards=tmp_path / "r.csv", groups=tmp_path / "r.csv").problems[:1]
     assert (problem.kind, problem.value, problem.is_failure) == ("unread-columns", "'judge'", False)
-    assert "--reward-channel NAME" in problem.expected
-    (tmp_path / "r.csv").write_text("trace,reward\na,.5\nb,.1\n")  # as the message says
-    read_both = read(tmp_path / "t.csv", rewards=tmp_path / "r.csv", reward="judge")
+    assert "`rewards.NAME`" in problem.expected
+    (tmp_path / "r.csv").write_text("trace,reward,rewards.judge\na,2,.5\nb,3,.1\n")  # as the message says
+    read_both = read(tmp_path / "t.csv", rewards=tmp_path / "r.csv")
     assert not read_both.problems and set(survey(read_both).reward_channels) == {"judge", "team"}
 
 
