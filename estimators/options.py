@@ -31,6 +31,7 @@ __all__ = [
     "BOUNDS",
     "Bound",
     "check_arguments",
+    "check_value",
     "checked_options",
     "refuse_option",
     "refuse_rewards_of_events",
@@ -128,7 +129,7 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for option, value in kwargs.items():
-            _check_value(method, option, value)
+            check_value(method, option, value)
         arguments = dict(zip(names, args, strict=False)) | kwargs
         hints = hints_of(method)
         graph = arguments.get("graph")
@@ -166,7 +167,7 @@ def check_arguments(method: Callable[..., Any], arguments: Mapping[str, Any]) ->
       graphs.errors.CreditError: grpo: ddof is -3; expected 0 or 1
     """
     for name, value in arguments.items():
-        _check_value(method, name, value)
+        check_value(method, name, value)
         if name in hints_of(method):
             _admitted(method, hints_of(method)[name], name, value)
 
@@ -192,8 +193,17 @@ def refuse_option(method: str, option: str, value: object, expected: str) -> typ
     raise CreditError(f"{method}: {option} is {excerpt(value)}; expected {expected}")
 
 
-def _check_value(method: Callable[..., Any], option: str, value: Any) -> None:
-    """Refuse an option outside its bound or outside the choices of its annotation."""
+def check_value(method: Callable[..., Any], option: str, value: Any) -> None:
+    """Refuse an option outside its bound or outside the choices of its annotation.
+
+    Args:
+      method: the function that takes it.
+      option: its name.
+      value: as stated.
+
+    Raises:
+      CreditError: with what was expected.
+    """
     hint = hints_of(method).get(option)
     choices = hint.choices if hint is not None else ()
     if isinstance(value, jax.core.Tracer) or (value is None and (not choices or hint is None or hint.optional)):

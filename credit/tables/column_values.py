@@ -32,6 +32,7 @@ __all__ = [
     "numbers",
     "renumber",
     "truths",
+    "unlike_indices",
 ]
 
 SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
@@ -375,3 +376,17 @@ def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
         encoded = pa.array(keys).dictionary_encode()
         keys, room = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
     return by_appearance(keys, room)
+
+
+def unlike_indices(columns: Mapping[str, Any]) -> str:
+    """Two columns of pandas whose indices differ, in words: rows are taken by their place; "" without any.
+
+    Args:
+      columns: by name, of any kind.
+    """
+    indexed = [(name, column.index) for name, column in columns.items() if hasattr(column, "iloc")]
+    for name, index in indexed[1:]:
+        if not index.equals(indexed[0][1]):
+            pair = f"columns {indexed[0][0]!r} and {name!r}"
+            return f"{pair} have unlike indices of pandas, and rows are taken by their place"
+    return ""

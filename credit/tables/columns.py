@@ -33,6 +33,7 @@ from credit.tables.column_values import (
     numbers,
     renumber,
     truths,
+    unlike_indices,
 )
 from credit.tables.copied_rows import copied_rows
 from credit.tables.row_order import order_of_turns, rounds_at_once, rounds_of_places, rows_in_order, untold_order
@@ -151,6 +152,8 @@ def from_columns(
       >>> rows.gather(credit.rloo(graph, reward)).tolist()
       [1.0, -1.0]
     """
+    if words := unlike_indices({**locals(), **(evidence or {})}):
+        warnings.warn(f"{words}: reset or align them", stacklevel=3)
     result = built_from_columns(locals())
     for words in (*result[2].names.coarse, *result[2].names.alike):
         warnings.warn(words, PrecisionWarning, stacklevel=3)

@@ -54,7 +54,7 @@ from credit.integrations.rows.row_selection import check_lengths, length_of, rew
 from credit.integrations.rows.row_versions import traces_used_again, trained_versions, version_metrics
 from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
-from credit.tables.column_values import in_range, nulls
+from credit.tables.column_values import in_range, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.row_order import (
     order_of_turns,
@@ -126,8 +126,8 @@ class RowAdvantages:
         agent; None before the first. Save it with a checkpoint, and set it when the run goes on.
 
     Raises:
-      CreditError: no such method; an option that the method does not have; `rows` is no positive integer; `initial` is
-        no number.
+      CreditError: no such method; an option that the method does not have, or out of its bounds; `rows` is no positive
+        integer; `initial` is no number.
 
     The metric `credit/condition/unbiased` is 1 where the mean of the policy gradient is right under an assumption that
     no batch shows. Rows of `trained_version` are of the policy that is trained. Where it is not passed, rows of the
@@ -161,6 +161,7 @@ class RowAdvantages:
     ) -> None:
         from credit.methods.published import find_method
         from credit.methods.running import Request
+        from estimators.options import check_value, takes_key
 
         if not is_number(truncate) or not truncate > 0:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
@@ -174,7 +175,6 @@ class RowAdvantages:
             raise CreditError(f"strict is {excerpt(strict)}; expected True, False or 'warn'")
         if rows is not None and (not is_whole(rows) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
-        from estimators.options import takes_key
         from graphs.keys import evidence_of_key, names_of_key
 
         if "by" in options:  # it names what is compared, in the place of agents
@@ -193,6 +193,8 @@ class RowAdvantages:
         names = [name for name in options if isinstance(options[name], str | list | tuple)]
         named = [name for name in names if name in parameters and parameters[name].annotation == "AgentNames"]
         self._agents_named = {name: _words(options.pop(name)) for name in named}
+        for option, value in () if callable(method) else options.items():
+            check_value(self._method, option, value)
         self._options, self._scaled = options, scaled
         if isinstance(watch, str | Path):
             from credit.integrations.watch import Watch
@@ -371,6 +373,8 @@ class RowAdvantages:
           ColumnError: a column cannot be used; it names the column and the rows.
           CreditError: the method does not take evidence that was passed, or lacks evidence that it needs.
         """
+        words = unlike_indices({**locals(), **(evidence or {})})
+        self._warn({"indices": f"{words}: reset or align them"} if words else {}, stacklevel=3)
         begin = time.perf_counter()
         compiled = self.compilations
         evidence = dict(evidence or {})
@@ -512,7 +516,7 @@ class RowAdvantages:
         with rows_named(take):
             sizes = dict.fromkeys(("events", "traces", "agents"), size)
             kept = lists if take is None else {name: [rows[row] for row in take] for name, rows in lists.items()}
-            given = {**columns, **sizes, "evidence": evidence | kept}
+            given = {**columns, **sizes, "evidence": {**evidence, **kept}}
             if order is not None and take is not None and "event_reward" in columns:  # agents of one place are a round
                 given["order"] = taken("order", order, take)
             graph, outcome, rows = built_from_columns(given)

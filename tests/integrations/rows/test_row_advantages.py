@@ -1385,3 +1385,22 @@ def test_columns_may_be_lists_of_arrays_without_dimensions(scalar: Any) -> None:
     assert read[0].tolist() == read[1].tolist()
     with pytest.raises(ColumnError, match="expected texts or numbers, all of one type"):
         credit.from_columns(**rows | {"reward": [scalar(1.0), "one", 0.0]})
+
+
+def test_columns_of_pandas_with_unlike_indices_are_warned_of() -> None:
+    """Sorted rewards were taken by their place beside unsorted ids, without a word."""
+    pd = pytest.importorskip("pandas")
+    reward = pd.Series([1.0, 0.0, 0.5])
+    rows = {"group": pd.Series(["q"] * 3), "trace": pd.Series([0, 1, 2])}
+    RowAdvantages("rloo")(**rows, reward=reward)
+    credit.from_columns(**rows, reward=reward)
+    for call in (RowAdvantages("rloo"), credit.from_columns):
+        with pytest.warns(UserWarning, match="'group' and 'reward' have unlike indices of pandas"):
+            call(**rows, reward=reward.sort_values())
+
+
+@pytest.mark.parametrize(("method", "option"), [("gae", {"lambda_": 2.0}), ("grpo", {"ddof": 7})])
+def test_options_out_of_bounds_are_refused_where_they_are_stated(method: str, option: dict[str, Any]) -> None:
+    """They were refused at the first batch, hours after the start of a run."""
+    with pytest.raises(CreditError, match=f"{next(iter(option))} is"):
+        RowAdvantages(method, **option)
