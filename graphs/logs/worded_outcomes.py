@@ -33,6 +33,7 @@ def read_words(
     waiting: list[TraceRecord | Part | Problem] = []
     kinds: dict[tuple[str, str], OutcomeWords] = {}
     numbers: set[tuple[str, str]] = set()
+    words: dict[tuple[str, str], set[str]] = collections.defaultdict(set)  # of traces
     for item in items:
         if isinstance(item, TraceRecord):
             file = item.file if by_file else ""
@@ -40,6 +41,7 @@ def read_words(
             for channel, word in _words(item):
                 kind = kinds.setdefault((channel, file), OutcomeWords("trace", declared))
                 kind.as_number(item.trace_id, word.place[:2], word.text)
+                words[channel, file] |= {word.text.strip().lower()} if word.position < 0 else set()
         if waiting or (isinstance(item, TraceRecord) and (item.words or item.event_words)):
             waiting.append(item)
         else:
@@ -52,6 +54,7 @@ def read_words(
     unknown: dict[tuple[str, str], list[tuple[TraceRecord, Word]]] = collections.defaultdict(list)
     for item in waiting:
         if isinstance(item, TraceRecord):
+            stated = [channel for channel in item.words if len(words[channel, item.file if by_file else ""]) == 2]
             for channel, word in _words(item):
                 key = channel, item.file if by_file else ""
                 found = kinds[key].meaning(word.text)
@@ -63,8 +66,8 @@ def read_words(
                         item.metrics[WORDED.format(channel, text)] = 1.0
                 if not by_file and not kinds[key].is_told and word.position < 0:
                     del item.words[channel]  # a category, which is no channel
-            if item.sole:
-                item.sole_channel(item.sole.log, of_file=item.sole.of_file)
+            if item.sole:  # of two words one may mean success, as `accepted` and `rejected`: the user says so
+                item.sole = item.sole._replace(channels=tuple(sorted({*item.channels, *stated})))
     for key, rows in unknown.items():
         told[key] += _unknown(key[0], rows, is_sure=by_file or kinds[key].is_told)
     yield from waiting

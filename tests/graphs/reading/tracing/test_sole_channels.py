@@ -67,6 +67,20 @@ def test_a_channel_is_the_outcome_where_no_trace_has_another(
         np.testing.assert_equal(outcome, [1, 0, np.nan] if name == "alone" else [np.nan] * len(traces))
 
 
+def test_two_words_that_nobody_has_explained_may_be_the_outcome(tmp_path: Path) -> None:
+    """A judge's verdict was the outcome beside a person's `accepted` and `rejected`. A topic is a category."""
+    for words, outcome in ((("accepted", "rejected"), [np.nan] * 3), (("tax", "home", "car"), [1, 1, 0])):
+        rows = langfuse([{"judge": value} for value in (1.0, 1.0, 0.0)])
+        for number, row in enumerate(rows):
+            word = {"name": "review", "stringValue": words[number % len(words)], "dataType": "CATEGORICAL"}
+            row["trace"]["scores"].append(word | {"id": f"r{number}", "traceId": f"t{number}"})
+        path = tmp_path / f"{len(words)}.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)))
+        np.testing.assert_equal(np.asarray(read(path).reward)[:3], outcome)
+    told = read(tmp_path / "2.jsonl", outcomes={"accepted": 1, "rejected": 0}, reward="review")
+    np.testing.assert_equal(np.asarray(told.reward)[:3], [1, 0, 1])
+
+
 def test_commands_say_which_channels_there_are(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, langsmith(BOTH))))
