@@ -457,7 +457,7 @@ def test_how_many_groups_an_interval_is_of_stands_in_every_form(drawn: Draw, tmp
     few = CliRunner().invoke(cli, [*call[:-1], "80", "--table", str(tmp_path / "few.tex")]).stdout
     assert "no 95 % intervals, of fewer than 40 groups of traces; --traces 320 draws 40" in few
     assert "intervals of pairs" not in few + (tmp_path / "few.tex").read_text()  # it said that there were
-    assert "80, seed 0; 1,630 decisions; no interval over 10 groups; `" in few.splitlines()[-1], few
+    assert "Counted: 1,630 decisions. No interval over 10 groups" in few.splitlines()[-1], few
     rows = pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()
     assert {(row["independent"], row["low"] is None) for row in rows} == {(44, False), (None, True)}
     both = CliRunner().invoke(cli, ["bench", "table", str(tmp_path / "t.csv"), "-o", str(tmp_path / "all.tex")])
