@@ -22,12 +22,13 @@ _PLAIN = rb'[^"{}\[\]]*+'
 _FLAT = _PLAIN + rb"(?:" + _STRING + _PLAIN + rb")*+"
 _BRACKET = re.compile(_FLAT + rb"(?P<bracket>[{}\[\]])", re.DOTALL)
 """Up to the next bracket in no string."""
+# Turns are not possessive here and below: Python 3.11.2 stays where a possessive turn failed, as inside an object.
 _PASSING = re.compile(
-    _FLAT + rb"(?:(?:\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])" + _FLAT + rb")*+(?P<bracket>[{}\[\]])", re.DOTALL
+    _FLAT + rb"(?:(?:\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])" + _FLAT + rb")*(?P<bracket>[{}\[\]])", re.DOTALL
 )
 """The same, past objects and lists that hold none."""
 _MEMBER = re.compile(
-    rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+(?:(?P<key>" + _QUOTED + rb'")\s*+:\s*+|(?P<bracket>[{}\[\]]))',
+    rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*(?:(?P<key>" + _QUOTED + rb'")\s*+:\s*+|(?P<bracket>[{}\[\]]))',
     re.DOTALL,
 )
 """Up to the next bracket in no string, or to the value behind the next key."""
