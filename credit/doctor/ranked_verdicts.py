@@ -51,7 +51,7 @@ class RankedVerdict:
       of_sides: the same of each side, by its name.
       misled: failed traces above the median of succeeded ones, the greatest number first: int [n].
       failed: how many failed traces have a number.
-      within: whether pairs are of one task; else each task has one number and one kind.
+      within: whether traces of one task are compared. Else tasks are, each by the mean of its traces.
       given: what failed traces, and succeeded ones, got on both sides, where these were compared.
     """
 
@@ -114,7 +114,8 @@ def ranked_verdicts(
 ) -> list[RankedVerdict]:
     """How well each channel of more than two values ranks traces, where outcomes have two; the worst first.
 
-    Pairs are of one group, and of one side or system, as of `outcome_differences`; so is the interval.
+    Compared are traces of one group, on one side or of one system, as `outcome_differences` does. The interval is over
+    tasks.
 
     Args:
       traces: what was read.

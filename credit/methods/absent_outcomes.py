@@ -119,7 +119,11 @@ def channels_instead(traces: Traces) -> str:
 
 
 def other_channels(counts: Mapping[str, int], traces: int) -> str:
-    """What reads each channel as the outcome, by the number of traces that have it, of so many.
+    """The option that makes each channel the outcome, and how many traces have the channel.
+
+    Args:
+      counts: how many have each.
+      traces: how many there are.
 
     Examples:
       >>> other_channels({"acceptance": 159}, 160)

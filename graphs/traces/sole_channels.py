@@ -25,6 +25,9 @@ def make_sole_outcomes(headings: Sequence[Heading]) -> None:
         logs.setdefault((of.format, log, of.file if of_file else ""), []).append(of)
     for members in logs.values():
         channels = {name for of in members for name in (of.sole.channels if of.sole else of.rewards.keys() - {"team"})}
-        for of in members if len(channels) == 1 else ():
-            for name in channels & of.rewards.keys() if of.sole else ():
+        if len(channels) != 1:
+            continue
+        (name,) = channels
+        for of in members:
+            if of.sole and name in of.rewards:
                 of.rewards.setdefault("team", of.rewards[name])

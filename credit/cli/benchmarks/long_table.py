@@ -237,7 +237,7 @@ class Told(NamedTuple):
     Attributes:
       quantities: their heads.
       about: the benchmark, its conditions, and what it gave to methods.
-      notes: what else is said of them.
+      notes: lines below the tables.
     """
 
     quantities: str

@@ -48,7 +48,7 @@ TO_LABEL = (
 )
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
-COUNTED = "What went wrong most has a test of its own. No number of a trace, below, differs beyond chance."
+COUNTED = "The causes above have a test of their own. No number in the table below differs beyond chance."
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
 LEAST_ERROR = 36
@@ -104,8 +104,8 @@ def summary(
 
     The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
     wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
-    the rest of its own traces. Another counts errors, retries, loops, tokens and time. The last lines say what all
-    traces cost.
+    the rest of its own traces. A second table counts errors, retries, loops, tokens and time. The last lines say what
+    all traces cost.
     """
     import numpy as np
 

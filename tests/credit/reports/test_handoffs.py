@@ -100,7 +100,7 @@ def test_a_wrong_agent_of_one_task_may_be_the_right_one_of_another(tmp_path: Pat
     told, agent = records[number]["events"][1]["text"], right[number // 6]
     assert told != f"to {agent}" and (f" with {told[3:]}" in cause.words or f" without {agent}" in cause.words)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    own = "What went wrong most has a test of its own. No number of a trace, below, differs beyond chance.\n"
+    own = "The causes above have a test of their own. No number in the table below differs beyond chance.\n"
     assert "differs beyond chance.\n" in printed and f"of trace {cause.trace}.\n" in printed and f"\n\n{own}" in printed
 
 
