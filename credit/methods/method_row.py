@@ -249,8 +249,9 @@ class Method:
     def reads_rounds(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
         """Whether the order moves numbers in which rows of agents that act at once stand, as of `reads_order`.
 
-        Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it. An unbiased
-        method only numbers by the order what it compares, which no action chooses where rows stand by names.
+        Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it, and a `node`
+        in its `context`. An unbiased method only numbers by the order what it compares, which no action chooses where
+        rows stand by names.
 
         Examples:
           >>> import credit
@@ -260,7 +261,7 @@ class Method:
           >>> gae.reads_rounds({"lambda_": 1, "discount": 0.9}, []), gae.reads_rounds({"along": "agent"}, [])
           (True, False)
         """
-        if "stage" in self.needs or (self.unbiased and str(options.get("discount", 1)) in ("1", "1.0")):
+        if {"stage", "node"} & {*self.needs} or (self.unbiased and str(options.get("discount", 1)) in ("1", "1.0")):
             return False
         of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
         return self.reads_order(options, of_rows, of_agents=True)

@@ -541,10 +541,16 @@ def test_a_context_column_of_a_table_gives_the_numbers_of_the_loop(tmp_path: Pat
     path = tmp_path / "rows.csv"
     head = ",".join((*columns, "reward", "event_reward", "context"))
     path.write_text("\n".join([head, *(",".join(map(str, line)) for line in lines)]))
-    of_table = np.asarray(credit.run(credit.read(path), method).advantage)[:8]
+    def told() -> Any:
+        read = method == "mt_grpo"
+        return pytest.warns(MissingColumnWarning, match="in 2 rounds several") if read else contextlib.nullcontext()
+
+    with told():
+        of_table = np.asarray(credit.run(credit.read(path), method).advantage)[:8]
     columns |= {"reward": reward, "event_reward": earned}
     for more in ({"evidence": {"context": context}}, {"order": place}):
-        assert RowAdvantages(method)(**columns, **more).advantages == pytest.approx(of_table, abs=1e-6)
+        with told():
+            assert RowAdvantages(method)(**columns, **more).advantages == pytest.approx(of_table, abs=1e-6)
 
 
 @pytest.mark.slow
