@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
-from credit.reports.leading_cause import NAME, LeadingCause
+from credit.reports.leading_cause import NAME, LeadingCause, OneSide
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
@@ -56,6 +56,8 @@ def leading_causes(
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
+    heads: Sequence[str] = ("the first side", "the second side"),
+    of_model: str = "",
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
@@ -67,8 +69,8 @@ def leading_causes(
     Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
-    have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
+    have one of two causes have both, one is named. Of two sides, such as versions, traces of one are compared (`compared_kinds`):
+    what one alone has, and is not beyond chance there, is told as such (`OneSide`). A cause is, too, who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
     if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a model of an
     agent, beyond chance within tasks and systems (`model_failures`).
 
@@ -77,7 +79,9 @@ def leading_causes(
       success_at: as of `judged_traces`.
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
-      side: of each trace, where sides are compared: int [traces].
+      side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
+      heads: what the sides are called.
+      of_model: as of `model_failures`.
 
     Examples:
       >>> import credit
@@ -87,27 +91,34 @@ def leading_causes(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
-    judged = judged_traces(traces, success_at)
-    wide = judged_traces(traces, success_at, whole_tasks=True)  # groups are of one model of each agent
-    kinds = compared_kinds(traces, judged) if judged.both else None
-    within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide))
+    judged = judged_traces(traces, success_at, side)
+    wide = judged_traces(traces, success_at, side, whole_tasks=True)  # groups are of one model of each agent
+    kinds = compared_kinds(traces, judged, between=True) if judged.both else None
+    within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide, between=True))
     every = [*candidates(traces, calls, with_empty=judged.both)]  # which alone are no sign of anything
     if kinds is not None and within is not None:
         # Between tasks who takes part differs because these do, unless an agent is left out.
         every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
-        every += of_models(traces, model_failures(traces, judged), within)
+        every += of_models(traces, model_failures(traces, judged, of_model), within, side)
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
-    of_tasks, decided, across = None, tests, set[int]()
+    of_tasks, decided, across = None, tests, dict[int, str]()
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
-        of_tasks = compared_kinds(traces, wide)
+        of_tasks = compared_kinds(traces, wide, between=True)
         decided = tested(of_tasks, values, every)
-        across = {i for i, test in enumerate(tests) if test.close and decided[i].sure}
+        across = {i: "systems and models" for i, test in enumerate(tests) if test.close and decided[i].sure}
         tests = [decided[i] if i in across else test for i, test in enumerate(tests)]
-    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
+    if kinds is not None and judged.sided and kinds.within:
+        beside = tested(kinds._replace(relative=True), values, every)
+        near = (test.close or other.close or other.sure for test, other in zip(tests, decided, strict=True))
+        of_sides_too = {i for i, some in enumerate(near) if some and not tests[i].sure and beside[i].sure}
+        across |= dict.fromkeys(of_sides_too, "sides")
+        tests = [beside[i] if i in of_sides_too else test for i, test in enumerate(tests)]
+    alone = [_one_side(one, judged, side, heads) if kinds else None for one in found]
+    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace, alone)
     named = _named(found, size, tests, kinds if kinds is not None and kinds.within else None)
     if kinds is not None and kinds.within:
         named = [_replacing(kinds, found, tests, i) for i in named]
@@ -149,12 +160,13 @@ def leading_causes(
             p=_known(tests[i].p),
             close=tests[i].close,
             wider=i in wider,
-            across=i in across,
+            across=across.get(i, ""),
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=varied.where_varied() if varied else None,
             of_kind=only_kind(traces, kinds.rows[kinds.of_traces(value, varied.varied)]) if kinds and varied else "",
             sides=one.sides,
+            one_side=alone[i] if size[i][0] < 0 else None,
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
@@ -176,22 +188,45 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
     return _Counted(one, having, lasting, value, has, of)
 
 
+def _one_side(
+    one: _Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]
+) -> OneSide | None:
+    """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
+    known = one.one.tells & (judged.failed | judged.succeeded)
+    if side is None or not (one.having & known).any():
+        return None
+    of = int(side[one.having & known][0])
+    if of < 0 or (side[one.having] != of).any() or not (known & (side == 1 - of)).any():
+        return None
+    won = judged.succeeded & (side == of)
+    some, rest = (
+        (int((won & its).sum()), int((known & (side == of) & its).sum())) for its in (one.having, known & ~one.having)
+    )
+    return OneSide(heads[of], some, rest)
+
+
 def _sizes(
-    kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTest], trace: np.ndarray
+    kinds: ComparedKinds,
+    found: list[_Counted],
+    tests: list[CauseTest],
+    trace: np.ndarray,
+    alone: list[OneSide | None],
 ) -> list[tuple[float, ...]]:
-    """What candidates are ordered by, of failed and succeeded traces: those beyond chance first; () of no cause."""
+    """What candidates are ordered by, of failed and succeeded traces: those beyond chance first, those that one side
+    alone has last, with a number below 0; () of no cause."""
     told = {*told_by_others([one.one for one in found], [one.having for one in found], tests, trace)}
     some, size = any(test.sure for test in tests), list[tuple[float, ...]]()
     for i, (one, test) in enumerate(zip(found, tests, strict=True)):
-        if i in told:
-            size.append(())
-        elif test.sure:
+        more = more_failed(kinds, one.value)
+        if test.sure and i not in told:
             size.append((1, -test.p, test.sure))
-        elif one.one.test is not None or (some and not test.close):
-            size.append(())  # what may well be chance is told where nothing is beyond it
+        # What may well be chance is told where nothing is beyond it.
+        elif i not in told and one.one.test is None and (test.close or not some) and more >= 2:
+            size.append((0, more) if not kinds.counts(one.value).turned else ())
+        elif alone[i] and (of_all := more_failed(kinds, one.value, of_sides=False)) >= 2:
+            size.append((-1, of_all))
         else:
-            more = more_failed(*one.has, *one.of)
-            size.append((0, more) if more >= 2 and not kinds.counts(one.value).turned else ())
+            size.append(())
     return size
 
 
@@ -229,6 +264,7 @@ def _named(
             for other in (found[j] for j in named)
         )
         beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
+        beside |= size[i][0] < 0 <= size[named[-1]][0] if named else False
         if not again and len(named) < MOST + beside:
             named.append(i)
     return named

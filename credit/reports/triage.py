@@ -144,6 +144,8 @@ class Leading(Protocol):
     def event(self) -> str: ...
     @property
     def beyond_chance(self) -> bool | None: ...
+    @property
+    def one_side(self) -> object | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,7 +262,8 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
-      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first.
+      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first, but for what one
+        side alone has.
 
     Returns:
       Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
@@ -294,11 +297,10 @@ def triage(
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
-    # What made one of two sides fail is a cause, as of `leading_causes`.
-    compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
+    compared = compared_kinds(traces, judged, between=True)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    leading = leading if judged.both else ()
+    leading = [one for one in leading if one.one_side is None] if judged.both else ()
     suspects, left_out, sure = _suspects(
         traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading
     )
@@ -473,7 +475,7 @@ def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> li
     """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
-    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged) if judged.both else None)
+    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged, between=True) if judged.both else None)
     return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
 
 
@@ -579,7 +581,11 @@ class _Causes:
         (bad, good), (failed, succeeded) = self._counts(having), (int(kind.sum()) for kind in self._kinds)
         if self._compared is None or not bad + good:
             return 0, 0.0
-        units = self._compared.counts(np.isin(self._compared.rows, having)) if self._compared.within else None
+        kinds, units = self._compared, None
+        if kinds.side.any() and not kinds.within:
+            kinds = kinds._replace(within=True, unit=np.unique(kinds.side, return_inverse=True)[1], task=kinds.side)
+        if kinds.within:
+            units = kinds.counts(np.isin(kinds.rows, having))
         shares = units.shares() if units else (bad, failed, good, succeeded)
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:

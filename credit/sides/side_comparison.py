@@ -71,6 +71,7 @@ class SideComparison:
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
         before one of the first.
       not_told: of `apart`, why what models did cannot be told; "" where it can.
+      in_time: what `apart_in_time` says.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
@@ -98,6 +99,7 @@ class SideComparison:
     agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     not_told: str = ""
+    in_time: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     empty: tuple[ToolFailures, ...] = ()
@@ -135,7 +137,7 @@ class SideComparison:
         told["teams"] = [*map(dataclasses.asdict, self.teams)]
         told |= {"paid": self.success_cost(), "lines": self.lines()}
         told |= {"paid_by_side": [*map(dataclasses.asdict, self.paid)], "paid_tasks": self.paid_tasks}
-        told |= {"by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
+        told |= {"in_time": self.in_time, "by_owner": self.by_owner(), "by_agent": self.by_agent(), "origin": self.origin()}
         for name, of in (("tools", self.failing), ("empty_results", self.empty)):
             told[name] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in of]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
@@ -244,7 +246,8 @@ class SideComparison:
                 told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}{most}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
-        said = f"{second} is {' and '.join(told)}" if told else ""
+        dated = self.sides.dated
+        said = f"{second} {'are' if dated else 'is'} {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
         changes, times = [], dict[bool, list[str]]()
@@ -261,9 +264,13 @@ class SideComparison:
                 changes.append(f"{change}{' in these tasks' * row.in_these}")
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
-            said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
+            said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
         told = [*filter(None, [said]), *changes, *against]
-        return f"{'; '.join(told)}." if told else ""
+        return self._begun(f"{'; '.join(told)}.") if told else ""
+
+    def _begun(self, text: str) -> str:
+        """A text that begins a sentence with the name of a side, or not."""
+        return f"{text[0].upper()}{text[1:]}" if self.sides.dated else text
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
         """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
@@ -494,7 +501,7 @@ class SideComparison:
                 continue  # that says so
             said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
-        said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
+        said += [unread_line(self.unread), unscored_line(self.unscored), self.in_time, *self.apart, self._alone()]
         unpaired = self._unpaired()
         of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
         said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
@@ -540,7 +547,8 @@ class SideComparison:
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
         said = [f"{self.sides.order}."] if self.sides.by_name else []
-        said += [f"{out}."] if self.sides.agent and (out := self._without_side()) else []
+        said += [f"{self.in_time}."] if self.in_time else []
+        said += [f"{out}."] if self.sides.agent and self.sides.word and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -581,14 +589,15 @@ class SideComparison:
         told = [f"{head} {failed} of {count} ({percent(failed / count)})"
                 for head, (failed, count) in zip(self.sides.heads, of_all, strict=True)]  # fmt: skip
         if of_both == of_all or not all(count for _, count in of_both):
-            return ", ".join(told)
+            return self._begun(", ".join(told))
         both = " and ".join(f"{failed} of {count} ({percent(failed / count)})" for failed, count in of_both)
-        return f"{', '.join(told)}; on tasks that both ran, {both}"
+        return self._begun(f"{', '.join(told)}; on tasks that both ran, {both}")
 
     def _without_side(self) -> str:
         """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
         without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        agent = self.sides.agent if self.sides.word else ""
+        none = f", where no model of {printable(agent, 60)} is stated" if agent else ""
         return f"{counted(without, 'trace')} without a side{none}" if without else ""
 
     def of_tasks(self) -> str:
@@ -674,7 +683,8 @@ class SideComparison:
     def terms(self) -> list[tuple[str, str]]:
         """The terms of a table of the rows and the bounds."""
         first, second = self.sides.heads
-        twice = f"×2: {second} has twice what {first} has"
+        has = "have" if self.sides.dated else "has"
+        twice = f"×2: {second} {has} twice what {first} {has}"
         few = f"fewer than {LEAST_TASKS} shared tasks, or traces of a side in these"
         few = few if any(row.paired for row in self.rows) else f"fewer than {LEAST_TASKS} tasks of a side"
         some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
