@@ -109,7 +109,7 @@ def summary(
     """
     import numpy as np
 
-    from credit.doctor.idle_agents import idle_loss
+    from credit.doctor.idle_agents import idle_losses
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -142,7 +142,7 @@ def summary(
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, prices=prices)
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
@@ -186,7 +186,7 @@ def summary(
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              idle_loss(traces, prices)], compared=compared,
+              *idle_losses(traces, differences, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}

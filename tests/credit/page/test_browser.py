@@ -687,7 +687,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
-        "What was lost: 9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
+        "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
         "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
         "both.",
         "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
@@ -722,7 +722,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(again, {})) if " lost" in one
     )
     assert lost.endswith(
-        ": 5 tokens generated (50 %) went into calls that repeat a failed call or a loop with equal arguments."
+        ": 50 % of the tokens generated (5) went into calls that repeat a failed call or a loop with equal arguments."
     )
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
