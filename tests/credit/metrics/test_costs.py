@@ -500,7 +500,7 @@ def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path)
     assert stated_sums(traces) == {"money": Amount(0.5, 1)}
     assert cost_rows(traces, "agent")[0].tokens == Amount(None, 2)  # not 0, though effects generate none
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")])
-    assert "costs.money, as the log states it of 1 of 2 traces: 0.5" in shown.output
+    assert "costs.money, logged of 1 of 2 traces: 0.5" in shown.output
 
 
 def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) -> None:
@@ -578,12 +578,12 @@ def test_money_that_only_some_calls_state_is_told_as_a_bound(tmp_path: Path) -> 
     one["events"][0]["money"] = 2.5
     read(tmp_path, one)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert "seconds of work, ≥ 2.5 money as logged\n" in printed
+    assert "seconds of work, ≥ 2.5 in logged cost\n" in printed
     one["events"][3]["money"] = 1.5
     one["costs"]["money"] = 4.0
     read(tmp_path, one)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert "seconds of work\n" in printed and "costs.money, as the log states it of 1 trace: 4\n" in printed
+    assert "seconds of work\n" in printed and "costs.money, logged of 1 trace: 4\n" in printed
 
 
 def runs(folder: Path, system: str, tasks: str, agents: str) -> list[dict[str, Any]]:

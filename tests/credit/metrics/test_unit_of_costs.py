@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,10 @@ def test_kinds_of_tasks_cost_money_where_it_is_known(tmp_path: Path) -> None:
         assert found is not None and {row.metric for row in found.kinds} == {"success", name}
     found = compare_systems(credit.read(logged(tmp_path, money=0.5)))
     assert found is not None and {row.metric for row in found.kinds} == {"success", "input_tokens", "tokens"}
+
+
+@pytest.mark.parametrize("asked", [("summary",), ("costs",), ("metrics", "--sides", "system"), ("metrics",), ("card",)])
+def test_what_a_log_states_that_calls_cost_has_one_name(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    """It was `money as logged`, `money, as logged` and `money that the log states`, by turns."""
+    shown = " ".join(CliRunner().invoke(cli, [*asked, str(logged(tmp_path, money=1))]).stdout.split())
+    assert "logged cost" in shown and not re.search("as logged|money that|log states it", shown)

@@ -620,7 +620,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     found = tiles(window, out, traces, prices, rloo=credit.run(traces, "rloo"))
     assert found == {
         "traces": "3", "failed: outcome below 1": "2 / 3", "errors": "3",
-        "money at given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool, of two 0.5 for what they generated
+        "money at the given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool; two generated 0.5
         "tokens generated, 6M read": "≥ 1,000", "wall clock of traces": "≥ 2 h 13 min",
         "problems of reading": "0",
     }  # fmt: skip
@@ -628,7 +628,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
         record |= {"rewards": {}, "costs": {"money": 0.125}}
     records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
     found = tiles(window, out, read(tmp_path, records))
-    assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    assert found["logged cost"] == "0.375" and not any("outcome" in words for words in found)
     assert (found["errors"], found["wall clock of traces"]) == ("≥ 3", "≥ 2 h 13 min")
     for record in records:
         del record["costs"]
