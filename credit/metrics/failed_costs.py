@@ -50,7 +50,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
 
     Args:
       traces: what was read.
-      prices: of models and tools; without them, or unless `is_priced`, it is the money that the log states.
+      prices: of models and tools; without them, or unless `is_priced`, it is the logged cost.
       success_at: as of `judged_traces`.
 
     Examples:

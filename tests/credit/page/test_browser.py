@@ -783,6 +783,7 @@ def test_the_receipt_of_a_run_that_stops_at_a_limit_says_so(window: Any, tmp_pat
         receipt = opened.page.locator("#explorer .receipt").first
         until(opened.page, "document.querySelector('#explorer .receipt h3')")
         assert "early end\tthe run stops at a limit" in receipt.inner_text()
+        assert "model\tbig" in receipt.inner_text()
         assert opened.complaints == []
 
 
