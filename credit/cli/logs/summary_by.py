@@ -414,8 +414,9 @@ def _print_suspects(
 
 def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str]:
     """In how many traces something of the same cause is, and in what part of failed and succeeded ones."""
-    of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
-    parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
+    some, of = (suspect.failed, suspect.succeeded), (suspect.of_failed, suspect.of_succeeded)
+    of_kinds = zip(some, (counts if None in of else of), strict=True)
+    parts = [percent(its / all_) for its, all_ in of_kinds if its is not None and all_]
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 
