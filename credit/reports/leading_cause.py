@@ -27,7 +27,8 @@ class LeadingCause:
         that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
-      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds. With
+        `where_varied`, these counts and others are of the traces of such tasks.
       of_failed, of_succeeded: of how many whose log tells.
       traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.

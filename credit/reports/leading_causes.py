@@ -124,7 +124,12 @@ def leading_causes(
 
     def told(i: int, row: int, text: str) -> LeadingCause:
         one, having, lasting, value, has, of = found[i]
-        varied = kinds is not None and kinds.within and one.of_team and tests[i].sure and kinds.counts(value)
+        varied, where = None, one.tells
+        if kinds is not None and kinds.within and one.of_team and tests[i].sure:  # it is right in other tasks
+            varied = kinds.counts(value)
+            where = np.isin(np.arange(len(where)), kinds.rows[kinds.of_traces(value, varied.varied)])
+            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            having, lasting = having & where, lasting & where
         return LeadingCause(
             words=one.words,
             agent=one.agent,
@@ -137,14 +142,14 @@ def leading_causes(
             of_failed=of[0],
             of_succeeded=of[1],
             traces=int(having.sum()),
-            of_traces=int(one.tells.sum()),
+            of_traces=int(where.sum()),
             passed_over=int((having & ~lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
             untold=int((counted_ones & ~one.tells & ~lacks).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having), side),
-            more_often="" if one.test else _more_often(traces, having, one.tells & counted_ones),
+            more_often="" if one.test else _more_often(traces, having, where & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
             close=tests[i].close,
@@ -170,10 +175,11 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
     having = np.isin(every, trace[one.rows]) & one.tells
     lasting = np.isin(every, trace[np.setdiff1d(one.rows, one.passed_over)]) & having
     value = np.where(one.tells, having, math.nan)[scored]
-    has, of = (
-        (int((some & judged.failed).sum()), int((some & judged.succeeded).sum())) for some in (having, one.tells)
-    )
-    return _Counted(one, having, lasting, value, has, of)
+    return _Counted(one, having, lasting, value, _of_kinds(having, judged), _of_kinds(one.tells, judged))
+
+
+def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
+    return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
 
 
 def _sizes(

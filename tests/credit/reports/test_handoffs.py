@@ -141,14 +141,23 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     """Over all tasks the agent was as common in failed runs as in succeeded ones, as it is right in most of them."""
     records = of_two_kinds(np.random.default_rng(3))
     stated = [{key: value for key, value in one.items() if key != "wrong"} for one in records]
-    cause = leading_causes(logs(tmp_path, stated))[0]
+    cause = leading_causes(traces := logs(tmp_path, stated))[0]
     varied = [of for of in zip(*[iter(records)] * 4, strict=True) if len({one["wrong"] for one in of}) > 1]
     won = {wrong: [one["rewards"]["team"] for of in varied for one in of if one["wrong"] == wrong] for wrong in (0, 1)}
     told = [f"{sum(won[wrong]):.0f} of {len(won[wrong])}" for wrong in (1, 0)]
     within = f"within {len(varied)} tasks of kind cancellation with such runs and others, "
     within += f"{told[0]} such runs succeeded and {told[1]} others"
     assert within in cause.told()
-    assert within in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert within in shown
+    # Its row had the parts of all tasks: 87 % of failed and 62 % of succeeded runs.
+    parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
+             for kind in (0.0, 1.0)]  # fmt: skip
+    row = next(line.split() for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
+    assert " ".join(row[4:9]) == f"{len(won[1])} {' '.join(parts)}"
+    assert "; of who takes part, in tasks with such runs and others. " in shown
+    (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
+    assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
 
 
 def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path) -> None:
