@@ -312,8 +312,8 @@ def named_where_not_unbiased(columns: dict[str, Any], copied: bool, method: str 
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             result = call(**given)
-        found = [re.search(rf"(?:gets|batch has) (.*(?:{EQUAL}).*): leave", str(one.message)) for one in seen]
-        return result, [match[1] for match in found if match]
+        found = [re.search(rf"\d+ rows?.*(?:{EQUAL}).*(?=: leave|: if)", str(one.message)) for one in seen]
+        return result, [match[0] for match in found if match]
 
     result, named = said(RowAdvantages(method), **columns, **more)
     assert len(named) == copied and not (copied and result.metrics.get("credit/condition/unbiased"))
