@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
@@ -31,8 +32,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["leading_causes"]
 
-MOST, ALMOST = 2, 0.8
-"""Causes that are named, and one more beside those that are beyond chance; and the part of runs that is almost all."""
+MOST = 2
+"""Causes that are named, and one more beside those that are beyond chance."""
 
 
 class _Counted(NamedTuple):
@@ -109,6 +110,10 @@ def leading_causes(
         decided = tested(of_tasks, values, every)
         tests = [test.or_across(wider) for test, wider in zip(tests, decided, strict=True)]
     by = [of_tasks if test.across else kinds for test in tests]
+    if kinds is not None and kinds.within:
+        joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
+        found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
+        tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
     size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
