@@ -192,7 +192,11 @@ def begins(codes: np.ndarray) -> np.ndarray:
 
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
-    """Numbers as float64 [N], NaN where null."""
+    """Numbers as float64 [N], NaN where null.
+
+    Raises:
+      ColumnError: no numbers; or NaN in a column of Arrow, which has null for none, as files have.
+    """
     if n and type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (n,):  # not a masked one
         return values.copy()
     array = as_arrow(column, values, n)
@@ -208,6 +212,12 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
     ):
         raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
     amounts: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    wrong = np.isnan(amounts)
+    if wrong.any():
+        wrong &= array.is_valid().to_numpy(zero_copy_only=False)  # in other columns NaN is null by now
+    if wrong.any():
+        problem = f"NaN in {int(wrong.sum())} of {counted(n, 'row')}; expected a number, or null for none"
+        raise ColumnError(column, np.flatnonzero(wrong), problem)
     return amounts
 
 

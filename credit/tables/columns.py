@@ -111,8 +111,8 @@ def from_columns(
         own name, for a root. Default: all are roots, so all are main agents (M-GRPO, MATPO).
       instance: a label that tells several agents of one name in one trace apart; not beside `parent`. Default: rows of
         one name in one trace are one agent.
-      reward: the outcome of the row's trace, the same on all its rows; null or NaN on all of them where the trace has
-        none. It then enters no baseline and gets no credit.
+      reward: the outcome of the row's trace, the same on all its rows; null on all of them where the trace has none, or
+        NaN, which of Arrow is refused as in files. It then enters no baseline and gets no credit.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again. Null

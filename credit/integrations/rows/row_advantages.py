@@ -330,8 +330,8 @@ class RowAdvantages:
         Args:
           group: the task of each row.
           reward: the outcome of the row's trace, the same on all its rows: numbers, or True and False, as in logs. NaN
-            where the trace has none. Its rows then get 0, `valid` False, and enter no baseline. Their ids still say
-            which traces are replays.
+            where the trace has none, or null, as of Arrow. Its rows then get 0, `valid` False, and enter no baseline.
+            Their ids still say which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
           agent: the name of the agent that acted. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import credit
@@ -120,3 +122,26 @@ def test_what_a_type_lost_is_not_resolved(kind: Any, column: str) -> None:
             assert said != resolved, numbers
             if call is method:
                 assert result.metrics["credit/condition/resolved"] == (resolved or not found)
+
+
+def test_nan_is_no_outcome_where_a_column_has_no_null(tmp_path: Path) -> None:
+    """A Parquet file refused NaN, and its own columns, passed as rows, took it for no outcome."""
+    ids = {"group": ["q"] * 4, "trace": [*"abcd"]}
+    scores = np.array([1.0, 0.0, np.nan, 0.5])
+    table = pa.table({**ids, "reward": pa.array(scores, from_pandas=False)})
+    pq.write_table(table, tmp_path / "nan.parquet")
+    assert [problem.kind for problem in credit.read(tmp_path / "nan.parquet").problems] == ["non-finite-reward"]
+    loop = RowAdvantages("rloo", rows=4)
+    for call in (loop, credit.from_columns):
+        for column in (table["reward"], table["reward"].combine_chunks()):
+            with pytest.raises(credit.CreditError, match=r"'reward': NaN in 1 of 4 rows; .* null for none \(rows 2\)"):
+                call(**ids, reward=column)
+    none = pa.table({**ids, "reward": pa.array(scores, from_pandas=True)})
+    pq.write_table(none, tmp_path / "null.parquet")
+    expected = [0.75, -0.75, 0.0, 0.0]
+    read = credit.read(tmp_path / "null.parquet")
+    assert np.asarray(credit.run(read, "rloo").advantage)[:4].tolist() == expected
+    for reward in (none["reward"], scores, scores.tolist(), [1.0, 0.0, None, 0.5], np.ma.masked_invalid(scores)):
+        assert loop(**ids, reward=reward).advantages.tolist() == expected
+        graph, outcome, rows = credit.from_columns(**ids, reward=reward)
+        assert rows.gather(credit.rloo(graph, outcome)).tolist() == expected
