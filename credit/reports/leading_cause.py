@@ -131,15 +131,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
     return [f"{one[0].upper()}{one[1:]}" for one in told]
 
 
-def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above: str = "") -> list[str]:
     """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
 
     Args:
       causes: what went wrong most.
       acting: names of agents that fewer failed traces have, beyond chance.
+      told_above: one of them that is told elsewhere.
     """
     told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if without_agent(name) not in told
+    left = [printable(name, NAME) for name in acting if name != told_above and without_agent(name) not in told
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

@@ -1382,7 +1382,7 @@ def test_what_one_task_does_is_said_of_these_tasks_alone() -> None:
     for rose, fell, runs in ((1, 0, 5), (3, 0, 2), (5, 0, 2), (7, 1, 2)):  # fewer than 8 differ, or not
         row = of_changes(rose, fell, 10 - rose - fell, runs)
         assert (row.stands_out, row.in_these, row.mark) == (False, True, "°")
-        assert row.in_short() == row.why() == "beyond chance in these tasks, not sure of others"
+        assert row.in_short() == row.why() == "in the tasks seen, not surely in others"
     assert of_changes(6, 0, 4, 2).mark == of_changes(8, 0, 2, 2).mark == "*"  # 2 / 2⁶
     assert of_changes(3, 2, 5, 2).mark == of_changes(6, 4, 0, 2).mark == ""
 
