@@ -306,6 +306,7 @@ def test_a_matrix_too_small_for_numbers_has_a_bar_of_colours() -> None:
     assert drawn(2, (11, 4)) == ({"1.00", "–"}, [])
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_figure_gives_the_same_bytes(kind: str) -> None:
     """Ids of shapes were drawn anew, so that each picture of a repository changed with each run."""

@@ -453,7 +453,9 @@ def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize(("plan", "kind"), [*((plan, "harm") for plan in PLANS), ("versions", "extra")])
+@pytest.mark.parametrize(
+    ("plan", "kind"), [*((plan, "harm") for plan in PLANS), pytest.param("versions", "extra", marks=pytest.mark.slow)]
+)
 def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(
     tmp_path: Path, plan: str, kind: str
 ) -> None:

@@ -52,6 +52,7 @@ def logs(folder: Path, records: list[dict[str, Any]]) -> Traces:
     return read(folder)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed: int) -> None:
     """The page said how many traces failed and what the numbers of these are, not what went wrong."""

@@ -65,7 +65,7 @@ WAYS: dict[str, Callable[[Table], tuple[Table, int, str]]] = {
 
 
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
-@pytest.mark.parametrize("csv", [False, True])
+@pytest.mark.parametrize("csv", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("drop", [(), ("time", "turn"), ("time", "turn", "event_reward"), ("value", "time")])
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_are_named_with_their_number_and_the_first(
