@@ -117,11 +117,14 @@ def of_two_kinds(random: np.random.Generator) -> list[Record]:
     return records
 
 
+@pytest.mark.parametrize("worlds", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table", [False, True])
-def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(tmp_path: Path, table: bool) -> None:
+def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(
+    tmp_path: Path, table: bool, worlds: int
+) -> None:
     """It was the first failed run with the agent, of tasks in which the agent is right, at another agent's event."""
     random, named, right = np.random.default_rng(14), 0, 0
-    for k in range(20):
+    for k in range(worlds):
         records = of_two_kinds(random)
         stated = [{key: value for key, value in one.items() if key != "wrong"} for one in records]
         traces = logs(tmp_path / str(k), stated, table)
@@ -134,7 +137,7 @@ def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(tmp
             right += bool(shown["wrong"]) and shown["rewards"]["team"] == 0.0
             assert (row.trace, row.event) == (cause.trace, cause.event)
             assert cause.event == ("e2" if table else "e1"), "its own event, or the one that handed the run to it"
-    assert named >= 15 and right >= 0.95 * named, (right, named)
+    assert named >= 0.75 * worlds and right >= 0.95 * named, (right, named)
 
 
 def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs_and_others(tmp_path: Path) -> None:
@@ -160,10 +163,11 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
 
 
-def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worlds", [4, pytest.param(15, marks=pytest.mark.slow)])
+def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path, worlds: int) -> None:
     """That one acts, that the other does not, and that runs are unlike those of their task, were told apart."""
     random, swaps, named = np.random.default_rng(41), 0, 0
-    for k in range(15):
+    for k in range(worlds):
         stated = [{key: value for key, value in one.items() if key != "wrong"} for one in of_two_kinds(random)]
         causes = leading_causes(traces := logs(tmp_path / str(k), stated))
         of_team = [one for one in causes if one.of_team]
@@ -171,7 +175,7 @@ def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path)
         swaps += [one.words for one in of_team] == ["runs that kb hands to identity instead of retention"]
         assert len({(one.trace, one.event) for one in triage(traces, leading=causes).suspects}) == len(of_team)
         assert not left_untold(causes, ["retention"]) or not of_team
-    assert named >= 12 and swaps >= 0.9 * named, (swaps, named)
+    assert named >= 0.75 * worlds and swaps >= 0.9 * named, (swaps, named)
 
 
 def of_builds(random: np.random.Generator, harm: float, several: bool = False) -> list[Record]:
@@ -311,17 +315,22 @@ def test_a_wrong_agent_is_seen_beside_the_runs_of_other_versions(tmp_path: Path)
         assert records[number]["events"][0]["text"] != f"to {('billing', 'tech', 'law')[number // 4 % 3]}"
 
 
+@pytest.mark.parametrize("worlds", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
 @pytest.mark.parametrize("kind", ["team", "reviewer"])
-def test_a_version_with_another_team_makes_no_older_one_unlike(
-    tmp_path: Path, kind: str, runs: tuple[int, int]
+def test_a_version_with_another_team_makes_no_older_one_a_cause(
+    tmp_path: Path, kind: str, runs: tuple[int, int], worlds: int
 ) -> None:
     """The older version, which is worse, has other agents than most runs of its tasks."""
     random, named = np.random.default_rng(1), 0
-    for k in range(20):
+    for k in range(worlds):
         traces = logs(tmp_path / str(k), versions(random, kind, 0.0, runs, 24))
         named += any(one.of_team for one in leading_causes(traces))
-    assert named <= 3  # 4 or more would come once in 60 such tests at 5 %
+    assert named <= (1 if worlds < 20 else 3)  # more would come once in 70 or 60 such tests at 5 %
+
+
+@pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
+def test_a_version_with_another_team_makes_no_older_one_unlike(tmp_path: Path, runs: tuple[int, int]) -> None:
     teams = ["old"] * runs[0] + ["new"] * runs[1]
     records = [run(i, [("desk", "a"), (team, "b")], 1.0, len(teams)) for i, team in enumerate(teams * 8)]
     records = [one | {"system": one["events"][1]["agent"]} for one in records]
@@ -533,7 +542,9 @@ def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize(("plan", "kind"), [*((plan, "harm") for plan in PLANS), ("versions", "extra")])
+@pytest.mark.parametrize(
+    ("plan", "kind"), [*((plan, "harm") for plan in PLANS), pytest.param("versions", "extra", marks=pytest.mark.slow)]
+)
 def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(
     tmp_path: Path, plan: str, kind: str
 ) -> None:
