@@ -17,7 +17,7 @@ from credit.reports.handoffs import handoffs
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.leading_cause import NAME
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.model_failures import ModelFailures
+from credit.reports.model_failures import ModelFailures, OneModel
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from graphs.task_means import LEVEL
@@ -148,21 +148,21 @@ def of_models(
     models, model = event_models(traces)
     known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
     trace, acting = (np.asarray(of)[: n.events] for of in (traces.graph.trace_ids, traces.graph.agent_ids))
-    every, of_agents = [(agent, one.name, one) for agent, one in failures.worst()], dict(failures.agents)
-    for agent, used in failures.used.items() if side is not None else ():
+    every: list[tuple[str, str, OneModel | None]] = [(agent, one.name, one) for agent, one in failures.worst()]
+    of_agents, worst = dict(failures.agents), [one[:2] for one in every]
+    for agent, used in failures.used.items():
         of_sides: dict[str, set[int]] = {}
         for row, name in used.items():
-            of_sides.setdefault(name, set()).add(int(side[row]))
-        worst = {name for who, name, _ in every if who == agent}
-        alone = [name for name, of in of_sides.items() if len(of) == 1 and name not in worst]
-        every += [(agent, name, None) for name in alone]
-    for agent, model, one in every:
+            of_sides.setdefault(name, set()).add(0 if side is None else int(side[row]))
+        alone = [name for name, of in of_sides.items() if len(of) == 1 and side is not None]
+        every += [(agent, name, None) for name in alone if (agent, name) not in worst]
+    for agent, named, one in every:
         used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
         tells[[*used]] = True
-        has[[row for row, name in used.items() if name == model]] = True
+        has[[row for row, name in used.items() if name == named]] = True
         rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
         rows = rows[np.unique(trace[rows], return_index=True)[1]]
-        words = f"runs in which {printable(agent, NAME)} has {printable(model, NAME)}"
+        words = f"runs in which {printable(agent, NAME)} has {printable(named, NAME)}"
         found = Candidate(
             f"model of {agent}", words, agent, "", rows, tells, quotes=False, test=(0.0, math.nan, math.nan, True)
         )
@@ -171,7 +171,7 @@ def of_models(
             continue
         chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
         its = [of for of in of_agents[agent] if of.tasks]
-        other = next(of.name for of in its if of.name != model)
-        pair = f"={other},{model}" if len({*used.values()}) > 2 else ""
+        other = next(of.name for of in its if of.name != named)
+        pair = f"={other},{named}" if len({*used.values()}) > 2 else ""
         test = chance, one.p, one.alone, all(of.p < LEVEL for of in its)
         yield found._replace(sides=f"model:{agent}{pair}", test=test)

@@ -1,7 +1,8 @@
 """Failed against succeeded traces in one number, within tasks that have both, or else between tasks.
 
 Where there are sides, a trace, or a task, stands beside others of its own side alone: what came with a version would
-take the blame of it. Of NULLWORLDS
+take the blame of it. Of 1200 logs in which a side alone makes runs fail, and brings a model, a tool and an agent, 2.8 %
+had a cause, and 44 to 94 % with runs of both sides compared.
 
 Where traces of several models or systems are compared with one another, each is ranked beside others of its own: one
 that fails more often and is longer would make length a sign of failure. Of 150 pairs of versions of 40 tasks, with two
@@ -171,7 +172,7 @@ class ComparedKinds(NamedTuple):
         return _compared(value[rows], failed, unit, task, beside, self.within)
 
     def _beside_sides(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
-        """`test` of the runs of a task on both sides, without what the task, the side and the model add to both numbers.
+        """`test` of the runs of a task on both sides, without what the task, the side and model add to each number.
 
         What a side adds may differ from task to task. So it is not enough where a value is commoner in just the tasks
         to which it adds more: of 600 such logs without an effect up to 10 % had one.
@@ -348,7 +349,9 @@ def _compared(
         rank = beside
     if not enough:
         return chance, nan, nan, nan, nan, tasks
-    p, least = dealt(rank / pairs[unit], failed, unit) if within else dealt_tasks(rank / pairs[unit], failed, unit, task)
+    p, least = (
+        dealt(rank / pairs[unit], failed, unit) if within else dealt_tasks(rank / pairs[unit], failed, unit, task)
+    )
     p = p if least < LEVEL else nan
     low, high = as_tested((low, high), p, 0.5)
     return chance, max(low, 0.0), min(high, 1.0), p, least, tasks

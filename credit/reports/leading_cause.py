@@ -55,7 +55,8 @@ class LeadingCause:
         that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
-      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds. With
+        `where_varied`, these counts and others are of the traces of such tasks.
       of_failed, of_succeeded: of how many whose log tells.
       traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
@@ -67,10 +68,8 @@ class LeadingCause:
       close: whether it narrowly misses that.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
-      across: "systems and models" of one that is beyond chance as `--group-by task` compares, and narrowly misses that
-        where traces of one system and model are compared alone. It takes both: of 240 logs whose versions fail in other
-        tasks, 7 to 13 % had a cause across them by chance, with both 2 to 3 %; of a true one 32 % had it within them,
-        with this 55 %. "sides" of one that likewise is so across these (`ComparedKinds.relative`); "" elsewhere.
+      across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
+        compares, or across sides (`CauseTest.or_across`); "" elsewhere.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
@@ -80,6 +79,7 @@ class LeadingCause:
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
+      late: that it is what is done last in its runs, in words; "" where it is not.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -113,6 +113,7 @@ class LeadingCause:
     of_kind: str = ""
     sides: str = ""
     one_side: OneSide | None = None
+    late: str = ""
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -123,9 +124,10 @@ class LeadingCause:
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
         of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
         then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
+        late = f"; {self.late}" if self.late else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{late}{beside}"
         bad, good = self.kinds
         chance = ""
         if self.evidence is not None:
@@ -136,11 +138,11 @@ class LeadingCause:
             chance = self.evidence.told(
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
-            chance = f"beyond chance across {self.across}, just short of it within each" if self.across else chance
+            chance = f"beyond chance across {self.across}" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = f" ({'; '.join(filter(None, (chance, option)))})"
+            chance = f" ({'; '.join(filter(None, (chance, self.late, option)))})"
         if self.one_side is not None:
             chance = f" ({self.one_side.told(good)})"
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
@@ -165,15 +167,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
     return [f"{one[0].upper()}{one[1:]}" for one in told]
 
 
-def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above: str = "") -> list[str]:
     """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
 
     Args:
       causes: what went wrong most.
       acting: names of agents that fewer failed traces have, beyond chance.
+      told_above: one of them that is told elsewhere.
     """
     told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if without_agent(name) not in told
+    left = [printable(name, NAME) for name in acting if name != told_above and without_agent(name) not in told
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

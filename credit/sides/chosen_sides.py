@@ -220,9 +220,9 @@ def _named_after(heads: tuple[str, str], side: np.ndarray, traces: Traces) -> st
     """`Sides.of_model` of sides without a word: each one's name is a part of the one model that an agent has there."""
     for agent, its in agent_models(traces, every=True).items():
         of = [{model.lower() for row, model in its.items() if side[row] == one} for one in (0, 1)]
-        if all(len(models) == 1 and head.lower() in models.copy().pop() for head, models in zip(heads, of, strict=True)):
-            if of[0] != of[1]:
-                return f"model:{agent}"
+        named = (head.lower() in model for head, models in zip(heads, of, strict=True) for model in models)
+        if [*map(len, of)] == [1, 1] and of[0] != of[1] and all(named):
+            return f"model:{agent}"
     return ""
 
 
