@@ -236,7 +236,7 @@ def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = Fals
     kept = both[unit]
     if judged.unit is None:
         alone = [np.unique(np.stack([side, unit])[:, ~kept & of], axis=1)[0] for of in (failed, ~failed)]
-        few = max((min(np.sum(of == one) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
+        few = max((min(int(np.sum(of == one)) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
         within = (judged.sided and not between) or (bool(kept.any()) and few)
         kept = kept if within else ~kept
     return ComparedKinds(failed, told, unit, task, kept, within, models_and_systems(traces)[scored], scored, side)
