@@ -555,7 +555,7 @@ class SideComparison:
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
         said = [f"{self.sides.order}."] if self.sides.by_name else []
-        said += [f"{self.in_time}."] if self.in_time else []
+        said += [f"{self.in_time[0].upper()}{self.in_time[1:]}."] if self.in_time else []
         said += [f"{out}."] if self.sides.agent and self.sides.word and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
