@@ -18,6 +18,7 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
+    "OF_TASKS",
     "REWARDS",
     "TASK_KIND",
     "TRACE",
@@ -40,6 +41,9 @@ TRACE = ("trace", "trace_id")
 TASK_KIND = "task_kind"
 """The column of kinds of tasks, beside groups."""
 
+OF_TASKS = {TASK_KIND: "what kind of task it is", "system": "which system or version ran it"}
+"""These columns of a table of groups, and what they say of a trace."""
+
 REWARDS = "rewards."
 """What the columns of several rewards begin with, in a table of them as in one of events."""
 
@@ -56,7 +60,7 @@ def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
     ids = [name for name in columns if name in TRACE]
     ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
-    values = [field] if _states(field, columns) else likely_columns(field, columns, (*ids, TASK_KIND))
+    values = [field] if _states(field, columns) else likely_columns(field, columns, (*ids, *OF_TASKS))
     if len(ids) != 1 or len(values) != 1:
         return {}
     return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
@@ -91,7 +95,7 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
-    rest = unread_names(columns, (*TRACE, field, TASK_KIND, *OF_LABELS, *likely.values()))
+    rest = unread_names(columns, (*TRACE, field, *OF_TASKS, *OF_LABELS, *likely.values()))
     named = []
     for ours, theirs in likely.items():
         found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
@@ -146,10 +150,10 @@ def ambiguous(
     return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
 
 
-def odd_kind(value: Any) -> tuple[str, str, object, str] | None:
-    """The fault of a cell of kinds of tasks, as of `unusable`; None if it has none."""
+def odd_kind(value: Any, column: str = TASK_KIND) -> tuple[str, str, object, str] | None:
+    """The fault of a cell of kinds of tasks, or of another column `OF_TASKS`, as of `unusable`; None without one."""
     is_odd = isinstance(value, bool | list | dict)
-    return ("bad-type", TASK_KIND, value, "a text or a number: what kind of task it is") if is_odd else None
+    return ("bad-type", column, value, f"a text or a number: {OF_TASKS[column]}") if is_odd else None
 
 
 def unusable(field: str, value: Any, expected: str = "a finite number") -> tuple[str, str, object, str] | None:
