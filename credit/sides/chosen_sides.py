@@ -26,7 +26,9 @@ __all__ = ["AT_ONCE", "Sides", "dated_sides", "part_later", "read_sides", "sides
 STATED = ("system", "model")
 AT_ONCE = 0.25
 """Neither side follows the other if each begins later in this part of the pairs of traces, or more."""
-EXPECTED = "expected two folders or files A,B, a table, `system`, `model`, `model:AGENT` or `before=DATE`"
+EXPECTED = (
+    "expected two folders or files A,B, a table, `system` (such as a version), `model`, `model:AGENT` or `before=DATE`"
+)
 APART = "expected two folders or files that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""

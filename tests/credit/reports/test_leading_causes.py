@@ -554,7 +554,8 @@ def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
         common = random.uniform(0.5, 1.5, tasks)[task]
         has = random.random(8 * tasks) < np.where(failed, *having) * common
         both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
-        return ComparedKinds(failed, every, task, task, both[task], True, 0 * task, task, 0 * task), has.astype(np.float64)
+        none = 0 * task
+        return ComparedKinds(failed, every, task, task, both[task], True, none, task, none), has.astype(np.float64)
 
     many = cause_evidence(*world(2000))
     assert many.low is not None and many.high is not None and many.high - many.low < 0.05
